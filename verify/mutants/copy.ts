@@ -112,7 +112,7 @@ function remove(home: string): void {
 }
 
 function copySources(root: string, folder: string): void {
-  const left = new Set([".git", "node_modules", "results", "docs"]);
+  const left = new Set([".git", "node_modules", "results"]);
   cpSync(root, folder, { recursive: true, filter: (path) => !left.has(basename(path)) });
 }
 

@@ -1,6 +1,6 @@
 import { byServer, lua, type Mutant } from "../mutant.ts";
 
-const nodeMutex = "drivers/redis/scripts/node-mutex";
+const nodeMutex = "drivers/redis/protocol/scripts/quorum-mutex";
 
 /** What a node of a quorum does for who has its vote: sections 1 and 2. */
 export const oneNode: readonly Mutant[] = [

@@ -1,6 +1,6 @@
 import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-const memory = "drivers/redis/scripts/memory";
+const memory = "drivers/redis/protocol/scripts/remembered-votes";
 
 /** What a quorum's node remembers of its votes: core-2, 3.4; and the number of a refill: 3.2. */
 export const rememberedVotes: readonly Mutant[] = [

@@ -1,3 +1,6 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
 import { expect, test } from "vitest";
 
 import { catalogue } from "../../mutants/catalogue.ts";
@@ -34,6 +37,14 @@ test("each mutant of the catalogue fits the source, and has a name of its own", 
   });
   expect(outdated).toEqual([]);
   expect(new Set(catalogue.map(({ name }) => name)).size).toBe(catalogue.length);
+});
+
+test("each test file that is to kill a mutant exists", () => {
+  const root = repositoryRoot();
+  const files = catalogue.flatMap(({ killers }) =>
+    killers.flatMap((killer) => ("file" in killer ? killer.file : [])),
+  );
+  expect([...new Set(files)].filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });
 
 test("a library that is broken on purpose is found out, by what the catalogue expects", async () => {

@@ -59,7 +59,9 @@ function sentences(paragraph) {
     .replace(/https?:\/\/\S+/g, "`x`")
     .replace(/\s+/g, " ")
     .trim();
-  return plain.split(/(?<=[.!?][")\]*]*)\s+(?=["(`[*]*[A-Z0-9`])/).filter((sentence) => sentence !== "");
+  return plain
+    .split(/(?<=[.!?][")\]*]*)\s+(?=["(`[*]*(?:[A-Z0-9`]|ioredis|node-redis))/)
+    .filter((sentence) => sentence !== "");
 }
 
 /** @returns { line, text } for each paragraph of prose in a file */

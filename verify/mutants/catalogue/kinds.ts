@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
+import { byKept, byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
 /** Several keys, reentrant locks, elections. */
 export const kinds: readonly Mutant[] = [
@@ -70,6 +70,12 @@ export const kinds: readonly Mutant[] = [
       ),
     ],
     killers: [byRules("kinds/attempts", "all are granted before the first of them can release")],
+  },
+  {
+    name: "late-repeat-blames-the-engine",
+    breaks: "wait-timeout: waitMs passed, the lock is held (api)",
+    edits: [edit("kinds/joint-acquire.ts", "        follower.heldAt = now;\n", "")],
+    killers: [byRules("kinds/attempts", "begins its own request too late for a reply"), byKept()],
   },
   {
     name: "orphaned-lease-is-shared",

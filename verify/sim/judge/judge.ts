@@ -16,7 +16,7 @@ export class CallJudge {
   }
 
   /** An acquire was refused. */
-  refused(error: unknown, { kind, key, waitMs, ending, attemptId }: Use, { since, weight }: WaitingRequest): void {
+  refused(error: unknown, { kind, key, waitMs, ending }: Use, { since, weight }: WaitingRequest): void {
     if (ending === "throw" && error === workFailure) {
       return;
     }
@@ -27,8 +27,7 @@ export class CallJudge {
         return;
       }
     }
-    // A call of a named attempt asks the engine when an earlier call of the attempt has ended, and may have little time left then.
-    const isShortWait = kind !== "try" && waitMs !== null && (waitMs < shortWaitMs || attemptId !== undefined);
+    const isShortWait = kind !== "try" && waitMs !== null && waitMs < shortWaitMs;
     this.errorReported(
       error,
       isShortWait ? ["wait-timeout", "quorum-not-reached", "engine-unavailable"] : ["wait-timeout"],

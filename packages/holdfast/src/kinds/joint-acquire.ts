@@ -1,6 +1,6 @@
 import { onAbort } from "../runtime/abort-listeners.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { LockError } from "../errors.ts";
+import { isLockError, LockError } from "../errors.ts";
 import type { InternalLease } from "../lease/lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
 import { ReentrantHold } from "./reentrant-hold.ts";
@@ -21,6 +21,8 @@ interface JointCaller<L> {
   settle(lease: L | null): void;
   fail(reason: unknown): void;
   isSettled: boolean;
+  /** When an earlier caller was last told that the lock is held, on the scale of `clock.now()`. */
+  heldAt: number;
 }
 
 /** What one name has: a lease, or a caller that asks for it and others that wait for the answer. */
@@ -30,6 +32,9 @@ interface Entry<L> {
   leader: JointCaller<L> | undefined;
   readonly followers: Set<JointCaller<L>>;
 }
+
+/** The greatest age of an earlier caller's answer at the deadline of the caller that is told the same answer. */
+const maxHeldAgeMs = 250;
 
 /** How many entries may stay behind until the next sweep. */
 const minSweepSize = 64;
@@ -117,6 +122,7 @@ export class SharedAcquire<L> {
       settle: (lease) => end(() => resolve(lease)),
       fail: (reason) => end(() => reject(reason as Error)),
       isSettled: false,
+      heldAt: -Infinity,
     };
     const stops = [closing, ...(signal ? [signal] : [])].map((source) =>
       onAbort(source, rejectUnlessLeading),
@@ -138,11 +144,7 @@ export class SharedAcquire<L> {
     requestLease({ waitMs, signal: isTry ? undefined : wait.signal })
       .then(
         (base) => this.#leaderSettled(name, entry, caller, base),
-        (error: unknown) => {
-          for (const companion of this.#companions(entry, caller)) {
-            companion.fail(error);
-          }
-        },
+        (error: unknown) => this.#leaderFailed(entry, caller, error),
       )
       .finally(() => this.#nextLeader(name, entry));
   }
@@ -162,6 +164,27 @@ export class SharedAcquire<L> {
     waiting.forEach((companion, index) => companion.settle(leases[index] as L));
     if (waiting.length === 0) {
       base.release().catch(() => false); // it goes on in the background
+    }
+  }
+
+  /**
+   * A caller that waited for an earlier caller may begin its own request too late for a reply of the engine. If the earlier caller was
+   * told that the lock is held, this caller is told so too, because the engine is not at fault.
+   */
+  #leaderFailed(entry: Entry<L>, leader: JointCaller<L>, error: unknown): void {
+    const now = this.#coordinator.clock.now();
+    if (isLockError(error, "wait-timeout")) {
+      for (const follower of entry.followers) {
+        follower.heldAt = now;
+      }
+    }
+    const isOutOfTime = isLockError(error) && error.retryable && now >= leader.deadline;
+    if (isOutOfTime && leader.deadline - leader.heldAt <= maxHeldAgeMs) {
+      leader.settle(null);
+      return;
+    }
+    for (const companion of this.#companions(entry, leader)) {
+      companion.fail(error);
     }
   }
 

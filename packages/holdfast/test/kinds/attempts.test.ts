@@ -76,6 +76,30 @@ describe("a repeat while the first waits", () => {
     await (await later).release();
   });
 
+  test.each([
+    { waitMs: 101, told: { code: "wait-timeout" } },
+    { waitMs: 400, told: unreachable }, // the first one's answer is too old to speak of the lock then
+  ])("begins its own request too late for a reply: $waitMs ms", async ({ waitMs, told }) => {
+    const acquire = vi.fn(engine.acquire.bind(engine));
+    const locks = open({ acquire });
+    const holder = await open().acquire("k", { ttlMs, maxHoldMs: Infinity });
+    const first = locks.acquire("k", { ...attempt, waitMs: 100 }).catch((error: unknown) => error);
+    await clock.advance(0);
+    acquire.mockImplementation(({ deadline }) => ({
+      result: new Promise((_, reject) => {
+        clock.setTimer(() => reject(unreachable), Number(deadline) - clock.now());
+      }),
+      cancel: () => undefined,
+    }));
+    const second = locks.acquire("k", { ...attempt, waitMs }).catch((error: unknown) => error);
+    await clock.advance(100);
+    expect(await settled(first)).toMatchObject({ code: "wait-timeout" });
+    await clock.advance(waitMs - 100);
+    expect(await settled(second)).toMatchObject(told);
+    expect(acquire).toHaveBeenCalledTimes(2);
+    await holder.release();
+  });
+
   test("one that is aborted leaves the others waiting, and the last one cancels the request", async () => {
     const locks = open();
     const holder = await open().acquire("k", { ttlMs });

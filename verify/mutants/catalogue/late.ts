@@ -22,6 +22,15 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/server-clock", "a later ticket goes before an earlier one only")],
   },
   {
+    name: "node-ends-queue-entry-by-client-clock",
+    breaks:
+      "a clean-up ends when a release was answered, or the node has ended the entry by its own clock (core-2 3.2)",
+    edits: [
+      redis("redlock/grant-registry", "deadline + this.#options.nodeSet.lagMs(voteRequest.node)", "deadline"),
+    ],
+    killers: [byKept()],
+  },
+  {
     name: "late-message-is-not-answered",
     brokenRule: "any grant by message for a token that no longer waits here is answered by release at once (3)",
     hasCounterexample: true,

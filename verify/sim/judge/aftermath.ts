@@ -119,11 +119,7 @@ export class FinalChecks {
       if (isOrphan && (wasDown || wasSetBack)) {
         return "nobody takes back the place of a lease left to expire on a node that was out as it was granted";
       }
-      // An entry that was written before the clock was set back has its deadline by the earlier clock.
-      const backMs = steps.map((step) =>
-        step.kind === "step node" && step.node === node ? Math.max(0, -step.ms) : 0,
-      );
-      return wasDown && !mayWait(value, clock.wall() + Math.max(0, ...backMs))
+      return wasDown && !mayWait(value, clock.wall())
         ? "a node that was away keeps the place of a waiter whose deadline is over"
         : undefined;
     } else if (wasSetBack) {

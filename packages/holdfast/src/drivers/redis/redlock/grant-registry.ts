@@ -122,7 +122,8 @@ export class GrantRegistry {
     const { key, keys, ttlMs, deadline } = attempt.listener;
     const { token, operations } = attempt;
     const now = this.#options.clock.now();
-    const until = Math.max(now + ttlMs, voteRequest.mayBeQueued ? queueEntryExpiry(now, deadline) : 0);
+    const entryEnd = deadline + this.#options.nodeSet.lagMs(voteRequest.node);
+    const until = Math.max(now + ttlMs, voteRequest.mayBeQueued ? queueEntryExpiry(now, entryEnd) : 0);
     const [queueArgs, { latest }] = [operations.queueEntryOn(voteRequest), voteRequest.history];
     this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, latest }, proposedFence);
   }

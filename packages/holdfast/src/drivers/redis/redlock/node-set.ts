@@ -4,6 +4,7 @@ import { EngineError, LockError, QuorumError, type NodeVote } from "../../../err
 import { pause } from "../../../runtime/timeout.ts";
 import { isTransient, messageOf, outcomeOf } from "../server/errors.ts";
 import { majorityOf, medianOf } from "./majority.ts";
+import { queueTtlMs } from "../server/release-queue.ts";
 import { latestTime } from "../server/server.ts";
 import type { ClockReading } from "./clock-reading.ts";
 import type { Quarantine } from "./restart-guard.ts";
@@ -109,6 +110,15 @@ export class NodeSet {
   /** The nodes' median time, in microseconds. */
   micros(): number {
     return Math.floor(this.#clock.now() * 1000 + (this.#medianOffset() ?? 0));
+  }
+
+  /**
+   * How much later than the client a node may see a queue entry's deadline pass, ms. The deadline is written `maxClockDifferenceMs`
+   * late and by the median time, and the node compares it with its own clock, which may be behind. A queue without changes ends sooner.
+   */
+  lagMs({ server: { serverClock } }: QuorumNode): number {
+    const behindMs = serverClock.isKnown ? (this.micros() - serverClock.micros()) / 1000 : 0;
+    return Math.min(Math.max(0, behindMs) + this.maxClockDifferenceMs, queueTtlMs);
   }
 
   /**

@@ -12,7 +12,7 @@ import { lateTimerMs } from "./poll-delays.ts";
 
 const maxBackoffMs = 2_000;
 /** A server keeps a queue for so long after its last change, and in it the place of who waits without end. */
-const queueTtlMs = 60_000;
+export const queueTtlMs = 60_000;
 
 /** When a server has forgotten a place in its queue by itself: of who waits until that deadline. */
 export function queueEntryExpiry(now: number, deadline: number): number {

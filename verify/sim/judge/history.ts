@@ -251,10 +251,8 @@ export class History {
     const { kind } = this.#schedule;
     const { holdings, order } = this.keyHistory(key);
     holdings.breaks(fencingToken, client, kind === "read-write" || kind === "semaphore");
-    order.grantBroken(
-      client,
-      Array.from(holdings.leases).some((lease) => lease.client === client),
-    );
+    const isHeld = Array.from(holdings.leases).some((lease) => lease.client === client);
+    order.grantBroken(client, isHeld || holdings.wasGranted(fencingToken));
   }
 
   /** An operator asks for another limit; clients name that one from now on. */

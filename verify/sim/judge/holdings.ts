@@ -197,6 +197,11 @@ export class Holdings {
     }
   }
 
+  /** Whether a caller has been told of a lease with this number. */
+  wasGranted(fencingToken: bigint): boolean {
+    return this.#runs.wasGranted(fencingToken);
+  }
+
   /** An operator has named the number. */
   isBroken(fencingToken: bigint, isShared: boolean): boolean {
     return this.#runs.isBroken(fencingToken, isShared);

@@ -119,11 +119,13 @@ export class QueueOrder {
 
   /**
    * An operator ends the grant of that client: its local queue waited for that lease, without a place at the servers. On a quorum the
-   * grant may be the votes of a request that waits for the majority. Without them the request has no place.
+   * grant may be the votes of a request that waits for the majority. Without them the request has no place, because a break ends a
+   * grant and its queue entry, and the request queues again behind others.
+   * @param isLease a caller was told of the grant, so it is not the votes of a request
    */
-  grantBroken(client: number, holdsLease: boolean): void {
+  grantBroken(client: number, isLease: boolean): void {
     for (const request of this.#requests) {
-      if (request.client === client && (request.usesLocalQueue || !holdsLease)) {
+      if (request.client === client && (request.usesLocalQueue || !isLease)) {
         request.isQueued = false;
       }
     }

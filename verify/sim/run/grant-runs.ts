@@ -34,6 +34,11 @@ export class GrantRuns {
     );
   }
 
+  /** Whether a caller has been told of a lease with this number. */
+  wasGranted(number: bigint): boolean {
+    return this.#granted.has(number);
+  }
+
   /** What is wrong with the number of a grant that nobody shares. */
   problemOf(fencingToken: bigint): string | undefined {
     return fencingToken <= this.#newest.last ? `after ${this.#newest.last}` : undefined;

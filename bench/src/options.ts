@@ -87,7 +87,9 @@ function peersFrom(text: string): readonly Peer[] {
 }
 
 function onlyFrom(text: string | undefined): readonly ContestantName[] | null {
-  return text === undefined ? null : (namesFrom("only", text, { known: contestants, or: "" }) as ContestantName[]);
+  return text === undefined
+    ? null
+    : (namesFrom("only", text, { known: contestants, or: "" }) as ContestantName[]);
 }
 
 function namesFrom(

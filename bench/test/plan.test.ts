@@ -62,7 +62,9 @@ test("readers and writers are held against everybody's mutex, and a semaphore ag
   const [readWrite, semaphore] = planned("--suite", "read-write,semaphore");
   expect(readWrite?.contestants).toEqual(["raw", ...peers, "holdfast", "holdfast-read-write"]);
   expect(semaphore?.contestants).toEqual(["redis-semaphore-semaphore", "holdfast-semaphore"]);
-  expect(planned("--suite", "semaphore", "--peers", "redlock")[0]?.contestants).toEqual(["holdfast-semaphore"]);
+  expect(planned("--suite", "semaphore", "--peers", "redlock")[0]?.contestants).toEqual([
+    "holdfast-semaphore",
+  ]);
 });
 
 test("who cannot do what a suite asks has no turn there and is told by the reason, where it was asked for", () => {

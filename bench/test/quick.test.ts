@@ -49,7 +49,8 @@ function expectComplete({ record, files }: Outcome, names: readonly string[]): v
 
 function figure({ samples }: RunRecord, of: { case: string; contestant?: string; id: string }): number {
   const sample = samples.find(
-    (one) => one.case.startsWith(of.case) && (of.contestant === undefined || one.contestant === of.contestant),
+    (one) =>
+      one.case.startsWith(of.case) && (of.contestant === undefined || one.contestant === of.contestant),
   );
   return sample?.values[of.id] ?? Number.NaN;
 }
@@ -60,7 +61,11 @@ test.concurrent("on one server: load, waiting, renewal and distance", { timeout:
   expectComplete(outcome, names);
   expect(outcome.record.notes).toEqual([]);
   // There and back, twice, whatever else the machine does. Not by the waits: one that has not ended counts with what it has lasted.
-  const turnMs = figure(outcome.record, { case: "2 ms each way, alone", contestant: "holdfast", id: "turnMs" });
+  const turnMs = figure(outcome.record, {
+    case: "2 ms each way, alone",
+    contestant: "holdfast",
+    id: "turnMs",
+  });
   expect(turnMs < 7).toBe(false);
 });
 

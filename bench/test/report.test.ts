@@ -22,7 +22,8 @@ const suite: SuiteDescription = {
   panels: [],
 };
 
-const sample = (contestant: ContestantName, values: Sample["values"]): Sample => sampleOf(suite, contestant, values);
+const sample = (contestant: ContestantName, values: Sample["values"]): Sample =>
+  sampleOf(suite, contestant, values);
 
 const reportOf = (...samples: Sample[]): string => toMarkdown(recordOf(suite, samples));
 

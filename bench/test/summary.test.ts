@@ -87,7 +87,9 @@ test("the best peer is chosen for each column on its own, and is neither raw nor
 test("a peer that is set up otherwise is a peer as well", () => {
   const contestants: readonly ContestantName[] = ["redlock", "redlock-tries", "holdfast"];
   const values = { redlock: 10, "redlock-tries": 50, holdfast: 100 };
-  const samples = Object.entries(values).map(([contestant, rate]) => sample(contestant as ContestantName, 1, { rate }));
+  const samples = Object.entries(values).map(([contestant, rate]) =>
+    sample(contestant as ContestantName, 1, { rate }),
+  );
   const [, , row] = summarize({ ...suite, contestants, reference: "redlock" }, "a", samples);
   expect(row?.cells[0]?.ratios).toEqual([10, 2]);
 });

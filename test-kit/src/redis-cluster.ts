@@ -91,7 +91,12 @@ async function joinCluster(members: readonly ClusterMember[], primaries: number)
   for (const [i, { command }] of members.entries()) {
     await command("CLUSTER", "SET-CONFIG-EPOCH", i + 1);
     if (i < primaries) {
-      await command("CLUSTER", "ADDSLOTSRANGE", Math.ceil(i * slotsPerPrimary), Math.ceil((i + 1) * slotsPerPrimary) - 1);
+      await command(
+        "CLUSTER",
+        "ADDSLOTSRANGE",
+        Math.ceil(i * slotsPerPrimary),
+        Math.ceil((i + 1) * slotsPerPrimary) - 1,
+      );
     }
   }
   const [first, ...rest] = members as [ClusterMember, ...ClusterMember[]];
@@ -181,7 +186,9 @@ class Cluster implements RedisCluster {
   healthy(): Promise<void> {
     return waitUntil(
       async () => {
-        const reply = await Promise.all(this.#livingMember().map(({ command }) => command("CLUSTER", "INFO").then(String)));
+        const reply = await Promise.all(
+          this.#livingMember().map(({ command }) => command("CLUSTER", "INFO").then(String)),
+        );
         return reply.every((info) => info.includes("cluster_state:ok"));
       },
       "the cluster is healthy",

@@ -49,8 +49,17 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
     const followers = await Promise.all(
       Array.from({ length: replicas }, async () => start({ port: await stablePort(), args: following })),
     );
-    await waitUntil(async () => (await linksUp(followers)) === replicas, "the replicas follow", failoverWithinMs);
-    const sentinelServers = await startSentinelServers([primary, ...followers], sentinels, downAfterMs, start);
+    await waitUntil(
+      async () => (await linksUp(followers)) === replicas,
+      "the replicas follow",
+      failoverWithinMs,
+    );
+    const sentinelServers = await startSentinelServers(
+      [primary, ...followers],
+      sentinels,
+      downAfterMs,
+      start,
+    );
     return sentinelSetup([primary, ...followers], sentinelServers);
   } catch (error) {
     await Promise.all(started.map((server) => server.stop()));
@@ -95,7 +104,10 @@ function sentinelSetup(servers: readonly RedisServer[], sentinels: readonly Redi
     const server = servers.find(({ port }) => port === agreed);
     return server && (await roleOf(server)) === "master" ? server : undefined;
   };
-  const find = async (isExpectedPrimary: (server: RedisServer) => boolean, description: string): Promise<RedisServer> => {
+  const find = async (
+    isExpectedPrimary: (server: RedisServer) => boolean,
+    description: string,
+  ): Promise<RedisServer> => {
     let found: RedisServer | undefined;
     await waitUntil(
       async () => {
@@ -133,7 +145,8 @@ async function runCommand(server: RedisServer, command: string, ...args: string[
 }
 
 async function portOfPrimary(sentinel: RedisServer): Promise<number> {
-  const address = (await runCommand(sentinel, "sentinel", "get-master-addr-by-name", name)) as string[] | undefined;
+  const address = (await runCommand(sentinel, "sentinel", "get-master-addr-by-name", name)) as
+    string[] | undefined;
   return Number(address?.[1]);
 }
 

@@ -103,7 +103,9 @@ async function acquireAllLocks(round: number): Promise<void> {
     const lock = locksToProbe[(index + task.index) % locksToProbe.length] as Lock;
     const waitMs = task.probeWaitMs;
     const request = { ...requestOf(lock), kind: "probe", waitMs } as const;
-    const probe = await recorder.acquire(request, () => acquire(locks, lock, { ttlMs: engine.maxTtlMs, waitMs }));
+    const probe = await recorder.acquire(request, () =>
+      acquire(locks, lock, { ttlMs: engine.maxTtlMs, waitMs }),
+    );
     await probe?.release();
   }
   await client.latches?.runQuietPeriodLatch(round, task.probeWaitMs);

@@ -76,7 +76,8 @@ function omissionFrom(text: string, named: readonly EngineName[]): Omission {
 
 function minutesFrom(text: string): number {
   const minutes = Number(text);
-  if (!(minutes >= 0.2 && minutes <= 1_440)) throw invalidOption("minutes", "a number from 0.2 to 1440", text);
+  if (!(minutes >= 0.2 && minutes <= 1_440))
+    throw invalidOption("minutes", "a number from 0.2 to 1440", text);
   return minutes;
 }
 

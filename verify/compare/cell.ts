@@ -16,7 +16,10 @@ process.on("uncaughtException", (error) => {
 });
 
 run().then(sendOutcome, (error: unknown) => {
-  sendOutcome({ verdict: "not run", how: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  sendOutcome({
+    verdict: "not run",
+    how: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  });
 });
 
 async function run(): Promise<Outcome> {

@@ -37,9 +37,9 @@ export const failures: readonly Failure[] = [
   {
     name: "lost-reply",
     title: "a lost reply on a free lock",
-    fault:
-      "The grant was made, its reply was lost, and the caller waited for its own lock until it expired.",
-    expectation: "Who wants a free lock, and whose first reply is lost with its connection, has it within 1 s.",
+    fault: "The grant was made, its reply was lost, and the caller waited for its own lock until it expired.",
+    expectation:
+      "Who wants a free lock, and whose first reply is lost with its connection, has it within 1 s.",
     tests: {
       file: "integration/single/grants-to-nobody.test.ts",
       test: "a reply lost on a free lock: the next try of %s, with a client that %s, is the same grant",
@@ -69,7 +69,8 @@ export const failures: readonly Failure[] = [
     name: "transient-error",
     title: "one transient error at renewal",
     fault: "One error answer ended the lease though it had time left, or ended the process.",
-    expectation: "A single error answer at renewal costs nobody the lease: it is renewed while there is time.",
+    expectation:
+      "A single error answer at renewal costs nobody the lease: it is renewed while there is time.",
     tests: {
       file: "integration/single/renewal-error.test.ts",
       test: "one transient error at renewal loses nothing",
@@ -111,8 +112,7 @@ export const failures: readonly Failure[] = [
   {
     name: "release-after-expiry",
     title: "release after expiry",
-    fault:
-      "A release of a lease that was gone took seconds, said nothing, or replaced the work's own error.",
+    fault: "A release of a lease that was gone took seconds, said nothing, or replaced the work's own error.",
     expectation:
       "Release ends within 1 s, leaves the lock of another alone, and tells the loss; so does the callback form, except that an error of the work comes first.",
     tests: {
@@ -123,8 +123,7 @@ export const failures: readonly Failure[] = [
   {
     name: "timed-out-acquire",
     title: "an acquire that timed out",
-    fault:
-      "The caller gave up, the grant was made all the same, and nobody had the lock for its whole TTL.",
+    fault: "The caller gave up, the grant was made all the same, and nobody had the lock for its whole TTL.",
     expectation: "Within 3 s after the network is well again the lock is free, though its TTL is 20 s.",
     tests: {
       file: "integration/single/timed-out-acquire.test.ts",
@@ -166,9 +165,9 @@ export const failures: readonly Failure[] = [
   {
     name: "semaphore-clocks",
     title: "a semaphore with clients of different TTLs and clocks",
-    fault:
-      "A client with a shorter TTL, or a clock ahead, expired the permit of another that still held it.",
-    expectation: "Of a semaphore of one permit nobody has the second, while the library calls the first valid.",
+    fault: "A client with a shorter TTL, or a clock ahead, expired the permit of another that still held it.",
+    expectation:
+      "Of a semaphore of one permit nobody has the second, while the library calls the first valid.",
     tests: {
       file: "integration/single/semaphore-clocks.test.ts",
       test: "a permit is its holder's, whatever TTL or clock another client has",

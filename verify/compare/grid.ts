@@ -22,7 +22,10 @@ const program = fileURLToPath(new URL("./cell.js", import.meta.url));
 const lightWorkers = 2;
 
 /** Runs all cells, those that keep the machine busy one by one, and tells of each result as it comes. */
-export async function runMatrix(cells: readonly ScenarioCell[], onResult: (result: CellResult) => void): Promise<CellResult[]> {
+export async function runMatrix(
+  cells: readonly ScenarioCell[],
+  onResult: (result: CellResult) => void,
+): Promise<CellResult[]> {
   const light = cells.filter(({ failure }) => scenarios[failure].isHeavy !== true);
   const heavy = cells.filter(({ failure }) => scenarios[failure].isHeavy === true);
   return [...(await runCells(light, lightWorkers, onResult)), ...(await runCells(heavy, 1, onResult))];

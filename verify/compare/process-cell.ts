@@ -14,7 +14,11 @@ process.once("exit", () => {
 });
 
 /** Runs a program that says one outcome, with all that it starts, and survives whatever it does. */
-export async function runInChildProcess(program: string, args: readonly string[], withinMs: number): Promise<Outcome> {
+export async function runInChildProcess(
+  program: string,
+  args: readonly string[],
+  withinMs: number,
+): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-compare-"));
   // A group of its own, with the servers that it starts: a library that hangs cannot keep them.
   const child = fork(program, args, {

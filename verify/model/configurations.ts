@@ -169,7 +169,12 @@ export const configurations: readonly Configuration[] = [
     },
     longConfigurations,
   ),
-  queue("turns-many-losses", "2 losses, 2 repeats, 1 double", { losses: 2, resends: 2, duplicates: 1 }, longConfigurations),
+  queue(
+    "turns-many-losses",
+    "2 losses, 2 repeats, 1 double",
+    { losses: 2, resends: 2, duplicates: 1 },
+    longConfigurations,
+  ),
   queue(
     "turns-agreed-expiry",
     "with fencing numbers, candidates 1 and 2; 1 expiry",

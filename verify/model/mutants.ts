@@ -10,7 +10,11 @@ export interface Mutant {
   readonly configuration: Configuration;
 }
 
-function mutant(breaks: string, violatedInvariant: Mutant["violatedInvariant"], configuration: Configuration): Mutant {
+function mutant(
+  breaks: string,
+  violatedInvariant: Mutant["violatedInvariant"],
+  configuration: Configuration,
+): Mutant {
   return { name: configuration.name, breaks, violatedInvariant, configuration };
 }
 
@@ -91,7 +95,11 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a waiter never asks again",
     "progress",
-    queue("waiter-without-resend", "", { ...minorityUnavailable, losses: 1, mutant: "waiter-without-resend" }),
+    queue("waiter-without-resend", "", {
+      ...minorityUnavailable,
+      losses: 1,
+      mutant: "waiter-without-resend",
+    }),
   ),
   mutant(
     "extend makes a grant anew where there is none",

@@ -58,7 +58,9 @@ function namesFrom(
   const names = text.split(",").map((name) => name.trim());
   const unknownName = names.find((name) => !known.includes(name));
   if (unknownName !== undefined) {
-    throw new TypeError(`Expected --only to be some of ${known.join(", ")}, got ${JSON.stringify(unknownName)}`);
+    throw new TypeError(
+      `Expected --only to be some of ${known.join(", ")}, got ${JSON.stringify(unknownName)}`,
+    );
   }
   return new Set(names);
 }

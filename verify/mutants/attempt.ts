@@ -56,7 +56,11 @@ export function runKillers(
   return runTests(copy, tests, timeoutMs);
 }
 
-async function runSimulation(copy: WorkingCopy, { seed, runs, only }: SimKiller, timeoutMs: number): Promise<KillResult> {
+async function runSimulation(
+  copy: WorkingCopy,
+  { seed, runs, only }: SimKiller,
+  timeoutMs: number,
+): Promise<KillResult> {
   const args = [
     simulation,
     "--seed",
@@ -78,12 +82,22 @@ async function runSimulation(copy: WorkingCopy, { seed, runs, only }: SimKiller,
     const [, failing = "", message = ""] = failure;
     const run = Number(failing) - seed + 1;
     const reproduction = { level: "sim", seed: Number(failing), runs: 1 } as const;
-    return { outcome: "failed", killedBy: `run ${run}, seed ${failing}: ${message}`, message, reproduction, seconds };
+    return {
+      outcome: "failed",
+      killedBy: `run ${run}, seed ${failing}: ${message}`,
+      message,
+      reproduction,
+      seconds,
+    };
   }
   throw timedOutOrBroken(ended, timeoutMs);
 }
 
-async function replayKept(copy: WorkingCopy, reproduction: KeptKiller, timeoutMs: number): Promise<KillResult> {
+async function replayKept(
+  copy: WorkingCopy,
+  reproduction: KeptKiller,
+  timeoutMs: number,
+): Promise<KillResult> {
   const ended = await copy.run([simulation, "--schedule", keptSchedules], timeoutMs);
   const { code, output, seconds } = ended;
   const failure = /^FAILED (\S+): (.*)$/m.exec(output);
@@ -96,7 +110,11 @@ async function replayKept(copy: WorkingCopy, reproduction: KeptKiller, timeoutMs
   throw timedOutOrBroken(ended, timeoutMs);
 }
 
-async function runTests(copy: WorkingCopy, killers: readonly TestKiller[], timeoutMs: number): Promise<KillResult> {
+async function runTests(
+  copy: WorkingCopy,
+  killers: readonly TestKiller[],
+  timeoutMs: number,
+): Promise<KillResult> {
   const file = copy.freshFile();
   const args = ["node_modules/vitest/vitest.mjs", "run", ...new Set(killers.map((killer) => killer.file))];
   args.push("--bail", "1", "--maxWorkers", "1", "--reporter", "json", "--outputFile", file);
@@ -142,10 +160,22 @@ function judgeTests(
   if (file && test) {
     const killedBy = test.fullName.trim();
     const reproduction = { level, file: file.name, test: killedBy };
-    return { outcome: "failed", killedBy, message: firstLine(test.failureMessages[0] ?? ""), reproduction, seconds };
+    return {
+      outcome: "failed",
+      killedBy,
+      message: firstLine(test.failureMessages[0] ?? ""),
+      reproduction,
+      seconds,
+    };
   } else if (file && file.assertionResults.length > 0) {
     const killedBy = `a hook of ${file.name.split("/").at(-1)}`;
-    return { outcome: "failed", killedBy, message: firstLine(file.message), reproduction: { level, file: file.name }, seconds };
+    return {
+      outcome: "failed",
+      killedBy,
+      message: firstLine(file.message),
+      reproduction: { level, file: file.name },
+      seconds,
+    };
   }
   throw new Error(`No test could be run: ${file?.message ?? output.slice(-1_000)}`);
 }

@@ -50,7 +50,10 @@ export function mutantList(mutants: readonly Mutant[]): string {
 }
 
 export function pendingList(notYet: readonly PendingMutant[]): string {
-  const rows = notYet.map(({ brokenRule, hasCounterexample, waitsFor }) => [withMark(brokenRule, hasCounterexample), waitsFor]);
+  const rows = notYet.map(({ brokenRule, hasCounterexample, waitsFor }) => [
+    withMark(brokenRule, hasCounterexample),
+    waitsFor,
+  ]);
   return table(["not yet possible", "waits for"], rows);
 }
 

@@ -120,7 +120,11 @@ async function checkUnmutated(copy: WorkingCopy, death: Finding | undefined): Pr
  * What must pass on the library as it is: else a mutant could be killed by what has nothing to do with it.
  * @returns what failed
  */
-export async function judgeUnmutated(copy: WorkingCopy, mutants: readonly Mutant[], form: TrialMode): Promise<string[]> {
+export async function judgeUnmutated(
+  copy: WorkingCopy,
+  mutants: readonly Mutant[],
+  form: TrialMode,
+): Promise<string[]> {
   await copy.build("The library");
   const failures: string[] = [];
   for (const killers of form === "all" ? Object.values(fullSuites) : groupByLevel(mutants)) {

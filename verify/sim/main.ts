@@ -48,7 +48,9 @@ async function replayFiles(files: readonly string[]): Promise<boolean> {
     const { engine, kind, scenario } = schedule;
     const { findings, grants } = await runSchedule(schedule);
     failures += findings.length > 0 ? 1 : 0;
-    findings.map((finding) => `FAILED ${basename(file, ".json")}: ${describeFinding(finding)}`).forEach(writeLine);
+    findings
+      .map((finding) => `FAILED ${basename(file, ".json")}: ${describeFinding(finding)}`)
+      .forEach(writeLine);
     writeLine(`${engine}, ${kind}, ${scenario}: ${grants} grants, ${findings.length} findings`);
   }
   return failures === 0;
@@ -112,7 +114,9 @@ async function reportShrunk(schedule: Schedule, forMs: number): Promise<void> {
     },
   });
   writeLine(
-    shrunk ? describeShrunk(shrunk) : "  played again, it does not fail: what fails is not decided by the seed",
+    shrunk
+      ? describeShrunk(shrunk)
+      : "  played again, it does not fail: what fails is not decided by the seed",
   );
 }
 

@@ -74,7 +74,11 @@ function firstMismatch(
   return undefined;
 }
 
-function mismatchReason(model: QueueTrace | FencingTrace, event: TraceEvent, index: number): string | undefined {
+function mismatchReason(
+  model: QueueTrace | FencingTrace,
+  event: TraceEvent,
+  index: number,
+): string | undefined {
   try {
     return model.accept(event, index);
   } catch (error) {

@@ -65,7 +65,8 @@ export class FencingTrace {
       ({ name, token, reply }) => name === "refill" && statusOf(reply) === 1 && token === after.holder,
     );
     const agrees = operations.some(({ name, reply }) => name === "agree" && statusOf(reply) === 1);
-    const isOther = after.holder !== before.holder || (after.fencingNumber !== before.fencingNumber && !agrees);
+    const isOther =
+      after.holder !== before.holder || (after.fencingNumber !== before.fencingNumber && !agrees);
     const known = this.#tokens[this.#read(this.#frontier.states[0] as Uint8Array).holder(node) - 1];
     if (known !== undefined && (known !== before.holder || isOther)) {
       this.#step(

@@ -36,7 +36,8 @@ export const unobservedBefore: Readonly<Record<string, UnobservedStep>> = {
   acquire: startsRequest,
   refill: (step, a, node) =>
     becomesHolder(step, a, node) || (step.rule === "fill" && step.attempt === a && step.node === node),
-  yield: (step, a, node) => receivesMessage(step, a, node) || startsRequest(step, a, node) || timeSteps.has(step.rule),
+  yield: (step, a, node) =>
+    receivesMessage(step, a, node) || startsRequest(step, a, node) || timeSteps.has(step.rule),
   release: (step, a) =>
     step.attempt === a && (step.rule === "start" || step.rule === "give back" || step.rule === "cancel"),
   extend: (step, a, node) => becomesHolder(step, a, node) || (step.rule === "prolong" && step.attempt === a),

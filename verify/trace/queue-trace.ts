@@ -62,7 +62,8 @@ export class QueueTrace {
   #assignAttempts(event: TraceEvent, index: number): boolean {
     const named = event.kind === "call" ? [...tokensIn(event.before), ...tokensIn(event.after)] : [];
     const requested = event.kind === "call" ? event.operations.map(({ token }) => token) : [];
-    const isOurs = (token: string): boolean => token.includes(":") && !this.#mentions.isLastMention(token, index);
+    const isOurs = (token: string): boolean =>
+      token.includes(":") && !this.#mentions.isLastMention(token, index);
     const retained = this.#tokens.filter((token) => !this.#mentions.isLastMention(token, index));
     const tokens = [...new Set([...retained, ...named, ...requested])].filter(isOurs).sort(byTicket);
     if (tokens.length > maxAttempts) {
@@ -181,7 +182,8 @@ export class QueueTrace {
       this.#mentions.nodesWith(name, token, index).map((node) => ({ name, node })),
     );
     return {
-      isUnobserved: (step) => later.some(({ name, node }) => unobservedBefore[name]?.(step, a, node) === true),
+      isUnobserved: (step) =>
+        later.some(({ name, node }) => unobservedBefore[name]?.(step, a, node) === true),
       // A yield of a number that cannot come again is an acquire.
       isSent: (isStrict) =>
         later.every(
@@ -191,7 +193,10 @@ export class QueueTrace {
     };
   }
 
-  #stepAfterSent(sent: SentRequest, ...[matches, isUnseen, accepts]: Required<Parameters<Frontier["step"]>>): boolean {
+  #stepAfterSent(
+    sent: SentRequest,
+    ...[matches, isUnseen, accepts]: Required<Parameters<Frontier["step"]>>
+  ): boolean {
     return [true, false].some((isStrict) =>
       this.#frontier.step(
         matches,

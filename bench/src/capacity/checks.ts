@@ -54,7 +54,8 @@ async function connections(site: Site): Promise<Checked> {
       .trim()
       .split("\n").length;
   const baseline = await countOf();
-  for (let process = 0; process < clients; process += 1) await testLocks.open(port).tryAcquire(`one:${process}`);
+  for (let process = 0; process < clients; process += 1)
+    await testLocks.open(port).tryAcquire(`one:${process}`);
   const measured = (await countOf()) - baseline;
   return { formula: formulae.connections({ processes: clients, nodes: 1 }), measured };
 }

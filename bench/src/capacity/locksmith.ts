@@ -6,7 +6,10 @@ import { connect } from "../run/client.ts";
 export class TestLocks implements AsyncDisposable {
   readonly #cleanups: (() => Promise<void>)[] = [];
 
-  open(port: number, { driver, locks: options }: { driver?: RedisOptions; locks?: LocksOptions } = {}): Locks {
+  open(
+    port: number,
+    { driver, locks: options }: { driver?: RedisOptions; locks?: LocksOptions } = {},
+  ): Locks {
     const client = connect(port);
     const locks = createLocks(redis(client, driver), options);
     this.#cleanups.push(async () => {

@@ -21,7 +21,10 @@ export function chooserOf(keys: KeyChoice, random: () => number = Math.random): 
 }
 
 /** By the inverse of the distribution: a search among the sums of all weights. */
-function rankChooser({ name, count, exponent }: KeyChoice & { by: "zipf" }, random: () => number): () => string {
+function rankChooser(
+  { name, count, exponent }: KeyChoice & { by: "zipf" },
+  random: () => number,
+): () => string {
   const sums = new Float64Array(count);
   let total = 0;
   for (let rank = 1; rank <= count; rank += 1) sums[rank - 1] = total += rank ** -exponent;

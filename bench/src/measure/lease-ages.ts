@@ -7,7 +7,9 @@ const keysAtOnce = 200;
 
 /** After how much of a lease its library renews it, by the settings that it is measured with; ms. */
 export function renewalAgeMs(contestant: ContestantName, ttlMs: number): number {
-  return lastRenewalMarginMs.includes(contestant) ? ttlMs - 500 : ttlMs * (renewalFraction[contestant] ?? 1 / 3);
+  return lastRenewalMarginMs.includes(contestant)
+    ? ttlMs - 500
+    : ttlMs * (renewalFraction[contestant] ?? 1 / 3);
 }
 
 const lastRenewalMarginMs: readonly ContestantName[] = ["redlock", "@sesamecare-oss/redlock"];

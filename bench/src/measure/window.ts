@@ -24,7 +24,11 @@ export interface Window {
 }
 
 /** Lets a running crew warm up, then watches it. Nothing is started or stopped meanwhile. */
-export async function measureWindow(workerGroup: WorkerGroup, site: Site, { warmUpMs, measureMs }: Timing): Promise<Window> {
+export async function measureWindow(
+  workerGroup: WorkerGroup,
+  site: Site,
+  { warmUpMs, measureMs }: Timing,
+): Promise<Window> {
   await sleep(warmUpMs);
   const [statsBefore] = await Promise.all([statsOf(site), workerGroup.begin()]);
   const startedAt = performance.now();

@@ -93,7 +93,9 @@ function medianOf(samples: readonly Sample[], contestant: ContestantName, metric
 }
 
 function valuesOf(samples: readonly Sample[], contestant: ContestantName, metric: Metric): number[] {
-  return samples.filter((sample) => sample.contestant === contestant).map(({ values }) => valueOf(values, metric));
+  return samples
+    .filter((sample) => sample.contestant === contestant)
+    .map(({ values }) => valueOf(values, metric));
 }
 
 function rangeOf(values: readonly number[]): [number, number] {

@@ -118,7 +118,10 @@ export function packageOf(contestant: ContestantName): Peer | "ioredis" | "holdf
 /** With the other set-ups of each that can lock a majority, after it. */
 export function withVariants(contestants: readonly ContestantName[]): readonly ContestantName[] {
   const others = (Object.keys(variants) as Variant[]).filter(hasQuorum);
-  return contestants.flatMap((contestant) => [contestant, ...others.filter((one) => variants[one] === contestant)]);
+  return contestants.flatMap((contestant) => [
+    contestant,
+    ...others.filter((one) => variants[one] === contestant),
+  ]);
 }
 
 /** With the kinds of each that have more than a mutex, after it. */

@@ -28,7 +28,9 @@ export function assertOverlapIn(measurements: readonly Measurement[], limit: num
 export function assertOverlap(holds: readonly HoldIntervals[], limit: number): void {
   const largest = maxOverlap(holds);
   if (largest > limit)
-    throw new Error(`does not lock: ${describeWeight(largest)} inside at once, ${describeWeight(limit)} allowed`);
+    throw new Error(
+      `does not lock: ${describeWeight(largest)} inside at once, ${describeWeight(limit)} allowed`,
+    );
 }
 
 function describeWeight(weight: number): string {

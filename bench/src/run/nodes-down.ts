@@ -2,7 +2,10 @@ import { freePort } from "./server.ts";
 import type { Site } from "../suites/suite.ts";
 
 /** The same nodes, of which the last are down: all that there is of them are ports that refuse. */
-export async function withUnreachable({ servers: [first, ...others], ...site }: Site, unreachable: number): Promise<Site> {
+export async function withUnreachable(
+  { servers: [first, ...others], ...site }: Site,
+  unreachable: number,
+): Promise<Site> {
   const deadPorts = await Promise.all(Array.from({ length: unreachable }, freePort));
   return { ...site, servers: [first, ...others.slice(0, others.length - unreachable)], deadPorts };
 }

@@ -92,7 +92,10 @@ function sizesFor({ quick, measureMs, minutes }: PlanOptions): Sizes {
 /** Who cannot do what a suite asks is told in its tables, where it was asked for, and has no turn. */
 function availableOnly(suite: Suite, around: readonly ContestantName[]): Suite {
   const absent = suite.absent
-    .map(({ contestants, reason }) => ({ contestants: contestants.filter((one) => around.includes(one)), reason }))
+    .map(({ contestants, reason }) => ({
+      contestants: contestants.filter((one) => around.includes(one)),
+      reason,
+    }))
     .filter(({ contestants }) => contestants.length > 0);
   const missing = absent.flatMap(({ contestants }) => contestants);
   return { ...suite, absent, contestants: suite.contestants.filter((one) => !missing.includes(one)) };

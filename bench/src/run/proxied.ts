@@ -21,7 +21,10 @@ export async function withProxies(site: Site, oneWayMs: number): Promise<Proxied
     port: proxies[index]?.port ?? Number.NaN,
   });
   const [first, ...others] = site.servers;
-  const servers: Site["servers"] = [proxied(first, 0), ...others.map((one, index) => proxied(one, index + 1))];
+  const servers: Site["servers"] = [
+    proxied(first, 0),
+    ...others.map((one, index) => proxied(one, index + 1)),
+  ];
   return {
     site: { ...site, servers },
     roundTripMs: await roundTripOf(servers[0].port),

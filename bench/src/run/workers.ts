@@ -18,7 +18,9 @@ export class WorkerGroup implements AsyncDisposable {
     const cpus = size === 1 ? site.placement.singleWorkerCpus : null;
     const opening = Array.from({ length: size }, () => WorkerProcess.open(contestant, portsOf(site), cpus));
     const settled = await Promise.allSettled(opening);
-    const workerGroup = new WorkerGroup(settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
+    const workerGroup = new WorkerGroup(
+      settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])),
+    );
     const failed = settled.find((one) => one.status === "rejected");
     if (failed) {
       await workerGroup[Symbol.asyncDispose]();
@@ -42,7 +44,10 @@ export class WorkerGroup implements AsyncDisposable {
   /** Of all its workers together. */
   async memory(): Promise<Memory> {
     const samples = await Promise.all(this.#workers.map((worker) => worker.memory()));
-    return { used: sum(samples.map(({ used }) => used)), resident: sum(samples.map(({ resident }) => resident)) };
+    return {
+      used: sum(samples.map(({ used }) => used)),
+      resident: sum(samples.map(({ resident }) => resident)),
+    };
   }
 
   async stop(): Promise<void> {

@@ -34,14 +34,24 @@ interface MemorySample {
 }
 
 /** Whether memory grows while many keys come and go, round and round. */
-export function churn(contestants: readonly ContestantName[], { keys, minutes }: ChurnSize, rounds: number): Suite {
+export function churn(
+  contestants: readonly ContestantName[],
+  { keys, minutes }: ChurnSize,
+  rounds: number,
+): Suite {
   const label = `${keys.toLocaleString("en-US")} keys, ${minutes} min`;
   const pauseMs = Math.min(maxPauseMs, (minutes * 60_000) / sampleCount);
 
   async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     const [{ admin }] = site.servers;
     await using workerGroup = await WorkerGroup.open(contestant, site, 1);
-    await workerGroup.start({ kind: "cycle", tasks, keys: { by: "turn", count: keys }, ttlMs: 10_000, holdMs: 0 });
+    await workerGroup.start({
+      kind: "cycle",
+      tasks,
+      keys: { by: "turn", count: keys },
+      ttlMs: 10_000,
+      holdMs: 0,
+    });
     await workerGroup.begin();
     const startedAt = performance.now();
     const samples: MemorySample[] = [];
@@ -97,7 +107,8 @@ export function growthOf(samples: readonly MemorySample[], keys: number): Record
   const [first, last] = [settled.slice(0, third), settled.slice(-third)];
   const average = (count: readonly MemorySample[], field: "here" | "server"): number =>
     median(count.map((sample) => sample[field])) / 1e6;
-  const growth = (field: "here" | "server"): number => (average(last, field) / average(first, field) - 1) * 100;
+  const growth = (field: "here" | "server"): number =>
+    (average(last, field) / average(first, field) - 1) * 100;
   return {
     here: average(first, "here"),
     hereLast: average(last, "here"),
@@ -109,5 +120,8 @@ export function growthOf(samples: readonly MemorySample[], keys: number): Record
 }
 
 function points(samples: readonly MemorySample[], field: "here" | "server" | "resident"): Point[] {
-  return samples.map((sample) => [Math.round(sample.atSeconds * 10) / 10, Math.round(sample[field] / 1e4) / 100]);
+  return samples.map((sample) => [
+    Math.round(sample.atSeconds * 10) / 10,
+    Math.round(sample[field] / 1e4) / 100,
+  ]);
 }

@@ -21,7 +21,11 @@ const folder = dirname(fileURLToPath(import.meta.resolve("@holdfast/cli/package.
 const program = join(folder, "dist", "bundle", "main.cjs");
 
 /** What `holdfast run` adds to a command's start: most of it is that of Node, which is measured beside it and taken off. */
-export function commandLine(contestants: readonly ContestantName[], repetitions: number, rounds: number): Suite {
+export function commandLine(
+  contestants: readonly ContestantName[],
+  repetitions: number,
+  rounds: number,
+): Suite {
   async function* measure(_: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     const [port] = portsOf(site);
     const [{ admin }] = site.servers;

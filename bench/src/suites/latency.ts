@@ -33,7 +33,11 @@ export const latency = (contestants: readonly ContestantName[], size: LatencySiz
   });
 
 /** The same with a majority of five nodes, all equally far away. */
-export const redlockLatency = (contestants: readonly ContestantName[], size: LatencySize, rounds: number): Suite =>
+export const redlockLatency = (
+  contestants: readonly ContestantName[],
+  size: LatencySize,
+  rounds: number,
+): Suite =>
   byDistance(contestants, size, rounds, {
     name: "redlock-latency",
     title: "A majority of five nodes that are far away",

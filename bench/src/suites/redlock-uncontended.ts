@@ -39,7 +39,13 @@ export function redlockUncontended(
       const site = await withUnreachable(firstServers(fullSite, nodes), unreachable);
       await using workerGroup = await WorkerGroup.open(contestant, site, 1);
       for (const tasks of taskCounts) {
-        await workerGroup.start({ kind: "cycle", tasks, keys: { by: "task" }, ttlMs: longestTtlMs, holdMs: 0 });
+        await workerGroup.start({
+          kind: "cycle",
+          tasks,
+          keys: { by: "task" },
+          ttlMs: longestTtlMs,
+          holdMs: 0,
+        });
         const window = await measureWindow(workerGroup, site, timing);
         await workerGroup.stop();
         yield figures(label({ nodes, unreachable }, tasks), workerGroup, window, costOf(window));

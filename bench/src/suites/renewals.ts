@@ -21,7 +21,11 @@ export interface RenewalSize {
 }
 
 /** What it costs to keep many leases alive in one process, each library at its own rhythm. */
-export function renewals(contestants: readonly ContestantName[], sizes: readonly RenewalSize[], rounds: number): Suite {
+export function renewals(
+  contestants: readonly ContestantName[],
+  sizes: readonly RenewalSize[],
+  rounds: number,
+): Suite {
   async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     for (const size of sizes) {
       const { leases, ttlMs } = size;

@@ -48,7 +48,8 @@ export function service(contestants: readonly ContestantName[], timing: Timing, 
   async function trial(contestant: ContestantName, site: Site): Promise<Trial> {
     const [port] = portsOf(site);
     if (contestant === "holdfast") return byLibrary(port);
-    if (contestant === "bare-http") return byService(["-e", bareServer], {}, "answers without doing anything");
+    if (contestant === "bare-http")
+      return byService(["-e", bareServer], {}, "answers without doing anything");
     const env = { HOLDFAST_URL: `redis://127.0.0.1:${port}`, HOLDFAST_PORT: "0" };
     return byService([program], env, "the lock service in a process of its own, its clients in ours");
   }

@@ -3,7 +3,13 @@ import type { Redis } from "ioredis";
 import { leaseEnd } from "../measure/lease-end.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
 import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
-import { latenessOf, spreadTimes, takeoverAt, type TakeoverTimes, type Takeover } from "../measure/takeovers.ts";
+import {
+  latenessOf,
+  spreadTimes,
+  takeoverAt,
+  type TakeoverTimes,
+  type Takeover,
+} from "../measure/takeovers.ts";
 import { WorkerProcess } from "../run/worker-process.ts";
 
 const metrics: readonly Metric[] = [
@@ -46,7 +52,12 @@ export function takeover(
     yield figuresOf(settled.map(fulfilled));
   }
 
-  async function repeat(contestant: ContestantName, site: Site, key: string, killAfterMs: number): Promise<Repetition> {
+  async function repeat(
+    contestant: ContestantName,
+    site: Site,
+    key: string,
+    killAfterMs: number,
+  ): Promise<Repetition> {
     const [{ admin }] = site.servers;
     const ports = portsOf(site);
     await using holder = await WorkerProcess.open(contestant, ports, null);
@@ -106,7 +117,11 @@ async function endOfWait(waiter: WorkerProcess): Promise<number> {
   return performance.now();
 }
 
-async function kill(holder: WorkerProcess, admin: Redis, key: string): Promise<Omit<TakeoverTimes, "grantedAt">> {
+async function kill(
+  holder: WorkerProcess,
+  admin: Redis,
+  key: string,
+): Promise<Omit<TakeoverTimes, "grantedAt">> {
   const killedAt = performance.now();
   // To dispose of a worker is to send it SIGKILL. Only then is it certain that it renews no more.
   await holder[Symbol.asyncDispose]();

@@ -7,7 +7,9 @@ export const election: Example = async (firstProcess, secondProcess, print) => {
   print("the first leads");
   const next = other.campaign();
   const seen = await other.leader();
-  print(seen?.fencingToken === term.fencingToken ? "and the second sees it" : "and the second does not see it");
+  print(
+    seen?.fencingToken === term.fencingToken ? "and the second sees it" : "and the second does not see it",
+  );
   await one.resign();
   const nextTerm = await next;
   print("the second leads");

@@ -44,7 +44,12 @@ async function runInThisProcess(job: Job, driver: Driver | null): Promise<JobRes
   const onDone = (): void => job.onProgress(++done);
   const one = async (index: number): Promise<Tally> => {
     await using locks = driver && createLocks(driver);
-    return await work(assignedOrders(orders, index, job.workers), { stock, locks, signal: job.signal, onDone });
+    return await work(assignedOrders(orders, index, job.workers), {
+      stock,
+      locks,
+      signal: job.signal,
+      onDone,
+    });
   };
   const started = performance.now();
   const tallies = await Promise.all(Array.from({ length: job.workers }, (_, index) => one(index)));

@@ -32,7 +32,10 @@ export async function reserveStock(
   }
   if (remaining < order.units) return "refused";
   guard?.throwIfLost();
-  await stock.write(order.article, { remaining: remaining - order.units, fence: guard?.fencingToken ?? fence });
+  await stock.write(order.article, {
+    remaining: remaining - order.units,
+    fence: guard?.fencingToken ?? fence,
+  });
   return "accepted";
 }
 

@@ -164,7 +164,13 @@ test("a principal does what its scopes say, to keys that begin as they say", asy
 });
 
 test("a break leaves an audit record of who, whose, and why", async () => {
-  const { body } = await sendRequest(url, "POST", "/v1/leases", { key: "order:6", owner: "job 6" }, as(billing));
+  const { body } = await sendRequest(
+    url,
+    "POST",
+    "/v1/leases",
+    { key: "order:6", owner: "job 6" },
+    as(billing),
+  );
   const { fencingToken } = body as WireLease;
   await sendRequest(
     url,

@@ -161,7 +161,10 @@ test("a client that cannot be told while the engine is away has its grant given 
   proxy.cut();
   socket.destroy();
   // Asked behind the release, and given up behind it.
-  await waitUntil(async () => (await sendRequest(url, "GET", "/readyz")).status === 503, "the engine is away");
+  await waitUntil(
+    async () => (await sendRequest(url, "GET", "/readyz")).status === 503,
+    "the engine is away",
+  );
   proxy.refuse(false);
   await waitUntil(async () => !(await isHeld()), "it is given back");
   await service.close();

@@ -45,7 +45,9 @@ test("a service that drains ends every stream with a word, takes nothing new, an
   expect((await sendRequest(url, "GET", "/readyz")).status).toBe(503);
   expect((await sendRequest(url, "GET", "/healthz")).status).toBe(200);
   expect((await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {})).status).toBe(200);
-  expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({
+    body: { released: true },
+  });
 
   await Promise.all([leaving.close(), staying.close()]);
   await redis.stop();

@@ -62,7 +62,9 @@ describe("an acquire", () => {
   ] as const)("%s, that comes twice at once is granted once", async (_, attemptId, other) => {
     const key = newKey();
     const body = { key, ttlMs: 60_000, ...(attemptId && { attemptId }) };
-    const told = await Promise.all([urls[0], urls[other]].map((url) => sendRequest(url, "POST", "/v1/leases", body)));
+    const told = await Promise.all(
+      [urls[0], urls[other]].map((url) => sendRequest(url, "POST", "/v1/leases", body)),
+    );
     expect(told.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 423]);
     const granted = told.find(({ status }) => status === 201)?.body as WireLease;
     expect((await inspect(urls[0], key)).holders).toMatchObject([{ fencingToken: granted.fencingToken }]);

@@ -25,7 +25,9 @@ afterAll(async () => {
 /** What a well-behaved client notices of the others: nothing. */
 async function othersAreServed(): Promise<void> {
   const { leaseId } = await acquire(url, { key: "of another client" });
-  expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({
+    body: { released: true },
+  });
 }
 
 async function dial(at = url): Promise<{ socket: Socket; said: () => string; ended: Promise<unknown> }> {
@@ -171,7 +173,10 @@ test("a lease cannot be asked for longer, or for more keys, than is allowed", as
     { keys: [] },
     { key: "k", labels: Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`l${i}`, "x"])) },
   ]) {
-    expect(await sendRequest(url, "POST", "/v1/leases", body), JSON.stringify(body).slice(0, 60)).toMatchObject({
+    expect(
+      await sendRequest(url, "POST", "/v1/leases", body),
+      JSON.stringify(body).slice(0, 60),
+    ).toMatchObject({
       status: 400,
     });
   }

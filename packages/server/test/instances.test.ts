@@ -3,7 +3,14 @@ import { connect } from "holdfast/connect";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startRedis, stablePort, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
-import { acquire, sendRequest, inspect, refusal, startInstance, type ServiceInstance } from "./support/service.ts";
+import {
+  acquire,
+  sendRequest,
+  inspect,
+  refusal,
+  startInstance,
+  type ServiceInstance,
+} from "./support/service.ts";
 
 let redis: RedisServer;
 const instances: ServiceInstance[] = [];
@@ -40,13 +47,17 @@ test("a lease that one instance gave is renewed, looked at and released by anoth
     code: "wait-timeout",
     holder: { owner: "me" },
   });
-  expect((await sendRequest(b.url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 60_000 })).status).toBe(200);
+  expect((await sendRequest(b.url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 60_000 })).status).toBe(
+    200,
+  );
   expect((await sendRequest(b.url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
   // A renewal by another instance leaves what the owner said of itself.
   expect((await inspect(a.url, "shared")).holders).toMatchObject([
     { owner: "me", reason: "why", labels: { a: "b" }, fencingToken },
   ]);
-  expect(await sendRequest(b.url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+  expect(await sendRequest(b.url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({
+    body: { released: true },
+  });
   await acquire(a.url, { key: "shared" });
 });
 

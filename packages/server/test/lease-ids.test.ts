@@ -80,7 +80,9 @@ test("an unsigned lease id is bounded in its keys, and one request in the keys t
   });
   expect((await scriptsRun()) - before).toBeLessThan(5); // ten requests; the service itself greets the server now and then
   const leases = Array.from({ length: 20 }, () => ({ leaseId: madeUp(64) }));
-  const told = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as { leases: { code: string }[] };
+  const told = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as {
+    leases: { code: string }[];
+  };
   const codes = told.leases.map(({ code }) => code);
   expect(codes.filter((code) => code === "invalid").length).toBe(5); // 15 of them have 960 keys
 });
@@ -92,7 +94,9 @@ test("requests with bad lease ids count in the rate limit, those with good ones 
   const statuses = (await Promise.all(bad)).map(({ status }) => status);
   expect(statuses).toContain(429);
   const leases = Array.from({ length: 30 }, () => ({ leaseId: madeUp(1) }));
-  const many = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as { leases: { code: string }[] };
+  const many = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as {
+    leases: { code: string }[];
+  };
   expect(many.leases.map(({ code }) => code)).toContain("rate-limited");
   const renewed = await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {});
   expect(renewed.status).toBe(200);

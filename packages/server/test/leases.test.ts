@@ -139,7 +139,9 @@ test("several keys are one lease: every one of them or none", async () => {
   const renewed = await sendRequest(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 50_000 });
   expect(renewed.status).toBe(200);
   expect((await inspect(url, b)).remainingMs).toBeGreaterThan(40_000);
-  expect(await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({ body: { released: true } });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({
+    body: { released: true },
+  });
   expect((await inspect(url, b)).holders).toEqual([]);
 });
 
@@ -294,7 +296,9 @@ test("a made-up lease id gets nowhere", async () => {
   }
   const guessed = made([1_000, ["0".repeat(32), "1"]], [key]);
   expect(await refusal(url, "POST", `/v1/leases/${guessed}/renew`, {})).toMatchObject({ code: "lease-lost" });
-  expect(await sendRequest(url, "DELETE", `/v1/leases/${guessed}`)).toMatchObject({ body: { released: false } });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${guessed}`)).toMatchObject({
+    body: { released: false },
+  });
   const noKey = made([1_000, ["0".repeat(32), "1"]], ["x".repeat(600)]);
   expect(await refusal(url, "POST", `/v1/leases/${noKey}/renew`, {})).toMatchObject({ code: "invalid" });
   expect((await inspect(url, key)).holders).toHaveLength(1);

@@ -78,7 +78,9 @@ test("a service is ready with a majority of its nodes, and its leases go on; wit
     const renew = async (): Promise<boolean> =>
       (await sendRequest(b, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status === 200;
     await waitUntil(renew, "it is renewed by another instance");
-    expect(await sendRequest(b, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({ body: { released: true } });
+    expect(await sendRequest(b, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({
+      body: { released: true },
+    });
     await acquire(a, { key: "order:2", waitMs: 20_000 });
     second.freeze();
     expect(await refusal(b, "GET", "/readyz")).toMatchObject({ status: 503, code: "engine-unavailable" });

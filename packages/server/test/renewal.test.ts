@@ -35,7 +35,10 @@ test("a lease that others held since is not renewed, though a late request has a
   await waitUntil(async () => (await inspect(url, "late")).holders.length === 0, "it is over");
   const other = await acquire(url, { key: "late" });
   expect((await sendRequest(url, "DELETE", `/v1/leases/${other.leaseId}`)).status).toBe(200);
-  const arrived = waitUntil(async () => (await redis.client().exists("lock:late")) === 1, "it is acquired anew");
+  const arrived = waitUntil(
+    async () => (await redis.client().exists("lock:late")) === 1,
+    "it is acquired anew",
+  );
   await clock.advance(1_000);
   await arrived;
   const renewed = await refusal(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 30_000 });
@@ -61,6 +64,8 @@ test.each(["redis", "memory"])(
     expect((await inspect(url, key)).holders).toMatchObject([said]);
     const { leaseId } = renewed.body as { leaseId: string };
     expect(leaseId).not.toBe(lease.leaseId);
-    expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+    expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({
+      body: { released: true },
+    });
   },
 );

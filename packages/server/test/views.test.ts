@@ -127,7 +127,10 @@ test("metrics tell of acquisitions, waits, holds and losses, by group and never 
   await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`);
   const short = await acquire(url, { key: "eu:order:8", ttlMs: 100 });
   const metrics = async (): Promise<string> => String((await sendRequest(url, "GET", "/metrics")).body);
-  await waitUntil(async () => /lock_lost_total\{.*reason="expired".*\} 1/.test(await metrics()), "one expires");
+  await waitUntil(
+    async () => /lock_lost_total\{.*reason="expired".*\} 1/.test(await metrics()),
+    "one expires",
+  );
   expect(short.keys).toEqual(["eu:order:8"]);
   const text = await metrics();
   const group = 'lock_group="eu:order:"';

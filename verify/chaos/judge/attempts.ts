@@ -1,5 +1,13 @@
 import type { LockKind } from "../run/lock.ts";
-import type { RequestKind, CoordinatorRecord, VoteCount, Failover, LatchRequest, Instant, Phase } from "./history.ts";
+import type {
+  RequestKind,
+  CoordinatorRecord,
+  VoteCount,
+  Failover,
+  LatchRequest,
+  Instant,
+  Phase,
+} from "./history.ts";
 import type { Plan } from "../plan/plan.ts";
 
 /** One ask and what became of it: the history, told by lease instead of by moment. Of several keys: one story for each. */
@@ -165,7 +173,13 @@ export function isGranted(attempt: AttemptHistory): attempt is GrantedAttempt {
 }
 
 /** Until when its holder might use it, as far as it knew. */
-export function usableUntil({ validUntil, releasingAt, lostAt, transferredAt, downgradedAt }: GrantedAttempt): Instant {
+export function usableUntil({
+  validUntil,
+  releasingAt,
+  lostAt,
+  transferredAt,
+  downgradedAt,
+}: GrantedAttempt): Instant {
   return Math.min(
     validUntil,
     releasingAt ?? Infinity,

@@ -3,8 +3,13 @@ import { isSameGrantRun } from "./rules/tenures.ts";
 import type { MajorityConfirmation, GrantedAttempt, RunHistory } from "./attempts.ts";
 
 /** Of a quorum: whose votes stood for a lease at that moment, by what its process counted when it was granted, and extended. */
-export function voteEvidence(run: RunHistory, { process, requestId, key, token }: GrantedAttempt, at: Instant): string[] {
-  const concernsLease = ({ at: moment, key: other }: MajorityConfirmation): boolean => other === key && moment <= at;
+export function voteEvidence(
+  run: RunHistory,
+  { process, requestId, key, token }: GrantedAttempt,
+  at: Instant,
+): string[] {
+  const concernsLease = ({ at: moment, key: other }: MajorityConfirmation): boolean =>
+    other === key && moment <= at;
   const grant = run.majorityGrants
     .filter((each) => concernsLease(each) && each.token <= token && isSameGrantRun(each.token, token))
     .reduce((one: (typeof run.majorityGrants)[number] | undefined, each) => {
@@ -22,12 +27,19 @@ export function voteEvidence(run: RunHistory, { process, requestId, key, token }
   ];
 }
 
-function describeVotes(run: RunHistory, { at, process, votes }: MajorityConfirmation, expected: string): string {
+function describeVotes(
+  run: RunHistory,
+  { at, process, votes }: MajorityConfirmation,
+  expected: string,
+): string {
   const processNote = process === expected ? "" : ` in ${process}`;
   return `at ${at.toFixed(3)} ms${processNote} by ${votes.map((vote) => describeVote(run, vote)).join(", ")}`;
 }
 
-function describeVote({ serverRuns, plan }: RunHistory, { node, run: name, via: via, remainingMs }: CountedVote): string {
+function describeVote(
+  { serverRuns, plan }: RunHistory,
+  { node, run: name, via, remainingMs }: CountedVote,
+): string {
   const server = serverRuns.find((candidate) => candidate.node === node && candidate.name === name);
   const since = server ? ` since ${server.since.toFixed(0)} ms` : "";
   const until = server && server.to < Infinity ? ` until ${server.to.toFixed(0)} ms` : "";

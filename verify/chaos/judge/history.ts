@@ -85,8 +85,18 @@ export type ClientRecord =
   | { readonly e: "used"; readonly at: Instant; readonly requestId: number; readonly accepted: boolean }
   | { readonly e: "lost"; readonly at: Instant; readonly requestId: number; readonly reason: string }
   /** A timer of ours found that the validity had ended 50 ms before and nobody had told it. */
-  | { readonly e: "unreported"; readonly at: Instant; readonly requestId: number; readonly validUntil: Instant }
-  | { readonly e: "releasing"; readonly at: Instant; readonly requestId: number; readonly validUntil: Instant }
+  | {
+      readonly e: "unreported";
+      readonly at: Instant;
+      readonly requestId: number;
+      readonly validUntil: Instant;
+    }
+  | {
+      readonly e: "releasing";
+      readonly at: Instant;
+      readonly requestId: number;
+      readonly validUntil: Instant;
+    }
   | { readonly e: "released"; readonly at: Instant; readonly requestId: number; readonly answer: string }
   | { readonly e: "transferred"; readonly at: Instant; readonly requestId: number }
   /** A writer is about to become a reader, which is asked for next. */
@@ -98,7 +108,12 @@ export type ClientRecord =
   | { readonly e: "breaking"; readonly at: Instant; readonly key: string; readonly token: string }
   | { readonly e: "break-result"; readonly at: Instant; readonly key: string; readonly answer: string }
   /** A quorum granted a lock: how many rounds it took until a majority gave one fencing number, and whose votes it counted. */
-  | (VoteCount & { readonly e: "vote"; readonly at: Instant; readonly token: string; readonly rounds: number })
+  | (VoteCount & {
+      readonly e: "vote";
+      readonly at: Instant;
+      readonly token: string;
+      readonly rounds: number;
+    })
   /** A majority confirmed that it lasts longer. */
   | (VoteCount & { readonly e: "extended"; readonly at: Instant })
   /** The process could not run since then. */

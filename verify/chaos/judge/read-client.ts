@@ -45,7 +45,7 @@ export function readClient(run: RunHistory, name: string): (record: ClientRecord
     lost: ({ at, requestId, reason }) => {
       update(requestId, { lostAt: at, lossReason: reason });
     },
-    "unreported": ({ at, requestId }) => {
+    unreported: ({ at, requestId }) => {
       update(requestId, { unreportedAt: at });
     },
     releasing: ({ at, requestId, validUntil }) => {
@@ -99,7 +99,7 @@ export function readClient(run: RunHistory, name: string): (record: ClientRecord
     memory: ({ at, bytes }) => {
       process.memory.push({ at, bytes });
     },
-    "quiescent": () => undefined,
+    quiescent: () => undefined,
     closed: ({ at }) => {
       process.closedAt = at;
     },

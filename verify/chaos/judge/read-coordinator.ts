@@ -48,7 +48,7 @@ export function readCoordinator(run: RunHistory): (record: CoordinatorRecord) =>
     failover: (record) => {
       run.failovers.push(record);
     },
-    "residue": (record) => {
+    residue: (record) => {
       run.residue.push(record);
     },
     "not-quiescent": (record) => {

@@ -48,17 +48,20 @@ export interface Rule {
 export const rules: readonly Rule[] = [
   {
     name: "exclusion",
-    description: "While a lease is valid by its holder's clock, nobody else has one for that key; of a read-write lock readers have none beside a writer, and of a semaphore all have no more permits than its limit.",
+    description:
+      "While a lease is valid by its holder's clock, nobody else has one for that key; of a read-write lock readers have none beside a writer, and of a semaphore all have no more permits than its limit.",
     check: checkExclusion,
   },
   {
     name: "votes",
-    description: "No grant and no extension of a quorum counts the vote of a server that was restarted without its data before the guard's time is over (where its clock was set meanwhile: in a process that had known the server before), and no grant that of a run that had ended before it was asked for.",
+    description:
+      "No grant and no extension of a quorum counts the vote of a server that was restarted without its data before the guard's time is over (where its clock was set meanwhile: in a process that had known the server before), and no grant that of a run that had ended before it was asked for.",
     check: checkVotes,
   },
   {
     name: "multi-lock",
-    description: "A lease of several keys has them all; when one of them is broken it lasts no longer than a TTL.",
+    description:
+      "A lease of several keys has them all; when one of them is broken it lasts no longer than a TTL.",
     check: checkMultiLocks,
   },
   {
@@ -68,17 +71,20 @@ export const rules: readonly Rule[] = [
   },
   {
     name: "tokens",
-    description: "Fencing tokens are unique, and rise in the order of the grants; those that may be beside each other have rising ones where one was granted before the other was asked for, and readers that overlap on a quorum may have the same.",
+    description:
+      "Fencing tokens are unique, and rise in the order of the grants; those that may be beside each other have rising ones where one was granted before the other was asked for, and readers that overlap on a quorum may have the same.",
     check: checkFencingTokens,
   },
   {
     name: "attempts",
-    description: "A repeated attempt gets the grant that its process still has for it, with the same token; another process is a stranger.",
+    description:
+      "A repeated attempt gets the grant that its process still has for it, with the same token; another process is a stranger.",
     check: checkRepeatedAttempts,
   },
   {
     name: "resource",
-    description: "The resource accepts no token after a larger one (of a reader: of a writer), and its counter that checks them loses nothing.",
+    description:
+      "The resource accepts no token after a larger one (of a reader: of a writer), and its counter that checks them loses nothing.",
     check: checkResources,
   },
   {
@@ -88,7 +94,8 @@ export const rules: readonly Rule[] = [
   },
   {
     name: "latch",
-    description: "A latch lets nobody go before its last count, stays open until its TTL is over, and is then over for who knew it; in peace it lets everybody go.",
+    description:
+      "A latch lets nobody go before its last count, stays open until its TTL is over, and is then over for who knew it; in peace it lets everybody go.",
     check: checkLatches,
   },
   {
@@ -98,17 +105,20 @@ export const rules: readonly Rule[] = [
   },
   {
     name: "loss-notice",
-    description: "Every holder is told of a loss when its validity ends, or as the first thing when its process runs again.",
+    description:
+      "Every holder is told of a loss when its validity ends, or as the first thing when its process runs again.",
     check: checkLossNotices,
   },
   {
     name: "quiet-period",
-    description: "After the last fault of a storm every process gets every lock within the bound, and a latch that all count down lets all go.",
+    description:
+      "After the last fault of a storm every process gets every lock within the bound, and a latch that all count down lets all go.",
     check: (run) => [...checkQuietPeriod(run), ...checkQuietPeriodLatches(run)],
   },
   {
     name: "residue",
-    description: "When all came to rest nothing is left on the servers but fencing counters, clients and latches, with a TTL.",
+    description:
+      "When all came to rest nothing is left on the servers but fencing counters, clients and latches, with a TTL.",
     check: checkResidue,
   },
   { name: "memory", description: "The memory of a process does not grow.", check: checkMemory },

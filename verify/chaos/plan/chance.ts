@@ -27,6 +27,9 @@ export class SeededRandom {
 
   shuffled<T>(items: readonly T[]): T[] {
     const rest = [...items];
-    return Array.from({ length: rest.length }, () => rest.splice(this.integer(0, rest.length - 1), 1)[0] as T);
+    return Array.from(
+      { length: rest.length },
+      () => rest.splice(this.integer(0, rest.length - 1), 1)[0] as T,
+    );
   }
 }

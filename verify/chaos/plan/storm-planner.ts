@@ -29,7 +29,12 @@ export class StormPlanner {
   #unreliable: readonly number[] = [];
   #schedule = new FaultSchedule();
 
-  constructor(engine: Engine, random: SeededRandom, nodes: readonly NodeSetup[], clients: readonly ClientSetup[]) {
+  constructor(
+    engine: Engine,
+    random: SeededRandom,
+    nodes: readonly NodeSetup[],
+    clients: readonly ClientSetup[],
+  ) {
     this.#engine = engine;
     this.#random = random;
     this.#nodes = nodes;
@@ -69,7 +74,10 @@ export class StormPlanner {
     for (let attempt = 0; attempt < maxPlacementAttempts; attempt += 1) {
       const fault = this.#drawFault(kind);
       const end = fault.at + fault.forMs;
-      if (end <= this.#stormMs && this.#schedule.reserve(this.#requiredResources(fault), fault.at, end + recoveryMs(kind))) {
+      if (
+        end <= this.#stormMs &&
+        this.#schedule.reserve(this.#requiredResources(fault), fault.at, end + recoveryMs(kind))
+      ) {
         this.#count += 1;
         return fault;
       }
@@ -83,7 +91,9 @@ export class StormPlanner {
     const random = this.#random;
     const hasClient = target.endsWith("client") || target.endsWith("link") || target.endsWith("links");
     const client =
-      target === "mortal client" ? random.pick(this.#killableClients) : random.integer(0, this.#clientCount - 1);
+      target === "mortal client"
+        ? random.pick(this.#killableClients)
+        : random.integer(0, this.#clientCount - 1);
     return {
       faultId: this.#count,
       kind,

@@ -1,4 +1,10 @@
-import { figuresByKind, latchFigures, sharedFigures, type KindFigures, type LatchFigures } from "./kind-figures.ts";
+import {
+  figuresByKind,
+  latchFigures,
+  sharedFigures,
+  type KindFigures,
+  type LatchFigures,
+} from "./kind-figures.ts";
 import type { LockKind } from "../run/lock.ts";
 import { conflictsAcrossFailovers } from "../judge/rules/exclusion.ts";
 import { mayBeShared } from "../judge/rules/tenures.ts";

@@ -74,7 +74,10 @@ function activitySection(figures: Figures): string {
         ["by key", list(figures.grantsByKey)],
         ["refused", list(figures.refusals)],
         ["losses told", `${figures.losses} (${list(figures.lossesByReason)})`],
-        ["of them told after another's grant, by processes that could not run", String(figures.lateLossNotices)],
+        [
+          "of them told after another's grant, by processes that could not run",
+          String(figures.lateLossNotices),
+        ],
         ["broken by an operator", String(figures.breaks)],
         ["scripts of all servers for each grant, in storms", String(scriptsPerGrant.storm ?? "?")],
         ["the same in peace", String(scriptsPerGrant.quiet ?? "?")],
@@ -145,9 +148,12 @@ function violationsSection(violations: readonly Violation[]): string {
       `- ${at.toFixed(3)} ms, ${rule}${key === null ? "" : `, \`${key}\``}: ${text}`,
       ...evidence.map((line) => `  - ${line}`),
     ]);
-  return ["## Rules", "", table(["rule", "", ""], counts), ...(shown.length === 0 ? [] : ["", ...shown])].join(
-    "\n",
-  );
+  return [
+    "## Rules",
+    "",
+    table(["rule", "", ""], counts),
+    ...(shown.length === 0 ? [] : ["", ...shown]),
+  ].join("\n");
 }
 
 function faultsSection({ faultsByKind }: Figures): string {

@@ -1,9 +1,13 @@
 /** An image of its own, on white. */
 export function svg(width: number, height: number, elements: readonly string[]): string {
   const head = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif">`;
-  return [head, rect(0, 0, width, height, "#fff"), ...elements.filter((part) => part !== ""), "</svg>", ""].join(
-    "\n",
-  );
+  return [
+    head,
+    rect(0, 0, width, height, "#fff"),
+    ...elements.filter((part) => part !== ""),
+    "</svg>",
+    "",
+  ].join("\n");
 }
 
 export function rect(

@@ -21,7 +21,10 @@ export async function drawTimelines(
     const ownIntervals = violations.filter((violation) => violation.key === key);
     const window = ownIntervals[0] ? around(ownIntervals[0].at) : busiest(run);
     const name = `timeline-${key}.svg`;
-    await writeFile(join(folder, name), drawTimeline({ run, key, intervals, violations: ownIntervals, window }));
+    await writeFile(
+      join(folder, name),
+      drawTimeline({ run, key, intervals, violations: ownIntervals, window }),
+    );
     names.push(name);
   }
   return names.sort();

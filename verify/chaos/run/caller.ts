@@ -173,7 +173,11 @@ export class Caller {
     }
   }
 
-  #requestLease(task: LockTask, kind: RequestKind, settings: AcquireSettings = {}): Promise<RecordedLease | undefined> {
+  #requestLease(
+    task: LockTask,
+    kind: RequestKind,
+    settings: AcquireSettings = {},
+  ): Promise<RecordedLease | undefined> {
     const { locks, recorder } = this.#client;
     const { lock, waitMs, ttlMs, renew } = task;
     const options = { ttlMs, renew, ...settings };
@@ -194,7 +198,10 @@ export class Caller {
   }
 
   /** A writer that is to become a reader reads as such for as long; others stay as they are. */
-  async #downgradeIfAsked(recorded: RecordedLease, { downgrades, holdMs }: UseOptions): Promise<RecordedLease> {
+  async #downgradeIfAsked(
+    recorded: RecordedLease,
+    { downgrades, holdMs }: UseOptions,
+  ): Promise<RecordedLease> {
     const reader = downgrades ? await recorded.downgrade() : undefined;
     if (reader) {
       await useResource(this.#client, reader, holdMs);

@@ -7,7 +7,10 @@ import { useResource } from "./critical-section.ts";
 const maxLeadershipStepMs = 100;
 
 /** Stands for election, leads step by step as long as it may, and resigns. */
-export async function runCampaign(client: ClientState, { lock, ttlMs, waitMs, renew, holdMs }: LockTask): Promise<void> {
+export async function runCampaign(
+  client: ClientState,
+  { lock, ttlMs, waitMs, renew, holdMs }: LockTask,
+): Promise<void> {
   const { locks, recorder, random } = client;
   const election = locks.election(lock.key);
   const about = { ...requestOf(lock), kind: "acquire", waitMs } as const;

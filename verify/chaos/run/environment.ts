@@ -89,7 +89,15 @@ export class Environment implements AsyncDisposable {
     );
     cleanups.add(() => Promise.all(links.flat().map((link) => link.stop())));
     const resourcePort = await startResource(join(folder, "resource.ndjson"), epoch, cleanups);
-    const environment = new Environment({ plan, folder, epoch, ensemble: serverGroup, ways: links, resourcePort, endings: cleanups });
+    const environment = new Environment({
+      plan,
+      folder,
+      epoch,
+      ensemble: serverGroup,
+      ways: links,
+      resourcePort,
+      endings: cleanups,
+    });
     if (failovers) {
       const recordFailover = (failover: Failover): void => {
         environment.write({ e: "failover", ...failover });

@@ -113,7 +113,9 @@ function onServer(action: (server: ChaosServer, fault: Fault) => Promise<unknown
 }
 
 /** To one of the groups in which servers take each other's place. */
-function onFailoverGroups(action: (succession: FailoverGroups, fault: Fault, keys: Keys) => Promise<void>): FaultAction {
+function onFailoverGroups(
+  action: (succession: FailoverGroups, fault: Fault, keys: Keys) => Promise<void>,
+): FaultAction {
   return async (fault, { failovers, keys }) => {
     if (failovers) {
       await action(failovers, fault, keys);
@@ -188,7 +190,9 @@ async function replace(fault: Fault, environment: Environment): Promise<void> {
 async function restartServersAndClient(fault: Fault, environment: Environment): Promise<void> {
   const index = fault.client as number;
   const servers = fault.nodes.map((node) => environment.servers[node] as ChaosServer);
-  const others = environment.servers.map((_index, node) => node).filter((node) => !fault.nodes.includes(node));
+  const others = environment.servers
+    .map((_index, node) => node)
+    .filter((node) => !fault.nodes.includes(node));
   const away = others.slice(0, Math.max(1, others.length - fault.nodes.length - 1));
   const links = away.map((node) => environment.links[index]?.[node] as Proxy);
   for (const link of links) {

@@ -74,7 +74,13 @@ export class LatchCaller {
 
   #createLatch(key: string, count: number, ttlMs: number): OpenLatch {
     this.#handleCount += 1;
-    return { key, count, ttlMs, handle: this.#handleCount, latch: this.#client.locks.latch(key, { count, ttlMs }) };
+    return {
+      key,
+      count,
+      ttlMs,
+      handle: this.#handleCount,
+      latch: this.#client.locks.latch(key, { count, ttlMs }),
+    };
   }
 
   async #countDown(openLatch: OpenLatch, attemptId: string | undefined, isProbe: boolean): Promise<boolean> {

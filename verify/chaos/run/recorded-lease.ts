@@ -31,7 +31,14 @@ export class RecordedLease {
     this.#validUntil = lease.validUntil;
     const at = recorder.clock.now();
     const validUntil = recorder.clock.fromPerformanceTime(this.#validUntil);
-    recorder.write({ e: "granted", at, requestId, token: String(lease.fencingToken), validUntil, ...tokensOf(lease) });
+    recorder.write({
+      e: "granted",
+      at,
+      requestId,
+      token: String(lease.fencingToken),
+      validUntil,
+      ...tokensOf(lease),
+    });
     recorder.leases.add(this);
     lease.signal.addEventListener("abort", this.#onLoss);
     if (lease.signal.aborted) {
@@ -47,7 +54,12 @@ export class RecordedLease {
     if (!this.#isEnded && validUntil !== this.#validUntil) {
       this.#validUntil = validUntil;
       const { clock } = this.#recorder;
-      this.#recorder.write({ e: "valid", at: clock.now(), requestId: this.requestId, validUntil: clock.fromPerformanceTime(validUntil) });
+      this.#recorder.write({
+        e: "valid",
+        at: clock.now(),
+        requestId: this.requestId,
+        validUntil: clock.fromPerformanceTime(validUntil),
+      });
     }
   }
 
@@ -71,7 +83,12 @@ export class RecordedLease {
 
   async released(answer: Promise<unknown>): Promise<void> {
     const result = await answer.then(String, (error: unknown) => this.#recorder.codeOf(error));
-    this.#recorder.write({ e: "released", at: this.#recorder.clock.now(), requestId: this.requestId, answer: result });
+    this.#recorder.write({
+      e: "released",
+      at: this.#recorder.clock.now(),
+      requestId: this.requestId,
+      answer: result,
+    });
   }
 
   /** From here on it is another's. */

@@ -46,7 +46,10 @@ export class Recorder {
    * Asks, and writes down how it ended.
    * @returns undefined where it was refused, or is held
    */
-  async acquire(request: LeaseRequest, acquire: () => Promise<Lease | null>): Promise<RecordedLease | undefined> {
+  async acquire(
+    request: LeaseRequest,
+    acquire: () => Promise<Lease | null>,
+  ): Promise<RecordedLease | undefined> {
     const requestId = this.requested(request);
     try {
       const lease = await acquire();

@@ -29,7 +29,12 @@ export function drawTask({ random, keys, index, shortestTtlMs, maxTtlMs }: Clien
 }
 
 /** How an errand is told of in the history. */
-export function requestOf({ lockKind, key, keys, permits }: Lock): Pick<LeaseRequest, "key" | "lockKind" | "keys" | "permits"> {
+export function requestOf({
+  lockKind,
+  key,
+  keys,
+  permits,
+}: Lock): Pick<LeaseRequest, "key" | "lockKind" | "keys" | "permits"> {
   return {
     key,
     ...(lockKind === "mutex" ? {} : { lockKind }),
@@ -40,7 +45,8 @@ export function requestOf({ lockKind, key, keys, permits }: Lock): Pick<LeaseReq
 
 /** Every lock of a run, so that all of it is taken: what shows in peace that nothing is stuck. */
 export function fullLocks(keys: Keys): readonly Lock[] {
-  const locksOf = (lockKind: LockKind, list: readonly string[]): Lock[] => list.map((key) => ({ lockKind, key }));
+  const locksOf = (lockKind: LockKind, list: readonly string[]): Lock[] =>
+    list.map((key) => ({ lockKind, key }));
   return [
     ...locksOf("mutex", [keys.hot, ...keys.lukewarm, ...keys.own]),
     ...locksOf("write", keys.readWrite),

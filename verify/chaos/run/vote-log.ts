@@ -10,8 +10,8 @@ export function recordVotes(recorder: Recorder, ports: readonly number[]): void 
   const counted = ({ node, runId, via, remainingMs }: Told): CountedVote => ({
     node: ports.findIndex((port) => node.includes(`:${port}/`)),
     run: shortRunId(runId),
-    via: via,
-    remainingMs: remainingMs,
+    via,
+    remainingMs,
   });
   subscribe("holdfast:vote", (message) => {
     const { key, fencingToken, rounds, votes } = message as Diagnostics["vote"];

@@ -17,6 +17,8 @@ export const blockedLoop: Scenario = {
     await warmUp(locks);
     const lease = await holdOrAcquire(locks, "blocked-loop", ttlMs);
     block(blockMs);
-    return lease.isHeld() ? failed(`said "yours" ${formatMs(blockMs - ttlMs)} after the lease's end`) : passed();
+    return lease.isHeld()
+      ? failed(`said "yours" ${formatMs(blockMs - ttlMs)} after the lease's end`)
+      : passed();
   },
 };

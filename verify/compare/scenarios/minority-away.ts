@@ -18,7 +18,10 @@ export const minorityAway: Scenario = {
     if (library.onQuorum === null) {
       return notOffered("no quorum");
     }
-    const complaints = await Promise.all([acquireWithoutNode(library, "frozen"), acquireWithoutNode(library, "down")]);
+    const complaints = await Promise.all([
+      acquireWithoutNode(library, "frozen"),
+      acquireWithoutNode(library, "down"),
+    ]);
     return outcomeOf(complaints.flat());
   },
 };

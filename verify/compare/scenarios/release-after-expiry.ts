@@ -48,7 +48,9 @@ async function resolvedDespiteLoss(locks: Locks, otherHolder: Client): Promise<s
   return [
     ...timeComplaints("the callback form", ending),
     ...(ending.state === "fulfilled" ? ["the callback form resolved as if nothing was lost"] : []),
-    ...((await isHeldByOther(locks, otherHolder, "ran")) ? [] : ["the callback form took the lock from another"]),
+    ...((await isHeldByOther(locks, otherHolder, "ran"))
+      ? []
+      : ["the callback form took the lock from another"]),
   ];
 }
 
@@ -74,7 +76,9 @@ function timeComplaints(description: string, ending: PromiseOutcome<unknown>): s
     return [`${description} did not end in ${durationMs}`];
   }
   return ending.afterMs > maxMs
-    ? [`${description} took ${durationMs}${ending.state === "rejected" ? ` to say "${verdictText(ending.error)}"` : ""}`]
+    ? [
+        `${description} took ${durationMs}${ending.state === "rejected" ? ` to say "${verdictText(ending.error)}"` : ""}`,
+      ]
     : [];
 }
 

@@ -14,7 +14,8 @@ export function agreedFence(
     const number = layout.vote(a, n);
     let same = 0;
     for (let other = 0; other < layout.nodes; other += 1) {
-      const isSame = layout.vote(a, other) === number && layout.voteRound(a, other) === layout.voteRound(a, n);
+      const isSame =
+        layout.vote(a, other) === number && layout.voteRound(a, other) === layout.voteRound(a, n);
       same += isSame ? 1 : 0;
     }
     if (number > 0 && same >= majority) {

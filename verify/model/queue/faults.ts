@@ -14,7 +14,13 @@ export class Faults {
   readonly #emit: Emit;
 
   /** @param emit tells the state that the board is in as one that can follow, and puts the board back */
-  constructor(layout: StateLayout, settings: QueueSettings, client: ClientRules, node: NodeRules, emit: Emit) {
+  constructor(
+    layout: StateLayout,
+    settings: QueueSettings,
+    client: ClientRules,
+    node: NodeRules,
+    emit: Emit,
+  ) {
     this.#layout = layout;
     this.#settings = settings;
     this.#client = client;

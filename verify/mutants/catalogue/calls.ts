@@ -1,6 +1,6 @@
 import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** The usual calls to one server, what a release tells, and what comes too late: lua/execute.lua (core-2, 2 and 3.2). */
+/** The usual calls to one server, what a release tells, and what comes too late: lua/execute-single.lua (core-2, 2 and 3.2). */
 export const calls: readonly Mutant[] = [
   {
     name: "lone-operation-is-read-as-one-of-several",
@@ -266,7 +266,8 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "turn-that-is-given-may-find-the-queue-full",
-    brokenRule: "an acquire in the call that gives the lock up is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule:
+      "an acquire in the call that gives the lock up is not subject to the queue's bound (core-2, 4.1)",
     edits: [lua("quorum/acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
     killers: [
       byServer("drivers/redis/protocol/scripts/handed-over", "the bound on the queue does not hold for it"),
@@ -306,7 +307,8 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "what-came-too-late-is-asked-for-with-its-old-token",
-    brokenRule: "a server that executes it later answers so, and the client asks with a new token (core-2, 3.2)",
+    brokenRule:
+      "a server that executes it later answers so, and the client asks with a new token (core-2, 3.2)",
     edits: [
       redis(
         "single/request",

@@ -43,7 +43,8 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "another-grant-of-the-token-counts-as-unbroken",
-    brokenRule: "counting only those that have held it without a break since the last confirmed majority (4.8)",
+    brokenRule:
+      "counting only those that have held it without a break since the last confirmed majority (4.8)",
     edits: [
       redis(
         "redlock/held-grant",

@@ -1,6 +1,6 @@
 import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** The fencing numbers of one server, from one counter: lua/_numbers.lua (core-2, 2). */
+/** The fencing numbers of one server, from one counter: lua/single/fencing-counter.lua (core-2, 2). */
 export const singleFencingCounter: readonly Mutant[] = [
   {
     name: "counter-is-not-written-at-the-end",
@@ -118,7 +118,8 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "counter-without-time",
-    brokenRule: "if the counter is lost (flush, failover), server time is the floor: numbers rise (core-2, 2)",
+    brokenRule:
+      "if the counter is lost (flush, failover), server time is the floor: numbers rise (core-2, 2)",
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "last + 1")],
     killers: [
       byRules("fake-redis/fake-redis", "a restart without its data: the numbers rise all the same"),

@@ -73,7 +73,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "late-repeat-blames-the-engine",
-    breaks: "wait-timeout: waitMs passed, the lock is held (api)",
+    brokenRule: "wait-timeout: waitMs passed, the lock is held (api)",
     edits: [edit("kinds/joint-acquire.ts", "        follower.heldAt = now;\n", "")],
     killers: [byRules("kinds/attempts", "begins its own request too late for a reply"), byKept()],
   },

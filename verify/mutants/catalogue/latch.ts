@@ -1,6 +1,6 @@
 import { byRules, byServer, edit, lua, redis, type Mutant } from "../mutant.ts";
 
-/** Latches: lua/_latch.lua says what they are. */
+/** Latches: lua/common/latch.lua says what they are. */
 export const latch: readonly Mutant[] = [
   {
     name: "latch-counts-an-attempt-twice",

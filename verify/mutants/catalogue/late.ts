@@ -23,7 +23,7 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "node-ends-queue-entry-by-client-clock",
-    breaks:
+    brokenRule:
       "a clean-up ends when a release was answered, or the node has ended the entry by its own clock (core-2 3.2)",
     edits: [
       redis("redlock/grant-registry", "deadline + this.#options.nodeSet.lagMs(voteRequest.node)", "deadline"),
@@ -32,7 +32,8 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-message-is-not-answered",
-    brokenRule: "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    brokenRule:
+      "any grant by message for a token that no longer waits here is answered by release at once (3)",
     hasCounterexample: true,
     edits: [
       redis(
@@ -104,7 +105,8 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "given-lease-is-brought-back",
-    brokenRule: "a late request's grant with the same token is another grant than the one that was given away",
+    brokenRule:
+      "a late request's grant with the same token is another grant than the one that was given away",
     edits: [redis("single/driver", " && Number(first) > fencingToken", " && fencingToken < 0n")],
     killers: [byServer("integration/single/late-answers", "request does not bring a given lease back")],
   },
@@ -128,7 +130,8 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-message-of-a-node-is-not-answered",
-    brokenRule: "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    brokenRule:
+      "any grant by message for a token that no longer waits here is answered by release at once (3)",
     hasCounterexample: true,
     edits: [
       redis(
@@ -223,7 +226,8 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "release-gives-up-at-the-validity",
-    brokenRule: "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
+    brokenRule:
+      "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
     edits: [edit("validity.ts", "return Math.max(until, engineUntil);", "return until + 0 * engineUntil;")],
     killers: [byServer("integration/single/release-goes-on")],
   },
@@ -319,7 +323,8 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "what-is-asked-for-again-is-given-back-behind-that",
-    brokenRule: "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
+    brokenRule:
+      "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
     edits: [
       redis(
         "redlock/vote-request",

@@ -47,7 +47,8 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "negative-uptime-is-not-told",
-    brokenRule: "uptime < maxTtlMs + 3 s (8): also where the server's clock was put back since it was started",
+    brokenRule:
+      "uptime < maxTtlMs + 3 s (8): also where the server's clock was put back since it was started",
     edits: ["handshake", "health", "execute-quorum"].map((file) => lua(file, "%-?%d+", "%d+")),
     killers: [byServer("drivers/redis/protocol/scripts/uptime", "negative uptime")],
   },

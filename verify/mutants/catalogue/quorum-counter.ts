@@ -1,6 +1,6 @@
 import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
-/** The numbers that a node of a quorum or one process gives: sections 1, 5 and 6. One server: one-counter.ts. */
+/** The numbers that a node of a quorum or one process gives: sections 1, 5 and 6. One server: fencing-counter.ts. */
 export const counter: readonly Mutant[] = [
   {
     name: "extension-leaves-the-counter-to-expire",

@@ -120,7 +120,8 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "waiter-found-in-the-usual-case-is-dropped",
-    brokenRule: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
+    brokenRule:
+      "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
     edits: [lua("quorum/hand-over", "popped = next_waiter\n", "popped = nil\n")],
     killers: [byServer(nodeMutex, "a waiter of another kind stays where it is")],
   },

@@ -137,7 +137,8 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "later-grant-of-the-token-is-adopted",
-    brokenRule: "adoption counts a node only if K has our token with a number not above the lease's (core-2 3.2)",
+    brokenRule:
+      "adoption counts a node only if K has our token with a number not above the lease's (core-2 3.2)",
     edits: [redis("redlock/held-grant", "Number(first) > fencingToken", "Number(first) < 0")],
     killers: [
       byRules(

@@ -4,7 +4,8 @@ import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../muta
 export const sharedModes: readonly Mutant[] = [
   {
     name: "reader-passes-a-waiting-writer",
-    brokenRule: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
+    brokenRule:
+      "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
     edits: [
       lua("common/shared-lock", "  elseif first_waiter() or used", "  elseif used"),
       lua("common/shared-lock", "  elseif not first_waiter() and used", "  elseif used"),

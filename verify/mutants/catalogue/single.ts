@@ -1,6 +1,6 @@
 import { byRules, byServer, bySim, lua, type Mutant } from "../mutant.ts";
 
-/** What one server does for who holds a mutex: lua/_mutex.lua and lua/_lock.lua (core-2, 2). */
+/** What one server does for who holds a mutex: lua/single/mutex.lua and lua/single/lock-context.lua (core-2, 2). */
 export const singleServer: readonly Mutant[] = [
   {
     name: "raising-a-ttl-shortens-it",
@@ -127,7 +127,8 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "lock-of-another-program-is-free",
-    brokenRule: "Redlock clients of other languages only need K to be a string that is not theirs (core-2, 2)",
+    brokenRule:
+      "Redlock clients of other languages only need K to be a string that is not theirs (core-2, 2)",
     edits: [
       lua(
         "single/lock-context",

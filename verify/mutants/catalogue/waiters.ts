@@ -71,7 +71,8 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "who-does-not-hear-is-granted",
-    brokenRule: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
+    brokenRule:
+      "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
     edits: [
       lua(
         "common/grant-waiter",
@@ -196,7 +197,8 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "waiter-found-gone-in-the-usual-case-is-tried-again",
-    brokenRule: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
+    brokenRule:
+      "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
     edits: [lua("common/queue", "    popped = nil\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release passes over who is gone")],
   },

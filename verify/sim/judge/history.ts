@@ -61,8 +61,7 @@ export class History {
     this.#schedule = schedule;
     this.#isFaultFree = isFaultFree(schedule);
     const { engine, nodes } = schedule;
-    this.#unsyncedAheadMs =
-      engine === "quorum" ? unsyncedAheadMs(nodes.map(({ offsetMs }) => offsetMs)) : 0;
+    this.#unsyncedAheadMs = engine === "quorum" ? unsyncedAheadMs(nodes.map(({ offsetMs }) => offsetMs)) : 0;
   }
 
   /** A caller asks from now on. */
@@ -143,7 +142,10 @@ export class History {
 
   /** How far a client's clock and those of the servers part, of each ms without an answer. */
   #driftOf(client: number): number {
-    return driftOfRate(this.#rateOf(client)) + Math.max(0, ...this.#schedule.nodes.map(({ rate }) => driftOfRate(rate)));
+    return (
+      driftOfRate(this.#rateOf(client)) +
+      Math.max(0, ...this.#schedule.nodes.map(({ rate }) => driftOfRate(rate)))
+    );
   }
 
   /** Of its client's own line somebody who has no place by the time of his arrival stands at the head. */
@@ -154,7 +156,9 @@ export class History {
   }
 
   #judgedSince({ client, key }: Use, usesLocalQueue: boolean): number {
-    const earlier = [...this.keyHistory(key).order.waiting].filter((one) => one.client === client && one.isInLocalQueue);
+    const earlier = [...this.keyHistory(key).order.waiting].filter(
+      (one) => one.client === client && one.isInLocalQueue,
+    );
     const { now } = this.findings;
     return usesLocalQueue ? Math.min(now, ...earlier.map(({ judgedSince }) => judgedSince)) : now;
   }
@@ -227,7 +231,12 @@ export class History {
     this.reserve(lease, withinMs);
   }
 
-  adopted(client: number, lease: WatchedLease, transferredToken: bigint, bounds: Pick<TrackedLease, "weight" | "ttlMs">): void {
+  adopted(
+    client: number,
+    lease: WatchedLease,
+    transferredToken: bigint,
+    bounds: Pick<TrackedLease, "weight" | "ttlMs">,
+  ): void {
     this.grants += 1;
     this.keyHistory(lease.key).holdings.adopted(client, lease, transferredToken, bounds);
     this.check();
@@ -288,7 +297,9 @@ export class History {
     const isShared = kind === "read-write" || kind === "semaphore";
     const breaks = keyLeasesOf(lease).map((keyLease) => {
       const { holdings } = this.keyHistory(keyLease.key);
-      const runs = [...holdings.leases].filter((one) => one.lease === keyLease).map(({ grantRun }) => grantRun);
+      const runs = [...holdings.leases]
+        .filter((one) => one.lease === keyLease)
+        .map(({ grantRun }) => grantRun);
       return () => runs.some((run) => run.isBroken) || holdings.isBroken(keyLease.fencingToken, isShared);
     });
     return () => breaks.some((isBroken) => isBroken());
@@ -341,7 +352,9 @@ export class History {
 
   /** A release says that a lease with time left was lost: only a node that forgot its grant may have lost it. */
   releaseRefused(lease: WatchedLeases, what: string): void {
-    const since = Math.min(...keyLeasesOf(lease).map((keyLease) => this.keyHistory(keyLease.key).holdings.since(keyLease)));
+    const since = Math.min(
+      ...keyLeasesOf(lease).map((keyLease) => this.keyHistory(keyLease.key).holdings.since(keyLease)),
+    );
     if (since > this.#dataLostAt) {
       this.fail("release", what);
     } else {
@@ -436,7 +449,10 @@ export class History {
     since.freeSince = isFree ? (since.freeSince ?? now) : undefined;
     const freeForMs = now - (since.freeSince ?? now);
     if (freeForMs > this.#freeBoundMs) {
-      this.fail("progress", `${description} has been free for ${freeForMs.toFixed(0)} ms with somebody waiting`);
+      this.fail(
+        "progress",
+        `${description} has been free for ${freeForMs.toFixed(0)} ms with somebody waiting`,
+      );
       since.freeSince = undefined;
     }
   }
@@ -468,7 +484,11 @@ function extraKeysMs(keys: number): number {
 /** In which line of its client somebody stands. */
 function localQueueState(
   as: Use["mode"],
-  { standsInLine: usesLocalQueue, waits, isPlain }: Readonly<Record<"standsInLine" | "waits" | "isPlain", boolean>>,
+  {
+    standsInLine: usesLocalQueue,
+    waits,
+    isPlain,
+  }: Readonly<Record<"standsInLine" | "waits" | "isPlain", boolean>>,
 ): Pick<WaitingRequest, "isInLocalQueue" | "usesLocalQueue" | "mayWaitInMemory" | "headSince"> {
   return {
     isInLocalQueue: usesLocalQueue && waits && !isShared(as),

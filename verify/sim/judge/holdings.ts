@@ -103,7 +103,12 @@ export class Holdings {
     return run && isShared && isHeld(run) ? undefined : run;
   }
 
-  #checkNumber(request: WaitingRequest, lease: WatchedLease, sharedGroup: SharedGroup | undefined, since: number): void {
+  #checkNumber(
+    request: WaitingRequest,
+    lease: WatchedLease,
+    sharedGroup: SharedGroup | undefined,
+    since: number,
+  ): void {
     const { client, isShared, weight } = request;
     const { fencingToken } = lease;
     const wrong = isShared
@@ -137,7 +142,11 @@ export class Holdings {
   }
 
   /** A grant that the last of its owners gave back is never shared again. */
-  #checkSharedGroup(request: WaitingRequest, lease: WatchedLease, sharedGroup: SharedGroup | undefined): void {
+  #checkSharedGroup(
+    request: WaitingRequest,
+    lease: WatchedLease,
+    sharedGroup: SharedGroup | undefined,
+  ): void {
     if (sharedGroup) {
       const overSince = this.#endedLeases.get(grantKey(sharedGroup, lease));
       this.#namedAttempts.add(grantKey(sharedGroup, lease));
@@ -151,9 +160,17 @@ export class Holdings {
   }
 
   /** Taken over from another client: the same grant. */
-  adopted(client: number, lease: WatchedLease, transferredToken: bigint, bounds: Pick<TrackedLease, "weight" | "ttlMs">): void {
+  adopted(
+    client: number,
+    lease: WatchedLease,
+    transferredToken: bigint,
+    bounds: Pick<TrackedLease, "weight" | "ttlMs">,
+  ): void {
     if (lease.fencingToken !== transferredToken) {
-      this.#findings.add("fencing", `client ${client} adopted ${transferredToken} and has ${lease.fencingToken}`);
+      this.#findings.add(
+        "fencing",
+        `client ${client} adopted ${transferredToken} and has ${lease.fencingToken}`,
+      );
     }
     this.#track({ ...this.#onSameGrant(client, lease), ...bounds });
   }

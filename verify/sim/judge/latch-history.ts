@@ -78,7 +78,10 @@ export class LatchHistory {
     this.#settled(call);
     const possible = this.#generationsOf(call);
     const generations = possible.filter((generation) => {
-      return generation.remaining <= remaining && remaining <= (call.remainingBefore.get(generation) ?? generation.total);
+      return (
+        generation.remaining <= remaining &&
+        remaining <= (call.remainingBefore.get(generation) ?? generation.total)
+      );
     });
     const [generation] = generations;
     if (generations.length === 1 && generation) {
@@ -87,8 +90,15 @@ export class LatchHistory {
     if (!generation) {
       const check = possible.length === 0 ? "latch" : "count";
       this.#fail(check, call, `was told that ${remaining} are left, as of no latch that it may have met`);
-    } else if (generations.length === 1 && generation.counted < Math.min(generation.total, generation.confirmedAttempts.size)) {
-      this.#fail("count", call, `was told so, and of ${generation.confirmedAttempts.size} attempts ${generation.counted} count`);
+    } else if (
+      generations.length === 1 &&
+      generation.counted < Math.min(generation.total, generation.confirmedAttempts.size)
+    ) {
+      this.#fail(
+        "count",
+        call,
+        `was told so, and of ${generation.confirmedAttempts.size} attempts ${generation.counted} count`,
+      );
     }
     call.handle.generations = generations.length > 0 ? generations : call.handle.generations;
   }
@@ -96,7 +106,9 @@ export class LatchHistory {
   /** Who waited is let go. */
   opened(call: LatchCall): void {
     this.#settled(call);
-    const generations = this.#lives.filter((generation) => generation.openAt < Infinity && this.#mayReportOn(call, generation));
+    const generations = this.#lives.filter(
+      (generation) => generation.openAt < Infinity && this.#mayReportOn(call, generation),
+    );
     if (generations.length === 0) {
       this.#fail("latch", call, "was let go, and no latch that it may have met is open");
     } else {
@@ -108,7 +120,8 @@ export class LatchHistory {
   expired(call: LatchCall): void {
     this.#settled(call);
     // What it met it may have been told by an answer to another call, which goes on.
-    const generations = call.handle.generations ?? this.#lives.filter(({ endedAtMs }) => endedAtMs >= call.handle.firstUsedAt);
+    const generations =
+      call.handle.generations ?? this.#lives.filter(({ endedAtMs }) => endedAtMs >= call.handle.firstUsedAt);
     if (!generations.some(({ endedAtMs }) => endedAtMs < Infinity)) {
       this.#fail("latch", call, "was told that its latch is over, and none is that it may have met");
     }
@@ -172,8 +185,14 @@ export class LatchHistory {
   }
 
   #checkProgress(generation: LatchGeneration, snapshot: LatchSnapshot): void {
-    if (snapshot.remaining > generation.remaining || snapshot.total !== generation.total || snapshot.endsAt !== generation.endsAt) {
-      const [was, is] = [generation, snapshot].map(({ remaining, total, endsAt }) => `${remaining} of ${total} until ${endsAt}`);
+    if (
+      snapshot.remaining > generation.remaining ||
+      snapshot.total !== generation.total ||
+      snapshot.endsAt !== generation.endsAt
+    ) {
+      const [was, is] = [generation, snapshot].map(
+        ({ remaining, total, endsAt }) => `${remaining} of ${total} until ${endsAt}`,
+      );
       this.#findings.add("latch", `${this.#key}: a latch was ${was}, and is ${is}`);
     } else if (snapshot.remaining < generation.remaining) {
       this.#checkCounts(generation, generation.remaining - snapshot.remaining);
@@ -212,11 +231,7 @@ export class LatchHistory {
         ended.length > 0 &&
         this.#findings.now - from > ms
       ) {
-        this.#fail(
-          "progress",
-          call,
-          `waits for ${(this.#findings.now - from).toFixed(0)} ms after the end`,
-        );
+        this.#fail("progress", call, `waits for ${(this.#findings.now - from).toFixed(0)} ms after the end`);
         this.#settle(call);
       }
     }
@@ -251,12 +266,22 @@ export class LatchHistory {
     const { now } = this.#findings;
     call.isSettled = true;
     call.settledAt = now;
-    call.latestAt = Math.max(now, (call.attempt === undefined ? now : call.requestedAt) + this.#bounds.latestMs);
+    call.latestAt = Math.max(
+      now,
+      (call.attempt === undefined ? now : call.requestedAt) + this.#bounds.latestMs,
+    );
   };
 
-  #fail(check: "count" | "latch" | "progress", { handle, attempt, requestedAt }: LatchCall, text: string): void {
+  #fail(
+    check: "count" | "latch" | "progress",
+    { handle, attempt, requestedAt }: LatchCall,
+    text: string,
+  ): void {
     const caller = `client ${handle.client}, who asked at ${requestedAt.toFixed(3)}`;
-    this.#findings.add(check, `${this.#key}: ${caller} ${attempt === undefined ? "" : `as ${attempt} `}${text}`);
+    this.#findings.add(
+      check,
+      `${this.#key}: ${caller} ${attempt === undefined ? "" : `as ${attempt} `}${text}`,
+    );
   }
 }
 

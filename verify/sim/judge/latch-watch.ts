@@ -32,7 +32,9 @@ export function watchLatches(
   };
   const watched = (kind === "latch" ? keysIn(steps) : []).map((key): [string, WatchedLatch] => {
     const memory = machine ? undefined : new MemoryLatchObserver((client as Client).process.clock);
-    const observer = machine ? observeServer(machine.server, machine.clock, key) : (memory as MemoryLatchObserver);
+    const observer = machine
+      ? observeServer(machine.server, machine.clock, key)
+      : (memory as MemoryLatchObserver);
     return [key, { memory, history: new LatchHistory(history.findings, key, observer, bounds) }];
   });
   return new Map(watched);

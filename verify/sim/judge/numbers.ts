@@ -30,7 +30,8 @@ export class FencingNumbers {
         return `after ${largest}, which leaves no room for it`;
       }
     }
-    const isDuplicate = this.#weights.has(fencingToken) && !(mayBeEqual && this.#weights.get(fencingToken) === request.weight);
+    const isDuplicate =
+      this.#weights.has(fencingToken) && !(mayBeEqual && this.#weights.get(fencingToken) === request.weight);
     return isDuplicate ? "which another has" : undefined;
   }
 

@@ -49,13 +49,17 @@ function deadClientsMs({ kind }: Schedule, clients: readonly Client[]): number {
   if (kind === "latch") {
     return 0;
   }
-  const uses = clients.flatMap(({ isDead, uses: uses }) => (isDead ? [...uses] : []));
+  const uses = clients.flatMap(({ isDead, uses }) => (isDead ? [...uses] : []));
   return uses.reduce((sum, { ttlMs }) => sum + ttlMs + pollMs, 0);
 }
 
 /** Nobody may be left to adopt what is given. */
 function unadoptedTransfersMs({ steps, maxTtlMs }: Schedule): number {
-  return steps.filter((step) => isUse(step) && typeof step.ending === "object").length * maxTtlMs * slowestClockFactor;
+  return (
+    steps.filter((step) => isUse(step) && typeof step.ending === "object").length *
+    maxTtlMs *
+    slowestClockFactor
+  );
 }
 
 /** The slowest clock that there is. */

@@ -25,7 +25,10 @@ export class ServerWatch {
     const previous = this.#limit ?? Math.max(0, ...[...holders.keys()].map(limitNamedIn)); // who is the first sets it
     const capacity = Math.max(limit ?? allReaders, previous); // it may have changed in the same step
     if (isGranted && used > capacity) {
-      this.#history.fail("capacity", `the server let in ${used} where there is room for ${capacity}: ${this.#key}`);
+      this.#history.fail(
+        "capacity",
+        `the server let in ${used} where there is room for ${capacity}: ${this.#key}`,
+      );
     }
     if (limit !== undefined) {
       this.#history.limitApplied(this.#key, limit);

@@ -62,7 +62,9 @@ const deathCounts: Readonly<Record<Kind, number>> = {
 
 /** The same steps, as those of the schedule's kind, and what happens to that kind alone. */
 export function withKind(steps: readonly Step[], frame: ScheduleFrame, random: SeededRandom): Step[] {
-  const unchanged = steps.map((step) => (isUse(step) ? { ...withMode(step, frame, random), at: step.at } : step));
+  const unchanged = steps.map((step) =>
+    isUse(step) ? { ...withMode(step, frame, random), at: step.at } : step,
+  );
   if (frame.kind === "semaphore" && random.happens(0.35)) {
     unchanged.push(...planLimitChanges(frame, random));
   }
@@ -147,7 +149,8 @@ function nestedUse(use: Use, random: SeededRandom): Use {
     return use;
   }
   const session = random.happens(0.5) ? { session: random.pick(["first", "second"]) } : {};
-  const inner = use.kind === "with" ? { depth: random.integer(0, 3), branches: random.integer(1, 3) } : noDowngrade;
+  const inner =
+    use.kind === "with" ? { depth: random.integer(0, 3), branches: random.integer(1, 3) } : noDowngrade;
   const { ending, ...rest } = mutexUse({ ...use, mode: { kind: "nested", ...session, ...inner } });
   return ending === "throw" ? { ...rest, ending } : rest;
 }
@@ -159,7 +162,12 @@ function candidateUse(use: Use, random: SeededRandom): Use {
     return use;
   }
   const { maxHoldMs: _, ...rest } = mutexUse(use);
-  return { ...rest, mode: { kind: "candidate" }, waitMs: random.happens(0.7) ? null : use.waitMs, renew: true };
+  return {
+    ...rest,
+    mode: { kind: "candidate" },
+    waitMs: random.happens(0.7) ? null : use.waitMs,
+    renew: true,
+  };
 }
 
 /** Without a name, and not given away. */

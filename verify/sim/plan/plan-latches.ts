@@ -14,7 +14,8 @@ export function latchOr(
   { engine }: ScheduleFrame,
   random: SeededRandom,
 ): Pick<ScheduleFrame, "kind" | "limit" | "scenario"> {
-  const isOne = random.happens(0.2) && kind.kind === "mutex" && engine !== "quorum" && kind.scenario !== "contention";
+  const isOne =
+    random.happens(0.2) && kind.kind === "mutex" && engine !== "quorum" && kind.scenario !== "contention";
   if (!isOne) {
     return kind;
   }
@@ -24,7 +25,11 @@ export function latchOr(
 
 /** What goes wrong stays, with the messages of latches; what callers do is about latches. */
 export function latchSteps(steps: readonly Step[], frame: ScheduleFrame, random: SeededRandom): Step[] {
-  return [...steps.filter(isFault).map(toLatchStep), ...planBursts(frame, random), ...planDeaths(frame, random)];
+  return [
+    ...steps.filter(isFault).map(toLatchStep),
+    ...planBursts(frame, random),
+    ...planDeaths(frame, random),
+  ];
 }
 
 /** Messages of another kind would never come. */

@@ -15,9 +15,15 @@ const sleepProbability = 0.2;
  * clocks is as old as its sleep. Others ask for the same key. A clock that stands still while it is set back tells nothing, so machines
  * whose clock is set back do not sleep.
  */
-export function planSleeps(steps: readonly Step[], { scenario, clients, quietAt }: ScheduleFrame, random: SeededRandom): Step[] {
+export function planSleeps(
+  steps: readonly Step[],
+  { scenario, clients, quietAt }: ScheduleFrame,
+  random: SeededRandom,
+): Step[] {
   const isSetBack = steps.some((step) => step.kind === "step client" && step.ms < 0);
-  const models = steps.filter((step) => isUse(step) && step.attemptId === undefined && step.mode === undefined);
+  const models = steps.filter(
+    (step) => isUse(step) && step.attemptId === undefined && step.mode === undefined,
+  );
   const [model] = models;
   if (scenario !== "storm" || isSetBack || !model || !isUse(model) || !random.happens(sleepProbability)) {
     return [];
@@ -33,7 +39,9 @@ export function planSleeps(steps: readonly Step[], { scenario, clients, quietAt 
       const isSleeper = random.happens(0.5);
       return {
         ...plain,
-        at: isSleeper ? wakesAt + random.pick([0, random.between(0, 50)]) : wakesAt + random.between(-300, 300),
+        at: isSleeper
+          ? wakesAt + random.pick([0, random.between(0, 50)])
+          : wakesAt + random.between(-300, 300),
         kind: "acquire",
         client: isSleeper ? client : random.integer(0, clients.length - 1),
         waitMs: random.integer(500, 3_000),

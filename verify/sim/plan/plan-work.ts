@@ -50,7 +50,12 @@ export function repeatRandom(seed: number): SeededRandom {
   return new SeededRandom(seed + 2 ** 28);
 }
 
-function planUse(frame: ScheduleFrame, keys: readonly string[], names: readonly string[], random: SeededRandom): Use {
+function planUse(
+  frame: ScheduleFrame,
+  keys: readonly string[],
+  names: readonly string[],
+  random: SeededRandom,
+): Use {
   const { scenario, maxTtlMs } = frame;
   const isStorm = scenario === "storm";
   const waitsLong = scenario === "lost-inquiries" || scenario === "lost-notifications";

@@ -16,7 +16,10 @@ export function planSchedule(seed: number): Schedule {
   }
   const ownRandom = kindRandom(seed);
   const latches = latchRandom(seed);
-  const frame = { ...baseSteps, ...latchOr(drawKind(baseSteps.engine, baseSteps.scenario, ownRandom), baseSteps, latches) };
+  const frame = {
+    ...baseSteps,
+    ...latchOr(drawKind(baseSteps.engine, baseSteps.scenario, ownRandom), baseSteps, latches),
+  };
   const kindSteps =
     frame.kind === "latch" ? latchSteps(steps, frame, latches) : withKind(steps, frame, ownRandom);
   const merged = [
@@ -39,7 +42,11 @@ function planFrame(seed: number, random: SeededRandom): ScheduleFrame {
   const scenario = random.weighted(weatherWeights[engine]);
   const maxTtlMs = scenario === "storm" ? random.pick([600, 1_000, 2_000, 4_000]) : 4_500;
   const quietAt =
-    scenario === "storm" ? random.integer(3_000, 12_000) : scenario === "lost-notifications" ? 12_000 : faultFreeForMs;
+    scenario === "storm"
+      ? random.integer(3_000, 12_000)
+      : scenario === "lost-notifications"
+        ? 12_000
+        : faultFreeForMs;
   const isClockFair = scenario !== "storm" || random.happens(0.3);
   const [nodeDrift, clientDrift] = isClockFair ? ([0, 0] as const) : random.pick(drifts);
   const nodes = planNodes(engine, nodeDrift, random);
@@ -51,7 +58,10 @@ function planFrame(seed: number, random: SeededRandom): ScheduleFrame {
     nodes,
     clients: planClients(engine, nodes.length, clientDrift, random),
     maxTtlMs,
-    claimMs: Math.min(maxTtlMs, random.pick(scenario === "lost-notifications" ? longClaimWindowsMs : claimWindowsMs)),
+    claimMs: Math.min(
+      maxTtlMs,
+      random.pick(scenario === "lost-notifications" ? longClaimWindowsMs : claimWindowsMs),
+    ),
     nodeTimeoutMs: random.pick([20, 50]),
     quietAt,
   };

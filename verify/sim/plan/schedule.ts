@@ -25,8 +25,16 @@ export const kinds: readonly Kind[] = [
  * `unheard`: no message that wakes a waiter does. `duel`: nothing goes wrong, and several try at the same moment. `death`: nothing
  * goes wrong, but that a process dies.
  */
-export type FaultScenario = "storm" | "calm" | "lost-inquiries" | "lost-notifications" | "contention" | "process-death";
-export const scenarios: readonly FaultScenario[] = ["storm", "calm", "lost-inquiries", "lost-notifications", "contention", "process-death"];
+export type FaultScenario =
+  "storm" | "calm" | "lost-inquiries" | "lost-notifications" | "contention" | "process-death";
+export const scenarios: readonly FaultScenario[] = [
+  "storm",
+  "calm",
+  "lost-inquiries",
+  "lost-notifications",
+  "contention",
+  "process-death",
+];
 
 /** Plain JSON: what is printed of it can be played again. Times are ms. */
 export interface Schedule {

@@ -179,7 +179,13 @@ export class Callers {
     }
   }
 
-  #recordGrant({ index }: Client, use: Use, lease: Lease, request: WaitingRequest, sharedGroup: SharedGroup | undefined): void {
+  #recordGrant(
+    { index }: Client,
+    use: Use,
+    lease: Lease,
+    request: WaitingRequest,
+    sharedGroup: SharedGroup | undefined,
+  ): void {
     this.#trace(`client ${index} granted ${lease.keys.join(" ")} ${lease.fencingToken}`);
     void lease.signal; // made when somebody asks for it
     const keys = [...lease.keys].sort().join();

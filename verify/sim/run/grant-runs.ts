@@ -30,7 +30,9 @@ export class GrantRuns {
 
   isBroken(fencingToken: bigint, isShared: boolean): boolean {
     return this.#broken.some((broken) =>
-      isShared ? fencingToken === broken : fencingToken >= broken && fencingToken < broken + maxNumbersPerGrant,
+      isShared
+        ? fencingToken === broken
+        : fencingToken >= broken && fencingToken < broken + maxNumbersPerGrant,
     );
   }
 
@@ -93,7 +95,9 @@ export class GrantRuns {
     this.#broken.push(fencingToken);
     const known = [this.#newest, ...current];
     const named = known.filter(({ first, last }) =>
-      isShared ? fencingToken >= first && fencingToken <= last : fencingToken >= first && fencingToken < first + maxNumbersPerGrant,
+      isShared
+        ? fencingToken >= first && fencingToken <= last
+        : fencingToken >= first && fencingToken < first + maxNumbersPerGrant,
     );
     const meant = named.length > 0 ? named : current.filter((run) => run.client === client);
     for (const run of meant) {

@@ -176,7 +176,10 @@ export class LeaseUse {
     } catch (error) {
       this.#history.leaseAbandoned(use.ttlMs);
       // Whose first request it is may not know enough nodes yet.
-      this.#judge.errorReported(error, this.#history.isRegistered(recipient.index) ? [] : ["quorum-not-reached"]);
+      this.#judge.errorReported(
+        error,
+        this.#history.isRegistered(recipient.index) ? [] : ["quorum-not-reached"],
+      );
     } finally {
       recipient.uses.delete(rest);
     }

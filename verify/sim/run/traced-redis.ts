@@ -41,7 +41,7 @@ export type TraceEvent =
 /** @param key undefined: of all keys */
 export type Record = (key: string | undefined, event: TraceEvent) => void;
 
-/** The arguments of each operation of `operate.lua` behind the candidate. */
+/** The arguments of each operation of `execute-quorum.lua` behind the candidate. */
 const argumentCounts: Readonly<globalThis.Record<string, number>> = {
   acquire: 7,
   yield: 7,

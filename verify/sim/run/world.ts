@@ -142,7 +142,10 @@ class World {
     this.#callers = new Callers(this.history, this.#clients, this.#trace);
     const latches = watchLatches(schedule, this.history, this.#machines, this.#clients);
     this.#latchCallers = new LatchCallers(this.history, schedule.limit ?? 1, latches, this.#trace);
-    this.history.serverWatches = [...this.history.serverWatches, ...Array.from(latches.values(), ({ history }) => history)];
+    this.history.serverWatches = [
+      ...this.history.serverWatches,
+      ...Array.from(latches.values(), ({ history }) => history),
+    ];
     this.#worldFaults = new WorldFaults({
       clock: this.#clock,
       history: this.history,
@@ -165,7 +168,11 @@ class World {
       this.history.setFreeBound(faultFreeBoundMs(this.#schedule));
     }
     const dropEvent =
-      scenario === "lost-inquiries" ? "inquiry" : scenario === "lost-notifications" ? grantEvent(this.#schedule) : undefined;
+      scenario === "lost-inquiries"
+        ? "inquiry"
+        : scenario === "lost-notifications"
+          ? grantEvent(this.#schedule)
+          : undefined;
     if (dropEvent !== undefined) {
       this.#forEachLink((faults) => {
         faults.dropMessages((text) => text.startsWith(dropEvent));

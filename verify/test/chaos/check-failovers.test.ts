@@ -134,7 +134,9 @@ describe("attempts", () => {
   });
 
   test("may be granted anew across a failover", async () => {
-    expect(await violated({ engine: "cluster", coordinator: conductor, clients: repeated(11, 0) })).toEqual([]);
+    expect(await violated({ engine: "cluster", coordinator: conductor, clients: repeated(11, 0) })).toEqual(
+      [],
+    );
   });
 
   test("share the grant after it", async () => {

@@ -18,16 +18,37 @@ function requestRecord(call: number, at: number, change: RequestChanges = {}): C
   return { e: "latch", at, call, ...request, ...change };
 }
 
-function counts(call: number, at: number, attemptId: string, remaining: number, change: RequestChanges = {}): ClientRecord[] {
-  return [requestRecord(call, at, { ...change, attemptId }), { e: "latch-reply", at: at + 2, call, remaining }];
+function counts(
+  call: number,
+  at: number,
+  attemptId: string,
+  remaining: number,
+  change: RequestChanges = {},
+): ClientRecord[] {
+  return [
+    requestRecord(call, at, { ...change, attemptId }),
+    { e: "latch-reply", at: at + 2, call, remaining },
+  ];
 }
 
 function waits(call: number, from: number, to: number, change: RequestChanges = {}): ClientRecord[] {
-  return [requestRecord(call, from, { waitMs: 20_000, ...change }), { e: "latch-reply", at: to, call, remaining: 0 }];
+  return [
+    requestRecord(call, from, { waitMs: 20_000, ...change }),
+    { e: "latch-reply", at: to, call, remaining: 0 },
+  ];
 }
 
-function refused(call: number, from: number, to: number, code: string, change: RequestChanges = {}): ClientRecord[] {
-  return [requestRecord(call, from, { waitMs: 20_000, ...change }), { e: "latch-refused", at: to, call, code }];
+function refused(
+  call: number,
+  from: number,
+  to: number,
+  code: string,
+  change: RequestChanges = {},
+): ClientRecord[] {
+  return [
+    requestRecord(call, from, { waitMs: 20_000, ...change }),
+    { e: "latch-refused", at: to, call, code },
+  ];
 }
 
 const inPeace: readonly CoordinatorRecord[] = [

@@ -5,7 +5,14 @@ import { describe, expect, test } from "vitest";
 
 import type { ClientRecord, CoordinatorRecord, CountedVote } from "../../chaos/judge/history.ts";
 import { judge } from "../../chaos/judge/judge.ts";
-import { endOfRun, granted, planFor, historyFixture, released, type PlantedHistory } from "./planted-history.ts";
+import {
+  endOfRun,
+  granted,
+  planFor,
+  historyFixture,
+  released,
+  type PlantedHistory,
+} from "./planted-history.ts";
 
 // Histories with votes that must not be counted, each beside one in which they may.
 

@@ -220,7 +220,14 @@ describe("the resource", () => {
 });
 
 describe("waits", () => {
-  const asked: ClientRecord = { e: "asked", at: 100, requestId: 1, key: "hot", kind: "acquire", waitMs: 1_000 };
+  const asked: ClientRecord = {
+    e: "asked",
+    at: 100,
+    requestId: 1,
+    key: "hot",
+    kind: "acquire",
+    waitMs: 1_000,
+  };
 
   test("an ask has to be settled", async () => {
     expect(await violated({ clients: { "client-0.1": [asked] } })).toEqual(["waits"]);
@@ -249,7 +256,10 @@ describe("waits", () => {
   });
 
   test("a release has to be settled", async () => {
-    const records: ClientRecord[] = [...granted(1, 100, 10), { e: "releasing", at: 200, requestId: 1, validUntil: 900 }];
+    const records: ClientRecord[] = [
+      ...granted(1, 100, 10),
+      { e: "releasing", at: 200, requestId: 1, validUntil: 900 },
+    ];
     expect(await violated({ clients: { "client-0.1": records } })).toEqual(["waits"]);
   });
 });

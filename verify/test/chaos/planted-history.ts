@@ -5,7 +5,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 
 import { engines } from "../../chaos/plan/engine.ts";
-import type { LeaseRequest, ClientRecord, CoordinatorRecord, ResourceRecord } from "../../chaos/judge/history.ts";
+import type {
+  LeaseRequest,
+  ClientRecord,
+  CoordinatorRecord,
+  ResourceRecord,
+} from "../../chaos/judge/history.ts";
 import { violationsOf } from "../../chaos/judge/judge.ts";
 import type { EngineName, Plan } from "../../chaos/plan/plan.ts";
 import { planOf } from "../../chaos/plan/planner.ts";
@@ -31,7 +36,12 @@ interface PlantedLeaseOptions extends Partial<LeaseRequest> {
 }
 
 /** An ask that is granted at once. */
-export function granted(requestId: number, at: number, token: number, lease: PlantedLeaseOptions = {}): ClientRecord[] {
+export function granted(
+  requestId: number,
+  at: number,
+  token: number,
+  lease: PlantedLeaseOptions = {},
+): ClientRecord[] {
   const { until: validUntil = at + 1_000, askedAt = at - 1, tokens, ...request } = lease;
   const asked = { key: "hot", kind: "acquire", waitMs: 1_000, ...request } as const;
   const allTokens = tokens === undefined ? {} : { tokens };

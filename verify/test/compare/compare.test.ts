@@ -20,12 +20,9 @@ const program = fileURLToPath(new URL("../../dist/compare/main.js", import.meta.
 const tests = fileURLToPath(new URL("../../../packages/holdfast/test/", import.meta.url));
 
 describe("the list of failures", () => {
-  test.each(failures)(
-    "names a test of ours for $name that is there",
-    ({ tests: { file, test: title } }) => {
-      expect(readFileSync(join(tests, file), "utf8")).toContain(title);
-    },
-  );
+  test.each(failures)("names a test of ours for $name that is there", ({ tests: { file, test: title } }) => {
+    expect(readFileSync(join(tests, file), "utf8")).toContain(title);
+  });
 });
 
 describe("npm run compare", () => {

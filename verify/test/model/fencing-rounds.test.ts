@@ -4,7 +4,11 @@ import { runContention, singleBroadcastShare, type ContentionSetup } from "../..
 
 const contests: readonly (readonly [string, number, ContentionSetup])[] = [
   ["that wait", 0.95, { how: "acquire", callers: 1, handover: false, acquisitions: 40 }],
-  ["that wait with callers behind them", 0.95, { how: "acquire", callers: 4, handover: true, acquisitions: 20 }],
+  [
+    "that wait with callers behind them",
+    0.95,
+    { how: "acquire", callers: 4, handover: true, acquisitions: 20 },
+  ],
   ["that try again and again", 0.88, { how: "try", callers: 1, handover: false, acquisitions: 20 }],
 ];
 

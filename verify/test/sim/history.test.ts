@@ -73,7 +73,10 @@ function checkNames({ findings }: History): string[] {
 
 /** Asks, and has it at once. */
 function grant(to: History, client: number, lease: WatchedLease, attemptId?: string): void {
-  const request = to.requestStarted({ ...use, client, ...(attemptId === undefined ? {} : { attemptId }) }, false);
+  const request = to.requestStarted(
+    { ...use, client, ...(attemptId === undefined ? {} : { attemptId }) },
+    false,
+  );
   const sharing: SharedGroup | undefined =
     attemptId === undefined ? undefined : { name: attemptKey(client, attemptId) };
   to.granted(request, lease, sharing);

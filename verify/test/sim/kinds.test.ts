@@ -15,39 +15,50 @@ import { altered, defects, latching, ofNumberOne } from "./defects.ts";
 type Latches = NonNullable<Driver["latches"]>;
 
 /** Drivers that go wrong with kinds beside the mutex, where that shows, and by what. */
-const kindDefects: readonly (readonly [what: string, only: string, CheckName, (driver: Driver) => Driver])[] = [
-  ["writers ask as readers", "read-write,calm", "exclusion", requesting({ kind: "read-write", mode: "read" })],
-  ["all ask for one permit", "semaphore,calm", "exclusion", requesting({ kind: "semaphore", permits: 1 })],
-  ["readers' numbers do not rise", "read-write,calm", "fencing", ofNumberOne],
-  ["permits' numbers do not rise", "semaphore,calm", "fencing", ofNumberOne],
-  ["who comes is first to read or write", "read-write,calm", "order", defects.order()],
-  ["who comes is first to have permits", "semaphore,calm", "order", defects.order()],
-  ["permits are not given back", "semaphore,server,calm", "progress", defects.progress()],
+const kindDefects: readonly (readonly [what: string, only: string, CheckName, (driver: Driver) => Driver])[] =
   [
-    "a downgrade is not told to the engine",
-    "read-write,calm",
-    "progress",
-    (driver) => altered(driver, { downgrade: () => Promise.resolve(true) }),
-  ],
-  ["leaders do not hear of their end", "election,storm", "loss", defects.loss()],
-  ["a leader's release is not told to the engine", "election,process-death", "progress", defects.progress()],
-  ["a named attempt counts at each call", "latch,calm", "count", defects.count()],
-  [
-    "a count in memory is answered, and not carried out",
-    "latch,memory",
-    "count",
-    latching(() => ({ countDown: async ({ count }) => count - 1 })),
-  ],
-  ["who knew a latch counts the next one down", "latch,storm", "latch", defects.latch()],
-  [
-    "who waits is let go at once",
-    "latch,calm",
-    "latch",
-    latching(() => ({ wait: () => ({ result: Promise.resolve(0), cancel: () => undefined }) })),
-  ],
-  ["who waits is told late", "latch,calm", "progress", latching(reportedLate)],
-  ["who gives up still stands there", "latch,calm", "residue", latching(neverDequeued)],
-];
+    [
+      "writers ask as readers",
+      "read-write,calm",
+      "exclusion",
+      requesting({ kind: "read-write", mode: "read" }),
+    ],
+    ["all ask for one permit", "semaphore,calm", "exclusion", requesting({ kind: "semaphore", permits: 1 })],
+    ["readers' numbers do not rise", "read-write,calm", "fencing", ofNumberOne],
+    ["permits' numbers do not rise", "semaphore,calm", "fencing", ofNumberOne],
+    ["who comes is first to read or write", "read-write,calm", "order", defects.order()],
+    ["who comes is first to have permits", "semaphore,calm", "order", defects.order()],
+    ["permits are not given back", "semaphore,server,calm", "progress", defects.progress()],
+    [
+      "a downgrade is not told to the engine",
+      "read-write,calm",
+      "progress",
+      (driver) => altered(driver, { downgrade: () => Promise.resolve(true) }),
+    ],
+    ["leaders do not hear of their end", "election,storm", "loss", defects.loss()],
+    [
+      "a leader's release is not told to the engine",
+      "election,process-death",
+      "progress",
+      defects.progress(),
+    ],
+    ["a named attempt counts at each call", "latch,calm", "count", defects.count()],
+    [
+      "a count in memory is answered, and not carried out",
+      "latch,memory",
+      "count",
+      latching(() => ({ countDown: async ({ count }) => count - 1 })),
+    ],
+    ["who knew a latch counts the next one down", "latch,storm", "latch", defects.latch()],
+    [
+      "who waits is let go at once",
+      "latch,calm",
+      "latch",
+      latching(() => ({ wait: () => ({ result: Promise.resolve(0), cancel: () => undefined }) })),
+    ],
+    ["who waits is told late", "latch,calm", "progress", latching(reportedLate)],
+    ["who gives up still stands there", "latch,calm", "residue", latching(neverDequeued)],
+  ];
 
 function reportedLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
   const later = (): Promise<void> =>
@@ -92,7 +103,10 @@ function requesting(reported: { kind: "read-write"; mode: "read" } | { kind: "se
   return (driver: Driver): Driver =>
     altered(driver, {
       acquire: ({ lockMode, ...request }) =>
-        driver.acquire({ ...request, lockMode: lockMode && ({ ...lockMode, ...reported } as typeof lockMode) }),
+        driver.acquire({
+          ...request,
+          lockMode: lockMode && ({ ...lockMode, ...reported } as typeof lockMode),
+        }),
     });
 }
 
@@ -161,7 +175,7 @@ function holdings(
   numbersLostAt: readonly number[] = [],
 ): { holdings: Holdings; findings: Findings } {
   const findings = new Findings(() => now);
-  const judges = { dataLostAt: () => -Infinity, isQuorum, numbersLostAt: numbersLostAt };
+  const judges = { dataLostAt: () => -Infinity, isQuorum, numbersLostAt };
   return { holdings: new Holdings(findings, limits, judges), findings };
 }
 

@@ -70,7 +70,11 @@ test("a latch that is counted down, opens and ends is as it should be", () => {
   expect(world.found).toEqual([]);
 });
 
-type SeededDefect = readonly [what: string, found: RegExp, spoil: (world: LatchFixture, view: LatchHandle) => void];
+type SeededDefect = readonly [
+  what: string,
+  found: RegExp,
+  spoil: (world: LatchFixture, view: LatchHandle) => void,
+];
 
 const seededDefects: readonly SeededDefect[] = [
   [

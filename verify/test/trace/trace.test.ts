@@ -69,7 +69,10 @@ test.each<[string, RegExp, (call: Call) => Partial<NodeState> | undefined]>([
   [
     "a number does not rise",
     /cannot give .* the number/,
-    (call) => (call.before.fencingNumber > 0 && isGranted(call) ? { fencingNumber: call.before.fencingNumber } : undefined),
+    (call) =>
+      call.before.fencingNumber > 0 && isGranted(call)
+        ? { fencingNumber: call.before.fencingNumber }
+        : undefined,
   ],
   [
     "a release of another's vote ends it",

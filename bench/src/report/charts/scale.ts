@@ -24,7 +24,8 @@ export function logScale(values: readonly number[]): Scale {
   const everyNth = Math.ceil((to - from) / (maxTicks + 1));
   const powers = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   return {
-    positionOf: (value) => (value > 0 ? Math.min(1, Math.max(0, (Math.log10(value) - from) / (to - from))) : 0),
+    positionOf: (value) =>
+      value > 0 ? Math.min(1, Math.max(0, (Math.log10(value) - from) / (to - from))) : 0,
     ticks: powers.filter((_, index) => index % everyNth === 0).map((power) => rounded(10 ** power)),
   };
 }

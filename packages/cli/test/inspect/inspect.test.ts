@@ -57,7 +57,10 @@ onRedis("looking at locks", () => {
     const locks = createLocks(redis(cli.redis.client()), { owner: "busy" });
     const lease = await locks.acquire("crowded", { ttlMs: 2_000 });
     const waiting = [1, 2, 3].map(() => locks.acquire("crowded", { waitMs: 60_000 }));
-    await waitUntil(async () => (await cli.run(["ls", "--waiting"])).out.includes("crowded"), "it has renewed");
+    await waitUntil(
+      async () => (await cli.run(["ls", "--waiting"])).out.includes("crowded"),
+      "it has renewed",
+    );
     expect((await cli.run(["ls", "--waiting"])).out).toMatch(/^crowded +mutex +busy +\d+ +\d+m?s +3 *$/m);
     expect((await cli.run(["top", "--once"])).out).toMatch(/3 waiting/);
     const { out } = await cli.run(["inspect", "crowded"]);

@@ -65,7 +65,8 @@ onRedis("leases for scripts", () => {
     const holder = cli.start(["run", "-k", "force", "--ttl", "5s", "--", "sh", "-c", script]);
     await waitUntil(() => holder.out() !== "", "it holds");
     const fence = holder.out().trim();
-    const force = (...more: string[]): Promise<ExitResult> => cli.run(["release", "--force", "force", ...more]);
+    const force = (...more: string[]): Promise<ExitResult> =>
+      cli.run(["release", "--force", "force", ...more]);
     expect((await force("--fence", fence)).err).toMatch(/--reason/);
     const unsure = await force("--reason", "stuck");
     expect(unsure.code).toBe(64);

@@ -13,7 +13,11 @@ onRedis("how run ends its command for the sake of the lock", () => {
   const cli = commandLine();
 
   /** Runs what is stubborn, and waits until it runs. */
-  async function stubbornly(key: string, flags: readonly string[] = [], url = cli.url): Promise<RunningProcess> {
+  async function stubbornly(
+    key: string,
+    flags: readonly string[] = [],
+    url = cli.url,
+  ): Promise<RunningProcess> {
     await cli.spawn("rm", ["-f", "beats", "heard"]).ended;
     const running = cli.start(["run", "-k", key, ...times, ...flags, "--", "sh", "-c", stubborn], {
       env: { HOLDFAST_URL: url },

@@ -112,7 +112,12 @@ export class CommandLine {
     const child = spawn(program, args, {
       stdio: ["pipe", "pipe", "pipe"],
       cwd: this.#folder,
-      env: { ...cleanEnvironment(process.env), HOLDFAST_URL: this.url, XDG_CACHE_HOME: this.file("cache"), ...env },
+      env: {
+        ...cleanEnvironment(process.env),
+        HOLDFAST_URL: this.url,
+        XDG_CACHE_HOME: this.file("cache"),
+        ...env,
+      },
     });
     this.#running.add(child);
     const ready = { out: "", err: "" };

@@ -59,7 +59,10 @@ onRedis("top", () => {
     top.type("/bob\r");
     await waitUntil(() => top.screen().includes("/bob"), "filtered");
     top.type("\r");
-    await waitUntil(() => /while we looked\s[^]*\|=+\s*\|[^]*bob/.test(top.screen()), "details with a time line");
+    await waitUntil(
+      () => /while we looked\s[^]*\|=+\s*\|[^]*bob/.test(top.screen()),
+      "details with a time line",
+    );
     top.type("x?");
     await waitUntil(() => top.screen().includes("mark; u then breaks"), "help");
     top.type("q");

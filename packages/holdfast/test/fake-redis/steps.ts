@@ -126,7 +126,9 @@ function operationsOfOneServer(askers: fc.Arbitrary<Requester>): Weighted<Operat
       weight: 5,
       arbitrary: operation(
         "release",
-        fc.tuple(askers, fc.constantFrom("0", "1")).map(([{ token, queueArgs }, own]) => [token, queueArgs, own]),
+        fc
+          .tuple(askers, fc.constantFrom("0", "1"))
+          .map(([{ token, queueArgs }, own]) => [token, queueArgs, own]),
       ),
     },
   ];
@@ -262,7 +264,14 @@ function operationsOfQuorum(askers: fc.Arbitrary<Requester>): Weighted<Operation
         "refill",
         fc
           .tuple(askers, ttls, fc.constantFrom(0, 1, -1))
-          .map(([{ token, queueArgs }, ttl, offset]) => [token, queueArgs, String(ttl), String(offset), "0", "0"]),
+          .map(([{ token, queueArgs }, ttl, offset]) => [
+            token,
+            queueArgs,
+            String(ttl),
+            String(offset),
+            "0",
+            "0",
+          ]),
       ),
     },
   ];

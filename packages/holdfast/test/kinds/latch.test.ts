@@ -20,7 +20,12 @@ function watched(promise: Promise<unknown>): { state: string } {
 }
 
 /** The latch as one process sees it. */
-function latchOf({ locks }: Pick<SimulatedEngine, "locks">, by: number, count = 1, lastsMs: number = ttlMs): Latch {
+function latchOf(
+  { locks }: Pick<SimulatedEngine, "locks">,
+  by: number,
+  count = 1,
+  lastsMs: number = ttlMs,
+): Latch {
   return (locks[by] as Locks).latch("k", { count, ttlMs: lastsMs });
 }
 

@@ -2,7 +2,12 @@ import fc from "fast-check";
 import { isLockError, type Lease } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { closeSimulated, simulateMemory, simulateRedis, type SimulatedEngine } from "../support/simulated-engines.ts";
+import {
+  closeSimulated,
+  simulateMemory,
+  simulateRedis,
+  type SimulatedEngine,
+} from "../support/simulated-engines.ts";
 
 const names = ["a", "b", "c", "d"];
 const processes = 3;

@@ -2,7 +2,12 @@ import fc from "fast-check";
 import type { Lockable } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { closeSimulated, simulateMemory, simulateRedis, type SimulatedEngine } from "../support/simulated-engines.ts";
+import {
+  closeSimulated,
+  simulateMemory,
+  simulateRedis,
+  type SimulatedEngine,
+} from "../support/simulated-engines.ts";
 
 /** Work under the lock: what it does inside, and with how many others at once. */
 interface Work {

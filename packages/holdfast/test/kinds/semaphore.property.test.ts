@@ -40,7 +40,9 @@ test("handed over in memory or not, there are never more than the limit, and all
 test("on Redis there are never more than the limit, nobody is passed over, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
-      await new SharedScenarioPlayer(await simulateRedis(3, 1_000, { handover: false }), semaphore, true).run(steps);
+      await new SharedScenarioPlayer(await simulateRedis(3, 1_000, { handover: false }), semaphore, true).run(
+        steps,
+      );
     }),
     { numRuns: 60 },
   );

@@ -1,6 +1,6 @@
 // What a process does that contends with others for a kind of lock. See shares.mjs and quorum-worker.mjs.
 //
-// Its tasks take their turns, and append to `record` when each begins and ends, as turns.ts reads it:
+// Its tasks take their turns, and append to `record` when each begins and ends, as event-loop-turns.ts reads it:
 //
 //   begin|end <process>.<task> <weight> <fencing token> <key>
 

@@ -63,7 +63,10 @@ export class FakeQuorum {
   /** One that knows the nodes and has heard that messages arrive. */
   async warmUp(options?: ProcessOptions): Promise<FakeProcess> {
     const process = this.process(options);
-    const lease = await this.settleWithin(300, process.locks.acquire(`warm${this.#processes}`, { ttlMs: 1_000 }));
+    const lease = await this.settleWithin(
+      300,
+      process.locks.acquire(`warm${this.#processes}`, { ttlMs: 1_000 }),
+    );
     await this.settleWithin(100, lease.release());
     return process;
   }

@@ -73,7 +73,9 @@ export class LatchFaultScenario {
           expect(remaining, "each attempt that was answered counted").toBeLessThanOrEqual(
             Math.max(0, count - this.#answered.size),
           );
-          expect(remaining, "none counted twice").toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
+          expect(remaining, "none counted twice").toBeGreaterThanOrEqual(
+            Math.max(0, count - this.#sent.size),
+          );
         },
         (error: unknown) => {
           if (!isLockError(error, "engine-unavailable")) {

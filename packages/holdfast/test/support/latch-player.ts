@@ -209,7 +209,10 @@ export class LatchScenarioPlayer {
       return;
     }
     const { kind, remaining, waiterCount, remainingMs } = await observer.inspect(key);
-    expect([kind === "latch", remaining]).toEqual([this.#model.remaining !== undefined, this.#model.remaining]);
+    expect([kind === "latch", remaining]).toEqual([
+      this.#model.remaining !== undefined,
+      this.#model.remaining,
+    ]);
     expect(waiterCount).toBe(this.#model.waits.filter(({ state }) => state === "waiting").length);
     expect(remainingMs === null).toBe(remaining === undefined);
   }

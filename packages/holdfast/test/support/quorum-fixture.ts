@@ -17,7 +17,10 @@ export class QuorumFixture {
   readonly servers: readonly FakeRedis[];
   #clients = 0;
 
-  constructor(nodeCount = 3, each: (fixture: QuorumFixture, index: number) => Partial<FakeRedisOptions> = () => ({})) {
+  constructor(
+    nodeCount = 3,
+    each: (fixture: QuorumFixture, index: number) => Partial<FakeRedisOptions> = () => ({}),
+  ) {
     this.servers = Array.from(
       { length: nodeCount },
       (_, index) =>

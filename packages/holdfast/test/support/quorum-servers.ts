@@ -6,7 +6,14 @@ import { createLocks, QuorumError, type Lease, type Locks, type LocksOptions, ty
 import { redlock, type RedisClient, type RedlockOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterEach, expect } from "vitest";
-import { startProxy, type Proxy, freePort, startRedis, type RedisServer, waitUntil } from "@holdfast/test-kit";
+import {
+  startProxy,
+  type Proxy,
+  freePort,
+  startRedis,
+  type RedisServer,
+  waitUntil,
+} from "@holdfast/test-kit";
 
 import { onRedis } from "./servers.ts";
 
@@ -155,16 +162,21 @@ export async function expectNoResidue(nodes: readonly QuorumNode[], withinMs = 8
   let remaining: string[] = [];
   for (const node of nodes.filter(({ isUp }) => isUp)) {
     node.thaw();
-    await waitUntil(async () => (remaining = await node.remainingKeys()).length === 0, "nothing is left", withinMs).catch(
-      async () => {
-        throw new Error(`left on node ${nodes.indexOf(node)}: ${await node.describeKeys(remaining)}`);
-      },
-    );
+    await waitUntil(
+      async () => (remaining = await node.remainingKeys()).length === 0,
+      "nothing is left",
+      withinMs,
+    ).catch(async () => {
+      throw new Error(`left on node ${nodes.indexOf(node)}: ${await node.describeKeys(remaining)}`);
+    });
   }
 }
 
 /** What these drivers asked for is answered, and nothing is left of it: else it may stay where they are cut off. */
-export async function closeAndExpectNoResidue(drivers: readonly Locks[], nodes: readonly QuorumNode[]): Promise<void> {
+export async function closeAndExpectNoResidue(
+  drivers: readonly Locks[],
+  nodes: readonly QuorumNode[],
+): Promise<void> {
   await Promise.all(drivers.map((locks) => locks.nodes())); // comes behind all else
   await expectNoResidue(nodes);
 }

@@ -37,7 +37,14 @@ interface RequesterOptions {
 }
 
 export function requester(attempt: number, options: RequesterOptions = {}): Requester {
-  const { client = attempt, ticket = attempt, ttlMs = 3_000, fencingCount = 1, deadline = 0, kind = "s" } = options;
+  const {
+    client = attempt,
+    ticket = attempt,
+    ttlMs = 3_000,
+    fencingCount = 1,
+    deadline = 0,
+    kind = "s",
+  } = options;
   const lockMode = options.lockMode === undefined ? "" : `${options.lockMode}:`;
   const token = `${id(attempt)}:${id(client)}:${lockMode}${ticket}`;
   const queueArgs = `${ttlMs} ${fencingCount} ${deadline} ${kind} ${ttlMs}`;
@@ -116,7 +123,11 @@ export class ScriptFixture {
   }
 
   /** One operation's answer. */
-  async run(keys: LockKeys, args: readonly string[], settings: { bound?: number } = {}): Promise<ScriptReply> {
+  async run(
+    keys: LockKeys,
+    args: readonly string[],
+    settings: { bound?: number } = {},
+  ): Promise<ScriptReply> {
     return (await this.batch([[keys, args]], settings))[0] as ScriptReply;
   }
 

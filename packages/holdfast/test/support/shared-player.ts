@@ -234,7 +234,12 @@ export class SharedScenarioPlayer {
     const weights = living.reduce((sum, { weight }) => sum + weight, 0);
     expect(weights, "never more than the limit at once").toBeLessThanOrEqual(
       // A run of hand-overs goes on behind a lowered limit.
-      Math.max(this.#limit, this.#limitOfStep, this.#limitAfterIdle, this.#allowsHandover ? request.limit : 0),
+      Math.max(
+        this.#limit,
+        this.#limitOfStep,
+        this.#limitAfterIdle,
+        this.#allowsHandover ? request.limit : 0,
+      ),
     );
     expect(lease.remainingMs(), "nobody is given what is over").toBeGreaterThan(0);
     if (!this.#allowsHandover) {

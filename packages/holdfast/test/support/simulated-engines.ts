@@ -26,7 +26,11 @@ export function simulateMemory(processes: number, options?: LocksOptions): Simul
 }
 
 /** @param claimMs how long a grant by message is for */
-export async function simulateRedis(processes: number, claimMs = 1_000, options?: LocksOptions): Promise<SimulatedEngine> {
+export async function simulateRedis(
+  processes: number,
+  claimMs = 1_000,
+  options?: LocksOptions,
+): Promise<SimulatedEngine> {
   const clock = manualClock();
   const server = new FakeRedis({ clock, random: manualRandom(900), upForMs: 3_600_000 });
   const links = Array.from({ length: processes }, () => {

@@ -118,7 +118,9 @@ export class Lua {
   /** What Redis answers for a script that ends with an error: which script it was, and where, is said behind the error's own words. */
   #failure(sha1: string): ServerError {
     const [message = "", source, line] = ["err", "source", "line"].map((name) => this.#stack.textOf(name));
-    return new ServerError(source === undefined ? message : `${message} script: ${sha1}, on ${source}:${line}.`);
+    return new ServerError(
+      source === undefined ? message : `${message} script: ${sha1}, on ${source}:${line}.`,
+    );
   }
 }
 

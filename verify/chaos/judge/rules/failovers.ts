@@ -21,7 +21,12 @@ export function hasFailover(run: RunHistory, key: string, from: Instant, to: Ins
  * Whether its token is that of a grant that was asked for before a newer one was known, and that the servers may have forgotten: its
  * process hands it over in memory until it learns of that.
  */
-export function wasLostInFailover(run: RunHistory, key: string, lease: GrantedAttempt, newer: Instant): boolean {
+export function wasLostInFailover(
+  run: RunHistory,
+  key: string,
+  lease: GrantedAttempt,
+  newer: Instant,
+): boolean {
   const first = run.attempts
     .filter((other) => other.key === key && other.process === lease.process)
     .filter(({ token }) => token <= lease.token && isSameGrantRun(token, lease.token))

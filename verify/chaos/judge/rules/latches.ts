@@ -16,7 +16,9 @@ export function checkLatchCounts(run: RunHistory): Violation[] {
         return [];
       }
       const asked = attemptsOf(calls.filter((other) => other.requestedAt < settledAt));
-      const counted = attemptsOf(calls.filter((other) => other.remaining !== undefined && endOf(other) < requestedAt));
+      const counted = attemptsOf(
+        calls.filter((other) => other.remaining !== undefined && endOf(other) < requestedAt),
+      );
       const [least, most] = [count - asked.size, count - counted.add(attemptId).size];
       return remaining < Math.max(0, least) || remaining > Math.max(0, most)
         ? [
@@ -94,7 +96,8 @@ function usedAfterExpiry(run: RunHistory): Violation[] {
       continue;
     }
     const isClockSet = faults.some(
-      ({ kind, from }) => kind.includes("clock") && from < call.requestedAt && from >= (first ?? 0) - call.ttlMs,
+      ({ kind, from }) =>
+        kind.includes("clock") && from < call.requestedAt && from >= (first ?? 0) - call.ttlMs,
     );
     const isLate = first !== undefined && call.requestedAt > first + call.ttlMs + clockMs;
     if (isLate && !isClockSet) {

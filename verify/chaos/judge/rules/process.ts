@@ -13,7 +13,11 @@ const knownRefusals: ReadonlySet<string> = new Set([
   "engine-unavailable",
   "quorum-not-reached",
 ]);
-const knownLatchRefusals: ReadonlySet<string> = new Set(["wait-timeout", "engine-unavailable", "latch-expired"]);
+const knownLatchRefusals: ReadonlySet<string> = new Set([
+  "wait-timeout",
+  "engine-unavailable",
+  "latch-expired",
+]);
 const knownReleaseAnswers: ReadonlySet<string> = new Set(["true", "false", ...knownRefusals]);
 
 export function checkUnhandledErrors(run: RunHistory): Violation[] {
@@ -25,7 +29,14 @@ export function checkUnhandledErrors(run: RunHistory): Violation[] {
       text: `${name}: ${error}`,
     })),
     ...(crashed
-      ? [{ rule: "unhandled-error" as const, at: crashed.at, key: null, text: `${name} ended: ${crashed.how}` }]
+      ? [
+          {
+            rule: "unhandled-error" as const,
+            at: crashed.at,
+            key: null,
+            text: `${name} ended: ${crashed.how}`,
+          },
+        ]
       : []),
   ]);
 }
@@ -34,7 +45,12 @@ export function checkErrorCodes(run: RunHistory): Violation[] {
   const found: Violation[] = [];
   for (const { process, requestId, key, refusal, releaseAnswer, requestedAt } of requestsOf(run)) {
     if (refusal !== undefined && !knownRefusals.has(refusal)) {
-      found.push({ rule: "unhandled-error", at: requestedAt, key, text: `${process}#${requestId} was refused: ${refusal}` });
+      found.push({
+        rule: "unhandled-error",
+        at: requestedAt,
+        key,
+        text: `${process}#${requestId} was refused: ${refusal}`,
+      });
     }
     if (releaseAnswer !== undefined && !knownReleaseAnswers.has(releaseAnswer)) {
       const text = `the release of ${process}#${requestId} ended: ${releaseAnswer}`;

@@ -1,5 +1,11 @@
 import type { Violation } from "../rules.ts";
-import { usableUntil, isGranted, type GrantedAttempt, type RunHistory, type AttemptHistory } from "../attempts.ts";
+import {
+  usableUntil,
+  isGranted,
+  type GrantedAttempt,
+  type RunHistory,
+  type AttemptHistory,
+} from "../attempts.ts";
 
 /** Leases of one owner of a reentrant lock: what was asked for while another of them was valid. */
 export function checkReentry(run: RunHistory): Violation[] {
@@ -33,14 +39,30 @@ function reentryError(attempt: AttemptHistory, attempts: readonly AttemptHistory
     : `was refused (${attempt.refusal}) inside ${held}`;
 }
 
-function waitedForRelease({ requestId, refusal, refusedAt = 0 }: AttemptHistory, attempts: readonly AttemptHistory[]): boolean {
-  const branches = attempts.filter((other) => other.kind === "nested" && other.requestId !== requestId).filter(isGranted);
-  const isTaken = branches.some((branch) => branch.grantedAt <= refusedAt && usableUntil(branch) >= refusedAt);
+function waitedForRelease(
+  { requestId, refusal, refusedAt = 0 }: AttemptHistory,
+  attempts: readonly AttemptHistory[],
+): boolean {
+  const branches = attempts
+    .filter((other) => other.kind === "nested" && other.requestId !== requestId)
+    .filter(isGranted);
+  const isTaken = branches.some(
+    (branch) => branch.grantedAt <= refusedAt && usableUntil(branch) >= refusedAt,
+  );
   return refusal === "wait-timeout" && isTaken;
 }
 
-function encloses(other: AttemptHistory, { requestId, requestedAt }: AttemptHistory, settledAt: number): other is GrantedAttempt {
-  return other.requestId !== requestId && isGranted(other) && other.grantedAt <= requestedAt && usableUntil(other) > settledAt;
+function encloses(
+  other: AttemptHistory,
+  { requestId, requestedAt }: AttemptHistory,
+  settledAt: number,
+): other is GrantedAttempt {
+  return (
+    other.requestId !== requestId &&
+    isGranted(other) &&
+    other.grantedAt <= requestedAt &&
+    usableUntil(other) > settledAt
+  );
 }
 
 function byReentrantHold(run: RunHistory): Map<string, AttemptHistory[]> {

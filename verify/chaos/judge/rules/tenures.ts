@@ -94,7 +94,9 @@ function intervalOf(key: string, leases: readonly GrantedAttempt[]): HoldInterva
     token,
     weight: weightOf(leases[0] as GrantedAttempt),
     leases,
-    from: Math.min(...leases.map((lease) => (lease.kind === "downgrade" ? lease.requestedAt : lease.grantedAt))),
+    from: Math.min(
+      ...leases.map((lease) => (lease.kind === "downgrade" ? lease.requestedAt : lease.grantedAt)),
+    ),
     to: Math.min(released, Math.max(...leases.map(usableUntil))),
   };
 }

@@ -10,7 +10,10 @@ import { isExclusive, isSameGrantRun, mayBeShared, intervalsByKey, type HoldInte
 export function checkFencingTokens(run: RunHistory): Violation[] {
   const found: Violation[] = [];
   for (const [key, intervals] of intervalsByKey(run)) {
-    found.push(...decreasingTokens(run, key, intervals), ...intervals.flatMap(({ leases }) => unrelatedLeases(key, leases)));
+    found.push(
+      ...decreasingTokens(run, key, intervals),
+      ...intervals.flatMap(({ leases }) => unrelatedLeases(key, leases)),
+    );
   }
   for (const [key, held] of grantedByKey(run)) {
     const isShared = mayBeShared(run.plan, key);
@@ -47,7 +50,8 @@ function unrelatedLeases(key: string, leases: readonly GrantedAttempt[]): Violat
   return others
     .filter(
       ({ attemptId, reentrantHold }) =>
-        (attemptId ?? reentrantHold) === undefined || (attemptId ?? reentrantHold) !== (first?.attemptId ?? first?.reentrantHold),
+        (attemptId ?? reentrantHold) === undefined ||
+        (attemptId ?? reentrantHold) !== (first?.attemptId ?? first?.reentrantHold),
     )
     .map((other) => duplicateToken(key, other, first as GrantedAttempt));
 }
@@ -79,7 +83,11 @@ function sharesGrant(lease: GrantedAttempt, { attemptId }: GrantedAttempt): bool
   return lease.kind === "adopt" || (attemptId !== undefined && attemptId === lease.attemptId);
 }
 
-function duplicateToken(key: string, { process, requestId, token, grantedAt }: GrantedAttempt, other: GrantedAttempt): Violation {
+function duplicateToken(
+  key: string,
+  { process, requestId, token, grantedAt }: GrantedAttempt,
+  other: GrantedAttempt,
+): Violation {
   const text = `${process}#${requestId} has the same token ${token} as ${other.process}#${other.requestId}`;
   return { rule: "tokens", at: grantedAt, key, text };
 }
@@ -108,7 +116,10 @@ function firstGrants(run: RunHistory, held: readonly GrantedAttempt[]): GrantedA
 }
 
 /** A lease of a semaphore that its process passed on in memory, beside which others may have been granted meanwhile. */
-function isHandedOver({ lockKind, process, token, grantedAt }: GrantedAttempt, held: readonly GrantedAttempt[]): boolean {
+function isHandedOver(
+  { lockKind, process, token, grantedAt }: GrantedAttempt,
+  held: readonly GrantedAttempt[],
+): boolean {
   return held.some(
     (other) =>
       lockKind === "semaphore" &&

@@ -22,7 +22,13 @@ export function checkVotes(run: RunHistory): Violation[] {
     for (const vote of confirmed.votes) {
       const server = runs.get(runKey(vote.node, vote.run));
       const reason = server
-        ? ineligibleReason({ run, server, at: confirmed.at, requestedAt, sawEarlierRun: known.hasEarlierRun(confirmed, vote) })
+        ? ineligibleReason({
+            run,
+            server,
+            at: confirmed.at,
+            requestedAt,
+            sawEarlierRun: known.hasEarlierRun(confirmed, vote),
+          })
         : "which nobody had started";
       if (reason !== undefined) {
         const text = `${describeConfirmation(confirmed)} counted ${describeVote(vote)}, ${reason}`;

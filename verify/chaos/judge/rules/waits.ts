@@ -1,6 +1,12 @@
 import type { Violation } from "../rules.ts";
 import type { Instant } from "../history.ts";
-import { requestsOf, stalledMs, type ProcessHistory, type RunHistory, type AttemptHistory } from "../attempts.ts";
+import {
+  requestsOf,
+  stalledMs,
+  type ProcessHistory,
+  type RunHistory,
+  type AttemptHistory,
+} from "../attempts.ts";
 import { callName } from "./latches.ts";
 
 /** An ask has its `waitMs`, a release the command budget; both so much more as the bound says, and the times of stalls. */
@@ -9,9 +15,27 @@ export function checkWaits(run: RunHistory): Violation[] {
   for (const attempt of requestsOf(run)) {
     const process = run.processes.get(attempt.process) as ProcessHistory;
     const settledAt = attempt.grantedAt ?? attempt.refusedAt;
-    found.push(...lateViolation(run, process, describeCall(attempt, "ask"), attempt.requestedAt, attempt.waitMs, settledAt));
+    found.push(
+      ...lateViolation(
+        run,
+        process,
+        describeCall(attempt, "ask"),
+        attempt.requestedAt,
+        attempt.waitMs,
+        settledAt,
+      ),
+    );
     if (attempt.releasingAt !== undefined) {
-      found.push(...lateViolation(run, process, describeCall(attempt, "release"), attempt.releasingAt, 0, attempt.releasedAt));
+      found.push(
+        ...lateViolation(
+          run,
+          process,
+          describeCall(attempt, "release"),
+          attempt.releasingAt,
+          0,
+          attempt.releasedAt,
+        ),
+      );
     }
   }
   for (const call of run.latchCalls) {

@@ -11,7 +11,10 @@ const shortTtlMs = 3_000;
 
 export const latch: Cases = {
   "latch: the last count opens it for all who wait": async ({ here, there, key, queued }) => {
-    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [OwnLatch, OwnLatch];
+    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [
+      OwnLatch,
+      OwnLatch,
+    ];
     const waits = [own.wait({ waitMs: 20_000 }), other.wait({ waitMs: 20_000 })].map(later);
     await queued(2);
     assert.equal(await own.countDown(), 2);
@@ -23,7 +26,10 @@ export const latch: Cases = {
   },
 
   "latch: an attempt counts once, whoever repeats it": async ({ here, there, key }) => {
-    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [OwnLatch, OwnLatch];
+    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [
+      OwnLatch,
+      OwnLatch,
+    ];
     assert.equal(await own.countDown({ attemptId: "one" }), 2);
     assert.equal(await own.countDown({ attemptId: "one" }), 2);
     assert.equal(await other.countDown({ attemptId: "one" }), 2);

@@ -53,7 +53,10 @@ onRedis("connect to a cluster", () => {
 
   test.each(libraries)("by %s: locks on every shard, with the least rights", async (client) => {
     const hosts = cluster.servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
-    await worksBy(`redis+cluster://holdfast:secret@${hosts}?client=${client}`, keysOnDifferentPrimaries(3, "key", 1).flat());
+    await worksBy(
+      `redis+cluster://holdfast:secret@${hosts}?client=${client}`,
+      keysOnDifferentPrimaries(3, "key", 1).flat(),
+    );
     for (const server of cluster.servers) {
       expect(await server.client().call("ACL", "LOG")).toEqual([]);
     }

@@ -47,9 +47,15 @@ onRedis("Redirections of a cluster", () => {
       await fixture.cluster.migrate(slot, target, async () => {
         const before = await refusalsOf(source);
         asked.push(locks.checkFence(keyOf("free"), 1n)); // of its keys none is there
-        await waitUntil(async () => (await refusalsOf(source)).ASK > before.ASK, "it is referred to the target");
+        await waitUntil(
+          async () => (await refusalsOf(source)).ASK > before.ASK,
+          "it is referred to the target",
+        );
         asked.push(lease.extend()); // of its keys some are there
-        await waitUntil(async () => (await refusalsOf(source)).TRYAGAIN > before.TRYAGAIN, "it is to try again");
+        await waitUntil(
+          async () => (await refusalsOf(source)).TRYAGAIN > before.TRYAGAIN,
+          "it is to try again",
+        );
       });
       expect(await Promise.all(asked)).toEqual(["stale", undefined]);
       expect(lease.validUntil).toBeGreaterThan(validUntil);

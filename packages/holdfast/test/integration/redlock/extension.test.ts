@@ -28,7 +28,7 @@ const patient = { nodeTimeoutMs: 1_000 };
 /** How late a timer may be where the machine is busy. */
 const slackMs = 2_000;
 
-/** A signal is aborted by at most so much before the validity ends: see lateness.ts. */
+/** A signal is aborted by at most so much before the validity ends: see timer-lateness.ts. */
 const longestLeadMs = 51;
 
 onQuorum("a lease of which a minority is lost", () => {
@@ -151,7 +151,10 @@ onQuorum("a lease that a majority has lost", () => {
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs: 3_000 });
-    await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder !== null), "all have it");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((holder) => holder !== null),
+      "all have it",
+    );
     const aborted = abortOf(lease.signal);
     const changedAt = performance.now();
     await Promise.all(

@@ -83,7 +83,11 @@ onQuorum("a process that dies with a share of a lock on a quorum", () => {
     await worker?.kill();
     const killedAt = performance.now();
     const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
-    await waitUntil(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired", 20_000);
+    await waitUntil(
+      async () => (await locks.inspect(key)).holders.length === 1,
+      "its share has expired",
+      20_000,
+    );
     expect(performance.now() - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
     stays.throwIfLost();
     await waitUntil(async () => (await locks.inspect(key)).waiterCount === 1, "the writer waits", 20_000);

@@ -455,7 +455,16 @@ async function atEachStep(
       const locks = { handover: { max: 0 } };
       const worker = await QuorumWorker.start({ name: step, drivers: [proxies], redlock, locks });
       await worker.request("warmUp", { count: nodes.length }, "warm");
-      return { nodes, ways: proxies, worker, other, third, key: newKey(), ledger, strike: () => strike(worker) };
+      return {
+        nodes,
+        ways: proxies,
+        worker,
+        other,
+        third,
+        key: newKey(),
+        ledger,
+        strike: () => strike(worker),
+      };
     }),
   );
   await Promise.all([warmUp(other), warmUp(third)]);
@@ -491,7 +500,9 @@ async function hold(
 
 /** @param isLibraryRepeating whether the client library sends unanswered commands once more */
 function openBy(proxies: readonly Proxy[], isLibraryRepeating: boolean): Locks {
-  const clients = proxies.map((proxy) => connect(proxy, { autoResendUnfulfilledCommands: isLibraryRepeating }));
+  const clients = proxies.map((proxy) =>
+    connect(proxy, { autoResendUnfulfilledCommands: isLibraryRepeating }),
+  );
   return open(proxies, patient, {}, clients);
 }
 

@@ -171,7 +171,10 @@ onQuorum("a majority of nodes", () => {
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs });
-    await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder !== null), "all have it");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((holder) => holder !== null),
+      "all have it",
+    );
     const gone = nodes.slice(2);
     await frozen.begin(gone, []);
     const { error, afterMs } = await rejection(lease.release());
@@ -226,7 +229,11 @@ onQuorum("a majority of nodes", () => {
 });
 
 /** So many turns of each, one after another, of a key for all and one for each: how long each turn took. */
-async function turnsOf(drivers: readonly Locks[], ledger: ExclusionChecker, count: number): Promise<number[]> {
+async function turnsOf(
+  drivers: readonly Locks[],
+  ledger: ExclusionChecker,
+  count: number,
+): Promise<number[]> {
   const shared = newKey();
   const waits: number[] = [];
   for (let turn = 0; turn < count; turn += 1) {

@@ -46,7 +46,10 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       const locks = createLocks(redis(client, { minReplicas }));
       cleanups.push(close, () => locks.close());
       await locks.withLock("warm up", () => undefined);
-      await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+      await waitUntil(
+        async () => (await locks.nodes())[0]?.notifications === "verified",
+        "messages are heard",
+      );
       return locks;
     }
 

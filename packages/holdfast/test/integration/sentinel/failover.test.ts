@@ -28,7 +28,10 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
         cleanups.push(close, () => locks.close());
         await locks.withLock("warm up", () => undefined);
-        await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+        await waitUntil(
+          async () => (await locks.nodes())[0]?.notifications === "verified",
+          "messages are heard",
+        );
         return locks;
       };
       [mine, others] = [await open(), await open()];
@@ -142,7 +145,10 @@ onRedis("A client of sentinels that was ended and connected again", () => {
       await waitUntil(() => client.status === "end", "it has ended");
       await client.connect();
       await locks.withLock("key", { waitMs: 30_000 }, () => undefined);
-      await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+      await waitUntil(
+        async () => (await locks.nodes())[0]?.notifications === "verified",
+        "messages are heard",
+      );
       await waitUntil(async () => {
         const listeners = await lab.sentinels[0]?.client().call("client", "list", "type", "pubsub");
         return String(listeners).match(/^id=/gm)?.length === 1;

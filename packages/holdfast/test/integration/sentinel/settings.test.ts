@@ -152,7 +152,10 @@ onRedis("A client of sentinels, of the user's own", () => {
         const locks = createLocks(redis(client));
         cleanups.push(() => locks.close());
         await locks.withLock("mapped", { waitMs: 30_000 }, () => undefined);
-        await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+        await waitUntil(
+          async () => (await locks.nodes())[0]?.notifications === "verified",
+          "messages are heard",
+        );
         const all = library.startsWith("ioredis") ? 3 : 2; // the client's, one for messages, and of ioredis one for commands
         expect(proxy.size).toBe(all);
       } finally {

@@ -61,7 +61,11 @@ onSharedRedis("a grant by message that comes late", () => {
 });
 
 /** Two processes, one of them behind a proxy. What it is granted by message lasts long enough to be released by mistake. */
-async function fixture(): Promise<{ here: Locks; there: Locks; proxy: Awaited<ReturnType<typeof ownProxy>> }> {
+async function fixture(): Promise<{
+  here: Locks;
+  there: Locks;
+  proxy: Awaited<ReturnType<typeof ownProxy>>;
+}> {
   const proxy = await ownProxy(shared);
   const here = createLocks(redis(connect(proxy.port), { claimMs: 60_000 }), { closeTimeoutMs: 1_000 });
   onCleanup(() => here.close());

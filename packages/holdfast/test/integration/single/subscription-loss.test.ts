@@ -34,7 +34,11 @@ onSharedRedis("a subscription", () => {
     const key = newKey();
     const held = await open(connect(shared.port)).acquire(key);
     const waiting = locks.acquire(key, { waitMs: 10_000 });
-    await waitUntil(async () => (await direct.zcard(`holdfast:queue:{lock:${key}}`)) === 1, "it may wait", 2_000);
+    await waitUntil(
+      async () => (await direct.zcard(`holdfast:queue:{lock:${key}}`)) === 1,
+      "it may wait",
+      2_000,
+    );
     expect(await isHearing(locks)).toBe(true);
     await held.release();
     expect(await (await waiting).release()).toBe(true);

@@ -163,7 +163,7 @@ export class ClusterDirectory implements ServerDirectory {
     }, idleMs / 4);
   }
 
-  /** The descriptions of clientInfoScript, each from its own slot; nothing of those whose node does not answer. */
+  /** The descriptions of clients, each from its own slot; nothing of those whose node does not answer. */
   #describe(keys: readonly string[]): Promise<unknown[]> {
     return Promise.all(
       keys.map(async (key) => {

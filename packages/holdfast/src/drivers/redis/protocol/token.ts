@@ -18,7 +18,7 @@ interface Attempt {
 
 /**
  * `<random>:<client>:<ticket>`; of a lock that several may hold `<random>:<client>:<share>:<ticket>`. The scripts read a token as
- * lua/_holders.lua says. Each request makes its own: a token has one owner, for ever.
+ * lua/common/shared-holders.lua says. Each request makes its own: a token has one owner, for ever.
  */
 export function createToken({ clientId, lockMode, ticket }: TokenParts, random: Random): string {
   const mark = lockMode === undefined ? "" : `${markOf(lockMode)}:`;

@@ -9,7 +9,7 @@ import { acquireManyScript } from "../protocol/scripts.generated.ts";
 import { withTimeout } from "../../../runtime/timeout.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
 
-/** One of the locks that are asked for acquireManyScript. */
+/** One of the locks that are asked for together. */
 export interface KeyRequest {
   readonly request: AcquireRequest;
   readonly keys: LockKeys;

@@ -62,7 +62,10 @@ test("nothing is put back by what is heard behind the end of what it confirms", 
   const extended = lease.extend();
   await fixture.advance(1);
   fixture.clock.block(ttlMs);
-  await expect(fixture.settleWithin(100, extended)).rejects.toMatchObject({ code: "lease-lost", reason: "expired" });
+  await expect(fixture.settleWithin(100, extended)).rejects.toMatchObject({
+    code: "lease-lost",
+    reason: "expired",
+  });
   expect(fixture.servers.map((server) => server.get(key))).toEqual([null, null, null]);
 });
 

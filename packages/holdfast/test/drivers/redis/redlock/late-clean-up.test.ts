@@ -59,7 +59,11 @@ test("a token whose questions are all answered is released once on each node", a
   expect(lines.map((line, index) => line.whenSent("release") - (before[index] ?? 0))).toEqual([1, 1, 1]);
 });
 
-async function late(): Promise<{ fixture: QuorumFixture; lines: readonly DelayedConnection[]; side: QuorumClient }> {
+async function late(): Promise<{
+  fixture: QuorumFixture;
+  lines: readonly DelayedConnection[];
+  side: QuorumClient;
+}> {
   const fixture = new QuorumFixture();
   const lines: DelayedConnection[] = [];
   const side = await fixture.client({}, (connection) => {

@@ -73,7 +73,10 @@ async function giveUp(fixture: QuorumFixture, { locks, faults }: QuorumClient): 
     each.dropReply(({ args }) => commandText(args)[0] === "acquire");
   }
   const refused = locks.acquire("k", { ttlMs, waitMs: 100 }).catch((error: unknown) => error);
-  expect(await fixture.settleWithin(110, refused)).toMatchObject({ code: "quorum-not-reached", outcome: "unknown" });
+  expect(await fixture.settleWithin(110, refused)).toMatchObject({
+    code: "quorum-not-reached",
+    outcome: "unknown",
+  });
   for (const each of faults) {
     each.dropReply(0);
   }

@@ -24,7 +24,9 @@ test("a node that restarted with what it had on its disk does not count for a le
   fixture.servers[0]?.restart({ keepData: true });
   await fixture.advance(100);
   expect(fixture.servers[0]?.get("lock:k")).not.toBeNull();
-  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "quorum-not-reached" });
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({
+    code: "quorum-not-reached",
+  });
   faults[2]?.refuse(null);
   await expect(fixture.settleWithin(1_000, locks.tryAcquire("other"))).resolves.not.toBeNull();
 });

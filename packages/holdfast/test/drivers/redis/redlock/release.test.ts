@@ -1,7 +1,13 @@
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 
-import { track, FakeQuorum, refusedError, type TrackedPromise, type FakeProcess } from "../../../support/fake-quorum.ts";
+import {
+  track,
+  FakeQuorum,
+  refusedError,
+  type TrackedPromise,
+  type FakeProcess,
+} from "../../../support/fake-quorum.ts";
 
 // How long a release may take: `commandTimeoutMs`, whatever becomes of the nodes, and whether it is passed on or not.
 

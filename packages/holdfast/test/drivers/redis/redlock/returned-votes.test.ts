@@ -60,5 +60,7 @@ test("a node that is told twice to release, as its answer is late, counts once",
   faults[0]?.delay({ replyMs: 150 });
   faults[1]?.freeze();
   faults[2]?.freeze();
-  await expect(lab.settleWithin(5_000, lease.release())).rejects.toMatchObject({ code: "quorum-not-reached" });
+  await expect(lab.settleWithin(5_000, lease.release())).rejects.toMatchObject({
+    code: "quorum-not-reached",
+  });
 });

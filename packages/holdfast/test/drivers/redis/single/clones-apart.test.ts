@@ -26,7 +26,10 @@ describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
     const lease = await fixture.settleWithin(50, here.locks.acquire("k", { ttlMs }));
     const [token] = tokensIn(fixture.servers[0]?.dump(lock));
     const there = await open(fixture, engine, client, 2);
-    const copy = await fixture.settleWithin(50, there.locks.adopt({ ...serialized(lease), token: token ?? "" }));
+    const copy = await fixture.settleWithin(
+      50,
+      there.locks.adopt({ ...serialized(lease), token: token ?? "" }),
+    );
     await fixture.advance(50);
     expect(lease.signal.aborted).toBe(true);
     expect(lease.signal.reason).toMatchObject({ code: "lease-lost", reason: "suspended" });
@@ -119,7 +122,9 @@ async function open(fixture: QuorumFixture, engine: string, id: string, seed: nu
       ? redis(connections[0] as Connection, { clock, random })
       : redlock(connections, { clock, random });
   const locks = createLocks(driver);
-  await fixture.settleWithin(50, locks.acquire(`warm${seed}`)).then((lease) => fixture.settleWithin(50, lease.release()));
+  await fixture
+    .settleWithin(50, locks.acquire(`warm${seed}`))
+    .then((lease) => fixture.settleWithin(50, lease.release()));
   await fixture.advance(50);
   return { locks, faults: links.map(({ controls }) => controls) };
 }

@@ -115,10 +115,9 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     for (const connection of [real, own]) {
       await ask(connection, held, acquireOf(requester(7)));
     }
-    expect(await take(own, [[free, requester(1).token] as const, [held, requester(2).token] as const])).toEqual([
-      2,
-      requester(7).token,
-    ]);
+    expect(
+      await take(own, [[free, requester(1).token] as const, [held, requester(2).token] as const]),
+    ).toEqual([2, requester(7).token]);
     expect(await fixture.redis.exists(...free)).toBe(0);
     await fixture.redis.zadd(awaited[1], 9, requester(9).member);
     const args = [latest, requester(1).token, "20000", "1", "", requester(3).token, "20000", "1", ""];

@@ -59,7 +59,10 @@ onRedis("acquire", () => {
     await fixture.grant(keys, requester(1));
     for (const clone of [requester(1, { client: 8 }), requester(1, { ticket: 11 })]) {
       for (const wait of ["0", "1", "2"] as const) {
-        expect(await fixture.run(keys, acquireOf(clone, { wait }))).toMatchObject({ 0: 0, 3: requester(1).token });
+        expect(await fixture.run(keys, acquireOf(clone, { wait }))).toMatchObject({
+          0: 0,
+          3: requester(1).token,
+        });
       }
     }
     expect(await fixture.holder(keys)).toBe(requester(1).token);
@@ -115,11 +118,17 @@ onRedis("acquire", () => {
     const keys = fixture.lock();
     await fixture.redis.set(keys[0], "somebody else's");
     expect((await fixture.queue(keys, requester(2))).slice(0, 4)).toEqual([0, -1, 0, "somebody else's"]);
-    expect((await fixture.run(keys, acquireOf(requester(3)))).slice(0, 4)).toEqual([0, -1, -1, "somebody else's"]);
+    expect((await fixture.run(keys, acquireOf(requester(3)))).slice(0, 4)).toEqual([
+      0,
+      -1,
+      -1,
+      "somebody else's",
+    ]);
   });
 
   describe.each(["1", "2", "3", "4"] as const)("where the wait is %s", (wait) => {
-    const queue = (keys: LockKeys, who: Requester): Promise<ScriptReply> => fixture.queue(keys, who, { wait });
+    const queue = (keys: LockKeys, who: Requester): Promise<ScriptReply> =>
+      fixture.queue(keys, who, { wait });
 
     test("a repeat of who has it is told so, and gets no place", async () => {
       const keys = fixture.lock();
@@ -271,18 +280,21 @@ onRedis("acquire", () => {
     ["set", ""],
     ["hset", '["owner","a"]'],
     ["pexpire", '["owner","a"]'],
-  ])("who may not %s, where that is needed, is granted nothing, and is told so", async (command, metadata) => {
-    const keys = fixture.lock();
-    await fixture.redis.call("ACL", "SETUSER", "default", `-${command}`);
-    try {
-      const answer = await fixture.run(keys, acquireOf(requester(1), { metadata }));
-      expect(answer).toEqual(["error", expect.stringMatching(/^NOPERM |can't run this command/)]);
-    } finally {
-      await fixture.redis.call("ACL", "SETUSER", "default", `+${command}`);
-    }
-    expect(await fixture.holder(keys)).toBe(null);
-    expect((await fixture.run(keys, acquireOf(requester(2))))[0]).toBe(1);
-  });
+  ])(
+    "who may not %s, where that is needed, is granted nothing, and is told so",
+    async (command, metadata) => {
+      const keys = fixture.lock();
+      await fixture.redis.call("ACL", "SETUSER", "default", `-${command}`);
+      try {
+        const answer = await fixture.run(keys, acquireOf(requester(1), { metadata }));
+        expect(answer).toEqual(["error", expect.stringMatching(/^NOPERM |can't run this command/)]);
+      } finally {
+        await fixture.redis.call("ACL", "SETUSER", "default", `+${command}`);
+      }
+      expect(await fixture.holder(keys)).toBe(null);
+      expect((await fixture.run(keys, acquireOf(requester(2))))[0]).toBe(1);
+    },
+  );
 
   test("nothing is left of a lock that was given back but the server's counter, which stays", async () => {
     await fixture.redis.flushall();

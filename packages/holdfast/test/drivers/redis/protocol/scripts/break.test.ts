@@ -29,7 +29,10 @@ onRedis("breakGrant", () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(50), { ttlMs: 20_000 });
     await fixture.run(keys, breakOf(first, "maintenance"));
-    expect(await fixture.redis.hgetall(keys[2])).toEqual({ token: requester(50).token, broken: "maintenance" });
+    expect(await fixture.redis.hgetall(keys[2])).toEqual({
+      token: requester(50).token,
+      broken: "maintenance",
+    });
     expect(await fixture.redis.pttl(keys[2])).toBeGreaterThan(19_000);
     expect(await fixture.run(keys, ["extend", requester(50).token, "20000", "", ""])).toBe(3);
     expect(await fixture.run(keys, ["verify", requester(50).token])).toEqual([3]);
@@ -37,7 +40,11 @@ onRedis("breakGrant", () => {
     await fixture.grant(keys, requester(2));
     expect(await fixture.run(keys, ["extend", requester(50).token, "20000", "", ""])).toBe(3);
     expect((await fixture.run(keys, ["inspect"]))[4]).toEqual([]);
-    expect(await fixture.run(keys, ["release", requester(50).token, "", "1"])).toEqual([0, 0, requester(2).token]);
+    expect(await fixture.run(keys, ["release", requester(50).token, "", "1"])).toEqual([
+      0,
+      0,
+      requester(2).token,
+    ]);
     expect(await fixture.redis.exists(keys[2])).toBe(0);
   });
 
@@ -103,7 +110,13 @@ onRedis("breakGrant", () => {
     const free = fixture.lock();
     expect(await fixture.run(free, breakOf(1))).toEqual([0, 0]);
     const foreign = fixture.lock();
-    for (const value of ["somebody else's", "somebody 1 10", requester(1).token, `${requester(1).token} 1`, "5"]) {
+    for (const value of [
+      "somebody else's",
+      "somebody 1 10",
+      requester(1).token,
+      `${requester(1).token} 1`,
+      "5",
+    ]) {
       await fixture.redis.set(foreign[0], value);
       expect(await fixture.run(foreign, breakOf(5))).toEqual([0, 0]);
       expect(await fixture.redis.get(foreign[0])).toBe(value);

@@ -37,7 +37,9 @@ onNodes("candidates", (fixture) => {
     const now = await fixture.micros();
     for (const far of [1_100_000, 60_000_000, 5_000_000_000_000_000]) {
       for (const sign of [1, -1]) {
-        const { header, answers } = await fixture.call([[fixture.lock(), acquireOf(requester(1)), now + sign * far]]);
+        const { header, answers } = await fixture.call([
+          [fixture.lock(), acquireOf(requester(1)), now + sign * far],
+        ]);
         const [micros] = header as [number];
         expect(answers[0]?.[1]).toBe(
           sign > 0 ? Math.min(now + far, micros + candidateMicros) : micros - candidateMicros,

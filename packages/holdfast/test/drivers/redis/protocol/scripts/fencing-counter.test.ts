@@ -13,7 +13,12 @@ import {
 
 const counter = counterKey();
 const dayMicros = 86_400_000_000;
-const releaseOf = ({ token, queueArgs }: Requester, isOwn = "1"): string[] => ["release", token, queueArgs, isOwn];
+const releaseOf = ({ token, queueArgs }: Requester, isOwn = "1"): string[] => [
+  "release",
+  token,
+  queueArgs,
+  isOwn,
+];
 
 onRedis("the counter of fencing numbers", () => {
   let fixture: ScriptFixture;
@@ -77,7 +82,10 @@ onRedis("the counter of fencing numbers", () => {
     await fixture.grant(keys, requester(1));
     await fixture.queue(keys, requester(2, { fencingCount: 17 }));
     await fixture.run(keys, releaseOf(requester(1)));
-    expect((await fixture.received(2))[0]?.split(" ").slice(2, 4)).toEqual([String(ahead + 3), String(ahead + 3)]);
+    expect((await fixture.received(2))[0]?.split(" ").slice(2, 4)).toEqual([
+      String(ahead + 3),
+      String(ahead + 3),
+    ]);
     expect(await fixture.counter()).toBe(ahead + 3);
     await fixture.redis.del(counter);
   });
@@ -109,7 +117,10 @@ onRedis("the counter of fencing numbers", () => {
     expect(await fixture.redis.get(counter)).toBe(String(ahead + 1));
     await fixture.queue(keys, requester(2));
     await fixture.run(keys, releaseOf(requester(1)));
-    expect((await fixture.received(2))[0]?.split(" ").slice(2, 4)).toEqual([String(ahead + 2), String(ahead + 2)]);
+    expect((await fixture.received(2))[0]?.split(" ").slice(2, 4)).toEqual([
+      String(ahead + 2),
+      String(ahead + 2),
+    ]);
     await fixture.redis.del(counter);
   });
 
@@ -132,7 +143,12 @@ onRedis("the counter of fencing numbers", () => {
     const granted = await fixture.grant(keys, requester(1), { fencingCount: 3 });
     const before = await fixture.counter();
     expect(await fixture.grant(keys, requester(1), { fencingCount: 3 })).toEqual(granted);
-    expect(await fixture.queue(keys, requester(1))).toEqual([1, granted.first, granted.last, requester(1).token]);
+    expect(await fixture.queue(keys, requester(1))).toEqual([
+      1,
+      granted.first,
+      granted.last,
+      requester(1).token,
+    ]);
     expect(await fixture.counter()).toBe(before);
   });
 

@@ -6,7 +6,13 @@ import { waitUntil } from "@holdfast/test-kit";
 import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import { channelOf, counterKey } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { acquireOf, requester, id, ScriptFixture, type Requester } from "../../../../support/script-fixture.ts";
+import {
+  acquireOf,
+  requester,
+  id,
+  ScriptFixture,
+  type Requester,
+} from "../../../../support/script-fixture.ts";
 
 /** Nobody listens to the clients from here on: their processes are gone. */
 const firstDead = 100;
@@ -162,7 +168,9 @@ onRedis("the grant to the next", () => {
     await queue(keys[1], [requester(1), requester(2)]);
     await fixture.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
     const mute = detectConnection(fixture.server.client({ username: "mute", password: "any" }));
-    const [answer] = await fixture.batch([[keys, ["release", requester(9).token, "", "1"]]], { connection: mute });
+    const [answer] = await fixture.batch([[keys, ["release", requester(9).token, "", "1"]]], {
+      connection: mute,
+    });
     expect(answer).toEqual(["error", expect.stringContaining("channel")]);
     const waiters = [requester(1).member, requester(2).member];
     expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual(waiters);

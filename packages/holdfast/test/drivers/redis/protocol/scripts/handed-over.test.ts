@@ -51,7 +51,12 @@ onNodes("a turn that is given to others", (fixture) => {
   });
 });
 
-async function give(fixture: QuorumScriptFixture, keys: LockKeys, old: Requester, next: Requester): Promise<ScriptReply[]> {
+async function give(
+  fixture: QuorumScriptFixture,
+  keys: LockKeys,
+  old: Requester,
+  next: Requester,
+): Promise<ScriptReply[]> {
   const { answers } = await fixture.call([
     [keys, acquireOf(next, { wait: "3" }), 0],
     [keys, ["release", old.token, ""], 0],

@@ -4,7 +4,13 @@ import { detectConnection } from "../../../../../src/drivers/redis/clients/detec
 import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { scanScript } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { acquireOf, requester, id, ScriptFixture, type ScriptReply } from "../../../../support/script-fixture.ts";
+import {
+  acquireOf,
+  requester,
+  id,
+  ScriptFixture,
+  type ScriptReply,
+} from "../../../../support/script-fixture.ts";
 
 const ttlMs = "60000";
 /** Late enough for all that is not to come too late. */

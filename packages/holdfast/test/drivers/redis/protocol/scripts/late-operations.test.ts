@@ -59,7 +59,12 @@ onRedis("an acquire that comes too late", () => {
       await fixture.grant(keys, requester(1, kind), { ttlMs: 2_000 });
       const before = await fixture.redis.dump(keys[0]);
       const metadata = '["owner","a"]';
-      const args = acquireOf(requester(1, kind), { ttlMs: 60_000, metadata, wait: "1", latest: Date.now() - 1 });
+      const args = acquireOf(requester(1, kind), {
+        ttlMs: 60_000,
+        metadata,
+        wait: "1",
+        latest: Date.now() - 1,
+      });
       expect(await fixture.run(keys, args)).toEqual([4]);
       expect(await fixture.redis.dump(keys[0])).toBe(before);
       expect(await fixture.redis.pttl(keys[0])).toBeLessThanOrEqual(4_000);

@@ -11,9 +11,17 @@ onNodes("whose turn it is", (fixture) => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     for (let n = 0; n < mostGone; n += 1) {
-      await fixture.data.zadd(keys[1], n, requester(100 + n, { ticket: n, deadline: Date.now() - 1_000 }).member);
+      await fixture.data.zadd(
+        keys[1],
+        n,
+        requester(100 + n, { ticket: n, deadline: Date.now() - 1_000 }).member,
+      );
     }
-    expect(await fixture.run(keys, ["release", requester(1).token, requester(1).queueArgs])).toEqual([1, 1, ""]);
+    expect(await fixture.run(keys, ["release", requester(1).token, requester(1).queueArgs])).toEqual([
+      1,
+      1,
+      "",
+    ]);
     expect(await fixture.data.get(keys[0])).toBeNull();
   });
 

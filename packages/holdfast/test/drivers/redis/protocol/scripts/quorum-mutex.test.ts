@@ -57,7 +57,10 @@ onNodes("a vote", (fixture) => {
 
   test("is inspected: its owner's words last as long as it does", async () => {
     const keys = fixture.lock();
-    const { first, last } = await fixture.grant(keys, requester(1), { fencingCount: 3, metadata: '["owner","a"]' });
+    const { first, last } = await fixture.grant(keys, requester(1), {
+      fencingCount: 3,
+      metadata: '["owner","a"]',
+    });
     await fixture.run(keys, extendOf(requester(1), 60_000));
     expect(await fixture.data.pttl(keys[2])).toBeGreaterThan(59_000);
     await fixture.run(keys, extendOf(requester(1), 1_000, '["owner","b"]'));
@@ -127,7 +130,11 @@ onNodes("a vote", (fixture) => {
     await fixture.listen(1);
     const keys = fixture.lock();
     await fixture.data.zadd(keys[1], 1, requester(1).member);
-    expect(await fixture.run(keys, acquireOf(requester(2)))).toMatchObject({ 0: 0, 2: -1, 3: requester(1).token });
+    expect(await fixture.run(keys, acquireOf(requester(2)))).toMatchObject({
+      0: 0,
+      2: -1,
+      3: requester(1).token,
+    });
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
@@ -147,7 +154,12 @@ onNodes("a vote", (fixture) => {
   test("a key of another type is refused and not touched", async () => {
     const keys = fixture.lock();
     await fixture.data.hset(keys[0], "a", "1");
-    for (const args of [acquireOf(requester(1)), releaseOf(requester(1)), extendOf(requester(1), 1_000), ["inspect"]]) {
+    for (const args of [
+      acquireOf(requester(1)),
+      releaseOf(requester(1)),
+      extendOf(requester(1), 1_000),
+      ["inspect"],
+    ]) {
       expect(await fixture.run(keys, args)).toEqual(["error", expect.any(String)]);
     }
     expect(await fixture.data.hgetall(keys[0])).toEqual({ a: "1" });

@@ -35,7 +35,11 @@ onRedis("release", () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { ticket: 5 }));
     for (const other of [requester(1, { ticket: 6 }), requester(1, { ticket: 5, client: 9 }), requester(9)]) {
-      expect(await fixture.run(keys, releaseOf(other, "0"))).toEqual([0, 0, requester(1, { ticket: 5 }).token]);
+      expect(await fixture.run(keys, releaseOf(other, "0"))).toEqual([
+        0,
+        0,
+        requester(1, { ticket: 5 }).token,
+      ]);
       expect(await fixture.run(keys, releaseOf(other))).toMatchObject({
         0: 0,
         2: requester(1, { ticket: 5 }).token,

@@ -4,7 +4,12 @@ import { describe, expect, test } from "vitest";
 
 import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { onNodes, waitMs, type QuorumScriptFixture } from "../../../../support/quorum-script-fixture.ts";
-import { acquireOf, requester, type ScriptReply, type Requester } from "../../../../support/script-fixture.ts";
+import {
+  acquireOf,
+  requester,
+  type ScriptReply,
+  type Requester,
+} from "../../../../support/script-fixture.ts";
 
 // What a quorum's node remembers of its votes where K is gone before its time, or was never released.
 
@@ -225,7 +230,12 @@ onNodes("refill", (fixture) => {
 });
 
 /** It held the lock, did not release it, and its time is over; `waiting` stands in line. */
-async function expired(fixture: QuorumScriptFixture, keys: LockKeys, who: Requester, waiting?: Requester): Promise<void> {
+async function expired(
+  fixture: QuorumScriptFixture,
+  keys: LockKeys,
+  who: Requester,
+  waiting?: Requester,
+): Promise<void> {
   await fixture.grant(keys, who, { ttlMs });
   if (waiting) {
     await fixture.queue(keys, waiting);

@@ -18,7 +18,10 @@ onRedis("a grant of a semaphore with several numbers", () => {
     const granted = await fixture.grant(keys, requester(1, one), { fencingCount: 17 });
     expect(granted.last - granted.first).toBe(16);
     for (const wait of ["0", "1"] as const) {
-      const [, first, last] = await fixture.run(keys, acquireOf(requester(1, one), { fencingCount: 17, wait }));
+      const [, first, last] = await fixture.run(
+        keys,
+        acquireOf(requester(1, one), { fencingCount: 17, wait }),
+      );
       expect([first, last]).toEqual([granted.first, granted.last]);
     }
     const other = await fixture.grant(keys, requester(2, one), { fencingCount: 17 });
@@ -37,7 +40,9 @@ onRedis("a grant of a semaphore with several numbers", () => {
     for (const number of [first, last]) {
       expect(await fixture.run(keys, ["extend", waiting.token, "30000", "", String(number)])).toBe(1);
     }
-    expect(await fixture.run(keys, ["extend", waiting.token, "30000", "", String(Number(first) - 1)])).toBe(0);
+    expect(await fixture.run(keys, ["extend", waiting.token, "30000", "", String(Number(first) - 1)])).toBe(
+      0,
+    );
   });
 
   test("a release answers the grant of the next one of its client, and sends no message for it", async () => {

@@ -64,7 +64,9 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.run(keys, ["setLimit", "5"])).toEqual([1, 0]);
     expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual([requester(3, one).member]);
     expect(await fixture.redis.hget(keys[2], "used")).toBe("5");
-    expect([await fixture.received(2), await fixture.received(3)].map(({ length }) => length)).toEqual([1, 0]);
+    expect([await fixture.received(2), await fixture.received(3)].map(({ length }) => length)).toEqual([
+      1, 0,
+    ]);
   });
 
   test("who waits for more than a lowered limit is not granted when it asks again, and is told", async () => {
@@ -76,7 +78,9 @@ onRedis("what changes a lock that several may hold", () => {
     await fixture.run(keys, ["setLimit", "2"]);
     await fixture.redis.zrem(keys[1], gone.member);
     expect(await fixture.queue(keys, requester(10, heavy))).toEqual(["error", "LIMITMISMATCH 2"]);
-    expect(await fixture.redis.zrange(keys[0], "0", "-1")).toEqual([requester(1, { lockMode: "s2/3" }).token]);
+    expect(await fixture.redis.zrange(keys[0], "0", "-1")).toEqual([
+      requester(1, { lockMode: "s2/3" }).token,
+    ]);
     expect(await fixture.redis.hget(keys[2], "used")).toBe("2");
   });
 
@@ -150,7 +154,9 @@ onRedis("what changes a lock that several may hold", () => {
     ]);
     expect(await fixture.received(3)).toHaveLength(1);
     expect(await fixture.run(keys, ["verify", requester(2, one).token])).toEqual([3]);
-    expect(await fixture.run(keys, ["verify", requester(1, { lockMode: "s2/3" }).token])).toMatchObject({ 0: 1 });
+    expect(await fixture.run(keys, ["verify", requester(1, { lockMode: "s2/3" }).token])).toMatchObject({
+      0: 1,
+    });
     expect(await fixture.run(keys, ["extend", requester(2, one).token, "1000", "", ""])).toBe(3);
   });
 
@@ -165,7 +171,9 @@ onRedis("what changes a lock that several may hold", () => {
 
   test("what was said of the holders and is gone is restored from their tokens", async () => {
     const keys = fixture.lock();
-    const { first } = await fixture.grant(keys, requester(1, { lockMode: "s2/3" }), { metadata: '["owner","a"]' });
+    const { first } = await fixture.grant(keys, requester(1, { lockMode: "s2/3" }), {
+      metadata: '["owner","a"]',
+    });
     await fixture.redis.del(keys[2]);
     expect(await fixture.run(keys, acquireOf(requester(2, { lockMode: "s2/3" })))).toMatchObject({ 0: 0 });
     const { token } = requester(1, { lockMode: "s2/3" });
@@ -176,7 +184,9 @@ onRedis("what changes a lock that several may hold", () => {
     await fixture.grant(keys, requester(3, one));
     expect(await fixture.redis.hget(keys[2], "used")).toBe("3");
     expect(await fixture.redis.hget(keys[2], "limit")).toBe("3");
-    expect(await fixture.run(keys, ["release", requester(1, { lockMode: "s2/3" }).token, "", "1"])).toMatchObject({
+    expect(
+      await fixture.run(keys, ["release", requester(1, { lockMode: "s2/3" }).token, "", "1"]),
+    ).toMatchObject({
       0: 1,
     });
     expect(await fixture.run(keys, ["release", requester(3, one).token, "", "1"])).toMatchObject({ 0: 1 });
@@ -212,8 +222,13 @@ onRedis("what changes a lock that several may hold", () => {
 
   test("inspect tells of each holder who is left, its number, weight and words, and of the queue", async () => {
     const keys = fixture.lock();
-    const { first } = await fixture.grant(keys, requester(1, one), { ttlMs: 60_000, metadata: '["owner","a"]' });
-    const { first: second } = await fixture.grant(keys, requester(2, { lockMode: "s2/3" }), { ttlMs: 20_000 });
+    const { first } = await fixture.grant(keys, requester(1, one), {
+      ttlMs: 60_000,
+      metadata: '["owner","a"]',
+    });
+    const { first: second } = await fixture.grant(keys, requester(2, { lockMode: "s2/3" }), {
+      ttlMs: 20_000,
+    });
     await fixture.queue(keys, requester(3, heavy));
     const [, , newest, , , waiterCount, members, kind, limit, holders] = await fixture.run(keys, ["inspect"]);
     expect([newest, waiterCount, members, kind, limit]).toEqual([

@@ -105,7 +105,10 @@ onRedis("a grant of a lock that several may hold", () => {
     await fixture.grant(keys, requester(2, semaphore));
     await expire(keys[0], requester(1, { lockMode: "s2/3" }));
     await fixture.grant(keys, requester(3, { lockMode: "s2/3" }));
-    expect(await tokens(keys[0])).toEqual([requester(2, semaphore).token, requester(3, { lockMode: "s2/3" }).token]);
+    expect(await tokens(keys[0])).toEqual([
+      requester(2, semaphore).token,
+      requester(3, { lockMode: "s2/3" }).token,
+    ]);
     expect(await fixture.redis.hget(keys[2], "used")).toBe("3");
     expect(await fixture.redis.hkeys(keys[2])).toHaveLength(5); // with the kind, the limit and the sum
   });
@@ -126,7 +129,10 @@ onRedis("a grant of a lock that several may hold", () => {
     for (const who of [...readers, requester(5, writer), requester(6, reader)]) {
       await fixture.queue(keys, who);
     }
-    expect(await fixture.run(keys, ["release", requester(1, writer).token, "", "1"])).toMatchObject({ 0: 1, 1: 0 });
+    expect(await fixture.run(keys, ["release", requester(1, writer).token, "", "1"])).toMatchObject({
+      0: 1,
+      1: 0,
+    });
     expect((await tokens(keys[0])).toSorted()).toEqual(readers.map(({ token }) => token).toSorted());
     expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual([
       requester(5, writer).member,
@@ -196,7 +202,9 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(await fixture.run(keys, acquireOf(own, { wait: "1" }))).toMatchObject({ 0: 1, 3: own.token });
     expect(await fixture.redis.zcard(keys[0])).toBe(2);
     expect(await fixture.redis.exists(keys[1])).toBe(0);
-    expect([await fixture.received(2), await fixture.received(3)].map(({ length }) => length)).toEqual([0, 1]);
+    expect([await fixture.received(2), await fixture.received(3)].map(({ length }) => length)).toEqual([
+      0, 1,
+    ]);
   });
 
   test("at most 64 expired holders are dropped in one call", async () => {
@@ -232,7 +240,8 @@ onRedis("a grant of a lock that several may hold", () => {
   test("the queue has a bound, and who stands there already keeps its place", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
-    const ask = (who: Requester): Promise<ScriptReply> => fixture.run(keys, acquireOf(who, { wait: "1" }), { bound: 1 });
+    const ask = (who: Requester): Promise<ScriptReply> =>
+      fixture.run(keys, acquireOf(who, { wait: "1" }), { bound: 1 });
     expect((await ask(requester(2, reader)))[0]).toBe(0);
     expect(await ask(requester(3, reader))).toEqual([2]);
     expect((await ask(requester(2, reader)))[2]).toBe(0);
@@ -253,7 +262,9 @@ onRedis("a grant of a lock that several may hold", () => {
       expect(number).toBeGreaterThan(first);
     }
     expect(await fixture.redis.hget(keys[2], "used")).toBe("3");
-    expect(await fixture.run(keys, ["release", requester(1, semaphore).token, "", "1"])).toMatchObject({ 0: 1 });
+    expect(await fixture.run(keys, ["release", requester(1, semaphore).token, "", "1"])).toMatchObject({
+      0: 1,
+    });
     expect((await tokens(keys[0])).sort()).toEqual(clones.map(({ token }) => token).sort());
   });
 

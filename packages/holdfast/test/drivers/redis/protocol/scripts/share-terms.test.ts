@@ -52,7 +52,9 @@ onRedis("the kind and the limit of a lock that several may hold", () => {
     await expire(keys[0], requester(1, { lockMode: "s2/3" }).token);
     await fixture.run(keys, ["verify", requester(1, { lockMode: "s2/3" }).token]); // from here on nobody holds it
     await fixture.run(keys, ["release", requester(8, one).token, "", "1"]);
-    expect(await fixture.redis.zrange(keys[0], "0", "-1")).toEqual([requester(2, { lockMode: "s2/3" }).token]);
+    expect(await fixture.redis.zrange(keys[0], "0", "-1")).toEqual([
+      requester(2, { lockMode: "s2/3" }).token,
+    ]);
     expect(await fixture.redis.hgetall(keys[2])).toMatchObject({ used: "2", limit: "2" });
     expect(await fixture.received(2)).toHaveLength(1);
     expect(await fixture.run(keys, acquireOf(requester(4, one)))).toEqual(["error", "LIMITMISMATCH 2"]);

@@ -51,14 +51,19 @@ onNodes("a vote for who shares a lock", (fixture) => {
   test("is asked back again when who has it asks again, while who came earlier stands first", async () => {
     await Promise.all([fixture.listen(1), fixture.listen(7)]);
     const keys = fixture.lock();
-    const [before, behind] = [1, 7].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [Requester, Requester];
+    const [before, behind] = [1, 7].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [
+      Requester,
+      Requester,
+    ];
     await fixture.grant(keys, before);
     const { first } = await fixture.grant(keys, behind);
     await fixture.queue(keys, us);
     const inquiry = `inquiry ${behind.token} ${first}`;
     expect(await fixture.received(7)).toEqual([inquiry]);
     for (const { token, queueArgs } of [before, behind]) {
-      expect(await fixture.run(keys, ["acquire", token, queueArgs, "30000", "1", "2", ""])).toMatchObject({ 0: 1 });
+      expect(await fixture.run(keys, ["acquire", token, queueArgs, "30000", "1", "2", ""])).toMatchObject({
+        0: 1,
+      });
     }
     expect(await fixture.received(7)).toEqual([inquiry]);
     expect(await fixture.received(1)).toEqual([]);

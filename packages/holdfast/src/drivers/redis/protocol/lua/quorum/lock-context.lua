@@ -1,7 +1,7 @@
 -- What is kept of a lock on a node of a quorum.
 --
 -- lock_key      of a mutex a string: the holder's token
--- fence  hash: first and last number of the newest grant, and what is remembered of votes (_memory.lua); of a lock that several may hold its kind and limit, and the last break
+-- fence  hash: first and last number of the newest grant, and what is remembered of votes (remembered-votes.lua); of a lock that several may hold its kind and limit, and the last break
 -- info   hash: a mutex's metadata [field, value, ...] with the token that they belong to
 
 -- The holder as an answer has it. lock_key may have a value of another program, of any size: a token is shorter than 600 bytes.

@@ -5,7 +5,7 @@
 --   notBefore  no vote counts before: whoever was not released has no lease any more then, whatever the clock was before
 --   alone      the same for a vote that is not shared, behind readers
 --   most       the greatest number that was given, where a refill has put `last` below it
--- Of those who share lock_key also: used, h<token> (_holders.lua).
+-- Of those who share lock_key also: used, h<token> (common/shared-holders.lua).
 
 local function remember_vote(token, ttl)
   redis.call('HSET', fence, 'by', token .. ' ' .. digits(now_ms + ttl))

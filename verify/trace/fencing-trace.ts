@@ -64,7 +64,7 @@ export class FencingTrace {
     const isFilled = operations.some(
       ({ name, token, reply }) => name === "refill" && statusOf(reply) === 1 && token === after.holder,
     );
-    const agrees = operations.some(({ name, reply }) => name === "agree" && statusOf(reply) === 1);
+    const agrees = operations.some(({ name, reply }) => name === "raiseFence" && statusOf(reply) === 1);
     const isOther =
       after.holder !== before.holder || (after.fencingNumber !== before.fencingNumber && !agrees);
     const known = this.#tokens[this.#read(this.#frontier.states[0] as Uint8Array).holder(node) - 1];
@@ -108,10 +108,10 @@ export class FencingTrace {
     before: number,
   ): string | undefined {
     const a = this.#tokens.indexOf(token);
-    if (a < 0 || statusOf(reply) !== 1 || (name !== "agree" && name !== "acquire")) {
+    if (a < 0 || statusOf(reply) !== 1 || (name !== "raiseFence" && name !== "acquire")) {
       return undefined;
     }
-    const isAgreed = name === "agree";
+    const isAgreed = name === "raiseFence";
     const [number, proposed] = this.#toModelNumber(after, isAgreed ? requested : 0);
     const isRaised = isAgreed && after !== before;
     const rule = isAgreed ? "agree" : "acquire again";

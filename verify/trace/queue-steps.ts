@@ -48,7 +48,7 @@ export function hasNoEffect({ name, isTry, reply }: TracedOperation): boolean {
   switch (name) {
     case "verify":
     case "inspect":
-    case "agree":
+    case "raiseFence":
       return true;
     case "refill":
     case "breakGrant":

@@ -47,7 +47,7 @@ const argumentCounts: Readonly<globalThis.Record<string, number>> = {
   yield: 7,
   refill: 6,
   release: 2,
-  agree: 3,
+  raiseFence: 3,
   extend: 4,
   verify: 1,
   breakGrant: 3,
@@ -121,7 +121,7 @@ function operationsOf(text: string): Omit<TracedOperation, "reply">[] {
       throw new RangeError(`Expected an operation on a mutex, got "${name}"`);
     }
     const [token = "", second = "", third = "", , wait] = fields.slice(at + 2, at + 2 + count);
-    const fencingNumber = Number(name === "agree" ? second : name === "yield" ? third : 0);
+    const fencingNumber = Number(name === "raiseFence" ? second : name === "yield" ? third : 0);
     operations.push({ name, token, fencingNumber, isTry: name === "acquire" && wait === "0" });
     at += 2 + count;
   }

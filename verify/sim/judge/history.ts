@@ -5,6 +5,7 @@ import type { TrackedLease, SharedGroup, WatchedLease } from "./holdings.ts";
 import { KeyHistory } from "./key-history.ts";
 import { LossNotices, type ProcessHealth } from "./losses.ts";
 import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
+import type { LimitChange } from "./limits.ts";
 import { afterExpiryMs, faultFreeBoundMs, pollMs } from "./patience.ts";
 import { isFaultFree, type Schedule, type Use } from "../plan/schedule.ts";
 import { unsyncedAheadMs, type WaitingRequest } from "./queue-order.ts";
@@ -265,8 +266,8 @@ export class History {
   }
 
   /** An operator asks for another limit; clients name that one from now on. */
-  limitRequested(key: string, limit: number): void {
-    this.keyHistory(key).limits.requested(limit);
+  limitRequested(key: string, limit: number): LimitChange {
+    return this.keyHistory(key).limits.requested(limit);
   }
 
   /** An engine is told to set it: in memory that is at once. One server is looked at instead: see `ServerRoom`. */

@@ -2,6 +2,7 @@
 export class Limits {
   readonly #knownLimits: Set<number>;
   readonly #times: { readonly since: number; readonly limit: number }[];
+  readonly #changes: LimitChange[] = [];
   /** What callers name: the last one that an operator asked for. */
   requestedLimit: number;
 
@@ -25,10 +26,13 @@ export class Limits {
     this.#knownLimits.add(limit);
   }
 
-  /** An operator asks for another. */
-  requested(limit: number): void {
+  /** An operator asks for another limit. The engine may apply the limit at any time until the change has `until`. */
+  requested(limit: number): LimitChange {
+    const change = { limit, until: Infinity };
     this.#knownLimits.add(limit);
     this.requestedLimit = limit;
+    this.#changes.push(change);
+    return change;
   }
 
   /** It is in force from now on. @returns whether anybody asked for it */
@@ -39,9 +43,19 @@ export class Limits {
     return this.#knownLimits.has(limit);
   }
 
-  /** Those that were in force at any time since then. */
+  /**
+   * The limits that may have been in force at any time since then. One batch may change the limit twice, so a limit that an operator
+   * requests may be in force between two looks at the server.
+   */
   inForceSince(moment: number): readonly number[] {
     const first = this.#times.findLastIndex(({ since }) => since < moment);
-    return this.#times.slice(Math.max(0, first)).map(({ limit }) => limit);
+    const changes = this.#changes.filter(({ until }) => until >= moment);
+    return [...this.#times.slice(Math.max(0, first)), ...changes].map(({ limit }) => limit);
   }
+}
+
+/** An operator's request for a limit: `until` is when its reply came, in ms of the schedule. */
+export interface LimitChange {
+  readonly limit: number;
+  until: number;
 }

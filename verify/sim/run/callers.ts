@@ -61,11 +61,12 @@ export class Callers {
 
   async setLimit({ locks, index }: Client, { key, limit }: SetLimit): Promise<boolean> {
     this.#history.operations += 1;
-    this.#history.limitRequested(key, limit);
+    const change = this.#history.limitRequested(key, limit);
     try {
       const set = locks.semaphore(key, { limit }).setLimit(limit);
       this.#history.limitSet(key, limit);
       await set;
+      change.until = this.#history.findings.now;
       this.#trace(`client ${index} has set the limit of ${key} to ${limit}`);
       return true;
     } catch (error) {

@@ -74,8 +74,20 @@ export const kinds: readonly Mutant[] = [
   {
     name: "late-repeat-blames-the-engine",
     brokenRule: "wait-timeout: waitMs passed, the lock is held (api)",
-    edits: [edit("kinds/joint-acquire.ts", "        follower.heldAt = now;\n", "")],
+    edits: [edit("kinds/joint-acquire.ts", "        follower.heldResult = { error, at: now };\n", "")],
     killers: [byRules("kinds/attempts", "begins its own request too late for a reply"), byKept()],
+  },
+  {
+    name: "late-repeat-inspects-again",
+    brokenRule: "a waiter has its result at most 250 ms after waitMs (api)",
+    edits: [
+      edit(
+        "kinds/joint-acquire.ts",
+        "leader.fail(new WaitTimeoutError(key as string, wait.waitMs, holder, position));",
+        "leader.settle([key, holder, position, wait] && null);",
+      ),
+    ],
+    killers: [byKept()],
   },
   {
     name: "orphaned-lease-is-shared",

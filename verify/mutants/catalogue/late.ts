@@ -22,6 +22,18 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/server-clock", "a later ticket goes before an earlier one only")],
   },
   {
+    name: "queue-entry-ends-by-the-estimate-alone",
+    brokenRule: "a waiter is not passed over before its own deadline (core-2 3.2)",
+    edits: [
+      redis(
+        "server/server-clock",
+        "    return errorMs + (ageMs + waitMs) * allowedDriftRate;\n",
+        "    return 0 * (errorMs + (ageMs + waitMs) * allowedDriftRate);\n",
+      ),
+    ],
+    killers: [byKept()],
+  },
+  {
     name: "node-ends-queue-entry-by-client-clock",
     brokenRule:
       "a clean-up ends when a release was answered, or the node has ended the entry by its own clock (core-2 3.2)",

@@ -117,17 +117,16 @@ export class History {
   #arrivalWindow(
     client: number,
     waitMs: number,
-  ): Pick<WaitingRequest, "arrivedFrom" | "arrivedTo" | "until" | "queuedUntilAtLeast"> {
+  ): Pick<WaitingRequest, "arrivedFrom" | "arrivedTo" | "until"> {
     const { now } = this.findings;
     const lastReplyAt = this.#lastClockSync(client);
     const drift = this.#driftOf(client);
     const driftMs = drift * (now - lastReplyAt);
     const aheadMs = this.#knownForMs(client) > clockSyncMs ? 0 : this.#unsyncedAheadMs;
     const until = now + waitMs / this.#rateOf(client); // its time is over by its own clock
-    const queuedUntilAtLeast = waitMs === Infinity ? Infinity : until - drift * (until - lastReplyAt);
     const arrivedTo = Math.max(now + driftMs, this.#lastArrivalTo.get(client) ?? 0); // its places rise
     this.#lastArrivalTo.set(client, arrivedTo);
-    return { arrivedFrom: now - aheadMs - driftMs, arrivedTo, until, queuedUntilAtLeast };
+    return { arrivedFrom: now - aheadMs - driftMs, arrivedTo, until };
   }
 
   /** When a client last learned the servers' time, at the earliest. A call that began a while ago has had a first answer. */

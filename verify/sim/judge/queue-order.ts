@@ -32,8 +32,6 @@ export interface WaitingRequest {
   isDequeued: boolean;
   /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
   readonly until: number;
-  /** Its deadline at the servers is an estimate too, and may be that early. */
-  readonly queuedUntilAtLeast: number;
   wasGranted: boolean;
   isSettled: boolean;
 }
@@ -187,9 +185,9 @@ export class QueueOrder {
 }
 
 function isQueuedAt(now: number, request: WaitingRequest): boolean {
-  const { isQueued, isDequeued, queuedUntilAtLeast, mayWaitInMemory, headSince } = request;
+  const { isQueued, isDequeued, until, mayWaitInMemory, headSince } = request;
   const mayBeInTransit = mayWaitInMemory && now < headSince + toleranceMs;
-  return isQueued && !mayBeInTransit && !isDequeued && now < queuedUntilAtLeast;
+  return isQueued && !mayBeInTransit && !isDequeued && now < until;
 }
 
 /** Those of one client have their places in the order in which they came, but where each asks the servers by itself. */

@@ -267,11 +267,8 @@ test("a call behind an attempt of a client that no server knew yet waits without
   }
 });
 
-test("calls that begin in one moment all have the estimate of the last answer before it", () => {
-  for (const [waitMs, found] of [
-    [10, []], // less than the clocks drift apart in 5 s: the server may think that its time is over
-    [80, ["order"]],
-  ] as const) {
+test("a waiter has its place until its own deadline, although the clocks have drifted apart", () => {
+  for (const waitMs of [10, 80]) {
     const watched = history();
     watched.requestSettled(watched.requestStarted({ ...use, client: 3, key: "other" }, false));
     now += 5_000;
@@ -280,7 +277,7 @@ test("calls that begin in one moment all have the estimate of the last answer be
     watched.granted(watched.requestStarted({ ...use, client: 3 }, false), new FakeLease(8 + now));
     now += 1;
     watched.check();
-    expect(checkNames(watched).filter((check) => check === "order")).toEqual(found);
+    expect(checkNames(watched).filter((check) => check === "order")).toEqual(["order"]);
   }
 });
 
@@ -353,7 +350,6 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       isQueued: true,
       isDequeued: false,
       until: Infinity,
-      queuedUntilAtLeast: Infinity,
       wasGranted: false,
       isSettled: false,
     };

@@ -198,7 +198,6 @@ function requestOf(client: number, weight: number): WaitingRequest {
     isQueued: true,
     isDequeued: false,
     until: Infinity,
-    queuedUntilAtLeast: Infinity,
     wasGranted: false,
     isSettled: false,
   };

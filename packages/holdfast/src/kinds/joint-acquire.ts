@@ -1,6 +1,6 @@
 import { onAbort } from "../runtime/abort-listeners.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { isLockError, LockError } from "../errors.ts";
+import { isLockError, LockError, WaitTimeoutError } from "../errors.ts";
 import type { InternalLease } from "../lease/lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
 import { ReentrantHold } from "./reentrant-hold.ts";
@@ -21,8 +21,8 @@ interface JointCaller<L> {
   settle(lease: L | null): void;
   fail(reason: unknown): void;
   isSettled: boolean;
-  /** When an earlier caller was last told that the lock is held, on the scale of `clock.now()`. */
-  heldAt: number;
+  /** The last result of an earlier caller that the lock is held, and its time on the scale of `clock.now()`. */
+  heldResult: { readonly error: WaitTimeoutError; readonly at: number } | undefined;
 }
 
 /** What one name has: a lease, or a caller that asks for it and others that wait for the answer. */
@@ -33,7 +33,7 @@ interface Entry<L> {
   readonly followers: Set<JointCaller<L>>;
 }
 
-/** The greatest age of an earlier caller's answer at the deadline of the caller that is told the same answer. */
+/** The greatest age of an earlier caller's result at the deadline of the caller that gets the same result. */
 const maxHeldAgeMs = 250;
 
 /** How many entries may stay behind until the next sweep. */
@@ -122,7 +122,7 @@ export class SharedAcquire<L> {
       settle: (lease) => end(() => resolve(lease)),
       fail: (reason) => end(() => reject(reason as Error)),
       isSettled: false,
-      heldAt: -Infinity,
+      heldResult: undefined,
     };
     const stops = [closing, ...(signal ? [signal] : [])].map((source) =>
       onAbort(source, rejectUnlessLeading),
@@ -168,19 +168,21 @@ export class SharedAcquire<L> {
   }
 
   /**
-   * A caller that waited for an earlier caller may begin its own request too late for a reply of the engine. If the earlier caller was
-   * told that the lock is held, this caller is told so too, because the engine is not at fault.
+   * A caller that waited for an earlier caller may begin its own request too late for a reply of the engine. If the lock was held for
+   * the earlier caller, this caller gets the same result, because the engine is not at fault.
    */
   #leaderFailed(entry: Entry<L>, leader: JointCaller<L>, error: unknown): void {
     const now = this.#coordinator.clock.now();
-    if (isLockError(error, "wait-timeout")) {
+    if (error instanceof WaitTimeoutError) {
       for (const follower of entry.followers) {
-        follower.heldAt = now;
+        follower.heldResult = { error, at: now };
       }
     }
-    const isOutOfTime = isLockError(error) && error.retryable && now >= leader.deadline;
-    if (isOutOfTime && leader.deadline - leader.heldAt <= maxHeldAgeMs) {
-      leader.settle(null);
+    const { deadline, heldResult, wait } = leader;
+    const isOutOfTime = isLockError(error) && error.retryable && now >= deadline;
+    if (isOutOfTime && heldResult && deadline - heldResult.at <= maxHeldAgeMs) {
+      const { key, holder, position } = heldResult.error;
+      leader.fail(new WaitTimeoutError(key as string, wait.waitMs, holder, position));
       return;
     }
     for (const companion of this.#companions(entry, leader)) {

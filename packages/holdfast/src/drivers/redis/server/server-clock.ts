@@ -76,6 +76,14 @@ export class ServerClock {
     return this.#isStale(now) ? Infinity : this.#errorMs + (now - this.#at) * driftRate;
   }
 
+  /** By how much the estimate of the server's time in `waitMs` may be wrong, ms, if both clocks keep within the drift that is allowed. */
+  errorAfterMs(waitMs: number): number {
+    const now = this.#clock.now();
+    const errorMs = this.#isStale(now) || this.#errorMs === Infinity ? suspendedMs : this.#errorMs;
+    const ageMs = this.isKnown ? now - this.#at : 0;
+    return errorMs + (ageMs + waitMs) * allowedDriftRate;
+  }
+
   /** Whether the present is known: the machine has not slept since the last answer, and the connection has stood. */
   get isCertain(): boolean {
     return this.isKnown && this.errorMs !== Infinity;

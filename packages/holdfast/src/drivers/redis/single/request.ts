@@ -11,7 +11,12 @@ import type { LockKeys } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
 import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
-import { queueEntryExpiry, type HandedOverGrant, type PendingRelease } from "../server/release-queue.ts";
+import {
+  queueEntryExpiry,
+  queueTtlMs,
+  type HandedOverGrant,
+  type PendingRelease,
+} from "../server/release-queue.ts";
 import { ServerCall } from "../server/server-call.ts";
 import type { RequestHost } from "./request-host.ts";
 import type { TimeEstimate } from "../server/server-clock.ts";
@@ -174,8 +179,13 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     const { server } = this;
     const { ttlMs, fencingCount } = this.#request;
     const remainingMs = this.deadline - clock.now();
+    // The server compares the deadline with its own clock, and must not pass over a waiter whose own clock is slower.
     const deadline =
-      remainingMs === Infinity ? 0 : Math.ceil(server.serverClock.micros() / 1000 + remainingMs);
+      remainingMs === Infinity
+        ? 0
+        : Math.ceil(
+            server.serverClock.micros() / 1000 + remainingMs + server.serverClock.errorAfterMs(remainingMs),
+          );
     return `${Math.min(ttlMs, claimMs)} ${fencingCount} ${deadline} ${server.channelKind} ${ttlMs}`;
   }
 
@@ -281,7 +291,10 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     const { key, keys, token } = this;
     const { latest } = this.history;
     const now = this.#host.clock.now();
-    const until = Math.max(now + this.#request.ttlMs, queueEntryExpiry(now, this.deadline));
+    // The deadline was written late by the error of the estimate, and the server's clock may be behind by as much.
+    const lateMs = 2 * this.server.serverClock.errorAfterMs(Math.max(0, this.deadline - now));
+    const entryEnd = this.deadline + Math.min(lateMs, queueTtlMs);
+    const until = Math.max(now + this.#request.ttlMs, queueEntryExpiry(now, entryEnd));
     return { key, keys, token, queueArgs: this.#queueArgs, until, latest };
   }
 

@@ -84,7 +84,7 @@ export const kinds: readonly Mutant[] = [
       edit(
         "kinds/joint-acquire.ts",
         "leader.fail(new WaitTimeoutError(key as string, wait.waitMs, holder, position));",
-        "leader.settle([key, holder, position, wait] && null);",
+        "leader.settle(holder === undefined && position === undefined && wait.waitMs < 0 ? (key as never) : null);",
       ),
     ],
     killers: [byKept()],

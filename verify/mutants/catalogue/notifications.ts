@@ -150,7 +150,7 @@ export const notifications: readonly Mutant[] = [
   {
     name: "nodes-are-not-asked-again-when-messages-are-back",
     brokenRule: "on every (re)subscription waiting requests send acquire again (3)",
-    edits: [redis("redlock/driver", "    this.#retry(index);\n  }\n\n  #retry", "  }\n\n  #retry")],
+    edits: [redis("redlock/driver", "      }\n    }\n    this.#retry(index);\n", "      }\n    }\n")],
     killers: [
       byRules(
         "drivers/redis/redlock/lost-replies",

@@ -109,15 +109,15 @@ export class FinalChecks {
     if (isDuplicated) {
       return "a request of this client to this node may have come again after its release";
     } else if (key.startsWith("holdfast:queue:")) {
-      const isOrphan = steps.some(
+      const isAbandoned = steps.some(
         (step) =>
           isUse(step) &&
-          step.ending === "orphan" &&
+          (step.ending === "orphan" || typeof step.ending === "object") &&
           key.endsWith(`:${step.key}}`) &&
           owners.some(({ index }) => index === step.client),
       );
-      if (isOrphan && (wasDown || wasSetBack)) {
-        return "nobody takes back the place of a lease left to expire on a node that was out as it was granted";
+      if (isAbandoned && (wasDown || wasSetBack)) {
+        return "no release removes the queue entry of a lease that was abandoned or transferred";
       }
       return wasDown && !mayWait(value, clock.wall())
         ? "a node that was away keeps the place of a waiter whose deadline is over"

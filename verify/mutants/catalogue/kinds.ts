@@ -175,7 +175,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
-        "common/shared-lock",
+        "common/shared-lock-grants",
         "    if may_hold and used + weight > limit then",
         "    if may_hold and used >= limit then",
       ),
@@ -187,7 +187,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
-        "common/shared-lock",
+        "common/shared-lock-grants",
         "elseif first_waiter() or used + weight > limit then",
         "elseif first_waiter() or weight > limit then",
       ),
@@ -205,7 +205,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "semaphore: changing a limit is an explicit call; never more than limit at once",
     edits: [
       lua(
-        "common/shared-lock",
+        "common/shared-lock-grants",
         "      waiter_kind, weight = mode_of(queue_entry)\n",
         "      waiter_kind, weight, limit = mode_of(queue_entry)\n",
       ),
@@ -238,7 +238,11 @@ export const kinds: readonly Mutant[] = [
     brokenRule:
       "messages may be lost: a split of readers ends when they ask again, for a writer without votes too (4.6)",
     edits: [
-      lua("common/shared-lock", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit"),
+      lua(
+        "common/shared-lock-grants",
+        "  if wanted and weight + wanted > limit",
+        "  if wanted and wanted > limit",
+      ),
     ],
     killers: [
       byServer(
@@ -252,7 +256,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "a writer's inquiry goes to every later reader without a majority (8)",
     edits: [
       lua(
-        "common/shared-lock",
+        "common/shared-lock-grants",
         "    if weight + other_weight > limit and precedes(token, other) then",
         "    if other_weight > limit and precedes(token, other) then",
       ),

@@ -7,7 +7,7 @@ export const sharedModes: readonly Mutant[] = [
     brokenRule:
       "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
     edits: [
-      lua("common/shared-lock", "  elseif first_waiter() or used", "  elseif used"),
+      lua("common/shared-lock-grants", "  elseif first_waiter() or used", "  elseif used"),
       lua("common/shared-lock", "  elseif not first_waiter() and used", "  elseif used"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "a try is not granted past who waits")],
@@ -17,7 +17,7 @@ export const sharedModes: readonly Mutant[] = [
     brokenRule: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
-        "common/shared-lock",
+        "common/shared-lock-grants",
         "    if may_hold and used + weight > limit then",
         "    if may_hold and used + weight > limit + 1 then",
       ),
@@ -72,7 +72,7 @@ export const sharedModes: readonly Mutant[] = [
     brokenRule: "the count of receivers 0 means that process is gone: take the next one (2)",
     edits: [
       lua(
-        "common/shared-lock",
+        "common/shared-lock-grants",
         "      if receivers == 0 then\n        remove(token)\n",
         "      if receivers == 0 then\n",
       ),
@@ -82,7 +82,7 @@ export const sharedModes: readonly Mutant[] = [
   {
     name: "error-of-the-publish-eats-who-shares",
     brokenRule: "an error of the publish puts the member back and fails the operation (2)",
-    edits: [lua("common/shared-lock", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
+    edits: [lua("common/shared-lock-grants", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/share-change", "puts the waiter back and fails")],
   },
   {
@@ -119,7 +119,7 @@ export const sharedModes: readonly Mutant[] = [
     brokenRule: "a token holds K once, also where its channel has changed while it waited",
     edits: [
       lua(
-        "common/shared-lock",
+        "common/shared-lock-grants",
         "local already_holds = holder_entry(token) --",
         "local already_holds = false --",
       ),

@@ -67,6 +67,7 @@ local function prepare(is_all)
 
   local function prepare_shared()
     --- @include "common/shared-holders.lua"
+    --- @include "common/shared-lock-grants.lua"
     --- @include "common/shared-lock.lua"
     return shared, is_free
   end

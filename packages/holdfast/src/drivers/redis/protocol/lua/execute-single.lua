@@ -47,6 +47,7 @@ local function prepare()
 
   local function prepare_shared()
     --- @include "common/shared-holders.lua"
+    --- @include "common/shared-lock-grants.lua"
     --- @include "common/shared-lock.lua"
     return shared, is_free
   end

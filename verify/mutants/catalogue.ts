@@ -1,4 +1,5 @@
 import { calls } from "./catalogue/calls.ts";
+import { latestTimes } from "./catalogue/latest-time.ts";
 import { cluster } from "./catalogue/cluster.ts";
 import { counter } from "./catalogue/quorum-counter.ts";
 import { extension } from "./catalogue/extension.ts";
@@ -8,13 +9,20 @@ import { keys } from "./catalogue/keys.ts";
 import { latch } from "./catalogue/latch.ts";
 import { kinds } from "./catalogue/kinds.ts";
 import { lateReplies } from "./catalogue/late.ts";
+import { releases } from "./catalogue/releases.ts";
 import { leases } from "./catalogue/leases.ts";
+import { clones } from "./catalogue/clones.ts";
+import { unresponsiveServers } from "./catalogue/unresponsive.ts";
+import { leaseDeadlines } from "./catalogue/lease-deadlines.ts";
 import { localQueue } from "./catalogue/local-queue.ts";
 import { majority } from "./catalogue/majority.ts";
+import { yields } from "./catalogue/yields.ts";
 import { memory } from "./catalogue/memory.ts";
 import { singleFencingCounter } from "./catalogue/fencing-counter.ts";
+import { fencingBlocks } from "./catalogue/fencing-blocks.ts";
 import { oneNode } from "./catalogue/quorum-node.ts";
 import { singleServer } from "./catalogue/single.ts";
+import { holderMetadata } from "./catalogue/metadata.ts";
 import { quarantine } from "./catalogue/quarantine.ts";
 import { rememberedVotes } from "./catalogue/remembered-votes.ts";
 import { replicas } from "./catalogue/replicas.ts";
@@ -27,19 +35,27 @@ import type { Mutant } from "./mutant.ts";
 export const catalogue: readonly Mutant[] = [
   ...keys,
   ...singleServer,
+  ...holderMetadata,
   ...calls,
+  ...latestTimes,
   ...oneNode,
   ...waiters,
   ...validity,
   ...notifications,
   ...lateReplies,
+  ...releases,
   ...majority,
+  ...yields,
   ...extension,
   ...fencing,
   ...singleFencingCounter,
+  ...fencingBlocks,
   ...counter,
   ...localQueue,
   ...leases,
+  ...clones,
+  ...unresponsiveServers,
+  ...leaseDeadlines,
   ...quarantine,
   ...rememberedVotes,
   ...memory,

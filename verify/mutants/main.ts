@@ -1,5 +1,5 @@
 import { catalogue } from "./catalogue.ts";
-import { pendingMutants } from "./catalogue/delayed-votes.ts";
+import { pendingMutants } from "./pending.ts";
 import { killAll } from "./child.ts";
 import { removeCopies } from "./copy.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";

@@ -1,5 +1,5 @@
 import { levels, type Mutant } from "./mutant.ts";
-import type { PendingMutant } from "./catalogue/delayed-votes.ts";
+import type { PendingMutant } from "./pending.ts";
 import { killingFinding, type Finding, type Verdict } from "./trial.ts";
 
 /** One line for each mutant as it is judged. */

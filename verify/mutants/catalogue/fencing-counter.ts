@@ -127,43 +127,6 @@ export const singleFencingCounter: readonly Mutant[] = [
     ],
   },
   {
-    name: "next-grant-begins-inside-the-block",
-    brokenRule: "a block of k numbers is given as a whole (5)",
-    edits: [lua("single/fencing-counter", "  newest = last\n", "  newest = first\n")],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "grants of one call have numbers one behind the other",
-      ),
-    ],
-  },
-  {
-    name: "block-however-far-ahead",
-    brokenRule: "while the counter is more than 10 ms ahead of the time, one number is given (core-2, 2)",
-    hasCounterexample: true,
-    edits: [
-      lua(
-        "single/fencing-counter",
-        "first > now + 10000 and first or first + fence_count - 1",
-        "first + fence_count - 1",
-      ),
-    ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "while it is more than 10 ms ahead of the time",
-      ),
-    ],
-  },
-  {
-    name: "no-block-behind-a-block",
-    brokenRule: "blocks are given until the counter is 10 ms ahead of the time (core-2, 2)",
-    edits: [lua("single/fencing-counter", "first > now + 10000 and first", "first > now and first")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/fencing-counter", "so a call cannot run further ahead"),
-    ],
-  },
-  {
     name: "counter-a-day-ahead-counts",
     brokenRule: "a counter more than a day ahead of the time is refused (core-2, 2)",
     edits: [
@@ -200,86 +163,6 @@ export const singleFencingCounter: readonly Mutant[] = [
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "where it is lost with all else")],
-  },
-  {
-    name: "answer-derives-the-last-number",
-    brokenRule: "clients never derive the last number from what they asked for (core-2, 2)",
-    hasCounterexample: true,
-    edits: [
-      lua(
-        "single/fast-acquire",
-        "number == last and number or { 1, number, last, token }",
-        "{ 1, number, number + operations[first + 3] - 1, token }",
-      ),
-    ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "while it is more than 10 ms ahead of the time",
-      ),
-    ],
-  },
-  {
-    name: "client-derives-the-last-number",
-    brokenRule: "clients never derive the last number from what they asked for (core-2, 2)",
-    hasCounterexample: true,
-    edits: [
-      redis(
-        "single/request",
-        "fencingCount: Number(last) - Number(first) + 1,",
-        "fencingCount: Math.max(this.#request.fencingCount, Number(last) - Number(first) + 1),",
-      ),
-    ],
-    killers: [byRules("drivers/redis/single/handed-over", "no number is told twice")],
-  },
-  {
-    name: "repeat-derives-the-last-number",
-    brokenRule: "the answer tells the first number and how many, as K says them (core-2, 2)",
-    edits: [
-      lua(
-        "single/mutex",
-        "    return repeat_grant(token, queue_entry, ttl, metadata)\n",
-        "    own_last = own_first + fence_count - 1\n    return repeat_grant(token, queue_entry, ttl, metadata)\n",
-      ),
-    ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire", "a repeat that asks for more or fewer numbers"),
-    ],
-  },
-  {
-    name: "count-in-the-lock-is-what-was-asked",
-    brokenRule: "K says how many numbers were given (core-2, 2)",
-    edits: [
-      lua(
-        "execute-single",
-        "table.concat({ token, digits(first), last - first + 1 }, ' ')",
-        "table.concat({ token, digits(first), fence_count }, ' ')",
-      ),
-    ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "while it is more than 10 ms ahead of the time",
-      ),
-    ],
-  },
-  {
-    name: "count-in-the-lock-is-read-wrong",
-    brokenRule: "K says how many numbers were given (core-2, 2)",
-    edits: [
-      lua("single/lock-context", "own_first and own_first + count - 1", "own_first and own_first + count"),
-    ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/break", "every number of the block belongs to the grant"),
-    ],
-  },
-  {
-    name: "mark-changes-the-count",
-    brokenRule: "K says how many numbers were given (core-2, 2): also where it is written again",
-    edits: [lua("single/lock-context", "own_last - own_first + 1, 'i'", "own_last - own_first, 'i'")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
-    ],
   },
   {
     name: "numbers-of-several-keys-are-not-written",

@@ -1,0 +1,96 @@
+import { byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
+
+/** Mutants of a process whose memory was copied: two processes have the same client id. */
+export const clones: readonly Mutant[] = [
+  {
+    name: "clone-releases-what-the-other-was-granted",
+    brokenRule: "a grant for an unknown token is given back only where nobody else hears the channel",
+    edits: [
+      redis(
+        "single/driver",
+        "if (server.hasOwnChannel && !isExpired(grant, server)) {",
+        "if (!isExpired(grant, server)) {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/single/clones-apart",
+        "a clone: one server leaves alone what the other is granted",
+      ),
+    ],
+  },
+  {
+    name: "clone-gives-back-votes-of-the-other",
+    brokenRule: "a vote for an unknown token is given back only where nobody else hears the channel",
+    edits: [redis("redlock/grant-registry", "} else if (node.server.hasOwnChannel) {", "} else {")],
+    killers: [
+      byRules(
+        "drivers/redis/single/clones-apart",
+        "a clone: a quorum leaves alone what the other is granted",
+      ),
+    ],
+  },
+  {
+    name: "clone-keeps-its-client-id",
+    brokenRule: "a process that hears the proof of a clone takes a new client id",
+    edits: [redis("server/server", "        listener.cloned();\n", "")],
+    killers: [byRules("drivers/redis/single/clones-apart", "that hears of the other waits with a new token")],
+  },
+  {
+    name: "clone-keeps-its-leases",
+    brokenRule: "a process that hears the proof of a clone loses its leases",
+    edits: [redis("single/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other loses"),
+    ],
+  },
+  {
+    name: "clone-keeps-its-leases-on-a-quorum",
+    brokenRule: "a process that hears the proof of a clone loses its leases",
+    edits: [redis("redlock/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other loses"),
+    ],
+  },
+  {
+    name: "clone-waits-with-its-token",
+    brokenRule: "a request goes on with a new token when a clone has the same",
+    edits: [redis("single/driver", "      request.cloned();\n", "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other waits"),
+    ],
+  },
+  {
+    name: "clone-waits-with-its-token-on-a-quorum",
+    brokenRule: "a request goes on with a new token when a clone has the same",
+    edits: [redis("redlock/driver", "      request.cloned();\n", "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other waits"),
+    ],
+  },
+  {
+    name: "clone-releases-a-former-token",
+    brokenRule: "no operation names a token of a former client id",
+    edits: [redis("server/server", "    this.#formerIds.add(this.#clientId);\n", "")],
+    killers: [byRules("drivers/redis/single/clones-apart", "loses its leases, and releases nothing")],
+  },
+  {
+    name: "proof-of-another-server-is-a-clones",
+    brokenRule:
+      "only a clone's proof parts a process from its leases (core-2, 3.6): a replica passes on its master's",
+    edits: [redis("server/subscriber", "!text.startsWith(this.#pingPrefix) || ", "")],
+    killers: [byServer("integration/redlock/restart", "is quarantined, with replica-read-only")],
+  },
+  {
+    name: "own-proof-looks-like-a-clone",
+    brokenRule: "a proof of one's own that comes late is no proof of a clone",
+    edits: [redis("server/subscriber", "    this.#ownPings.push(text);\n", "")],
+    killers: [byRules("drivers/redis/single/clones-apart", "is not seen in a proof of one's own")],
+  },
+  {
+    name: "clones-draw-from-one-pool",
+    brokenRule: "ids that were drawn ahead are thrown away when the wall clock jumped",
+    edits: [edit("runtime/random.ts", " || Math.abs(wallLead - lead) > jumpMs", "")],
+    killers: [byRules("runtime/random", "ids that were drawn ahead are thrown away")],
+  },
+];

@@ -1,0 +1,164 @@
+import { byRules, byServer, bySim, edit, redis, type Mutant } from "../mutant.ts";
+
+/** Mutants of the moment at which a lease is declared lost. */
+export const leaseDeadlines: readonly Mutant[] = [
+  {
+    name: "signal-late",
+    brokenRule: "a lease is over when our clock says so: its signal aborts before the validity ends (3)",
+    edits: [
+      edit(
+        "lease/watchdog.ts",
+        "    const endsAt = Math.min(this.#lossDeadline(target), target.endsAt);",
+        "    const endsAt = Math.min(this.#lossDeadline(target) + 50, target.endsAt);",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("lease/watchdog", "unknown until the end: the lease is lost at its deadline"),
+    ],
+  },
+  {
+    name: "deadline-has-no-lead",
+    brokenRule: "a lease's signal aborts before the validity ends (3): timers run late",
+    edits: [
+      edit(
+        "lease/watchdog.ts",
+        "return this.#expiryOf(target) - this.#lateness.leadMs(target.ttlMs);",
+        "return this.#expiryOf(target) - 0 * this.#lateness.leadMs(target.ttlMs);",
+      ),
+    ],
+    killers: [
+      byServer("integration/single/loss-before-end", "each signal aborts before the validity ends"),
+      byRules("lease/watchdog", "unknown until the end: the lease is lost at its deadline"),
+    ],
+  },
+  {
+    name: "late-timers-are-not-noted",
+    brokenRule:
+      "a lease's signal aborts before the validity ends (3): earlier where timers of the process run late",
+    edits: [edit("lease/watchdog.ts", "      this.#lateness.record(item.dueAt);\n", "")],
+    killers: [byRules("lease/watchdog-deadline", "where timers ran late, the loss is declared earlier")],
+  },
+  {
+    name: "overdue-renewal-counts-as-a-late-timer",
+    brokenRule: "the lead of a deadline is the lateness of timers, and not of what was due before it was set",
+    edits: [
+      edit(
+        "lease/watchdog.ts",
+        "this.#queue.schedule(watched, Math.max(dueAt, this.#clock.now()));",
+        "this.#queue.schedule(watched, dueAt);",
+      ),
+    ],
+    killers: [
+      byRules(
+        "lease/watchdog-deadline",
+        "a lease that is reviewed when its renewal is overdue shows no late timer",
+      ),
+    ],
+  },
+  {
+    name: "late-timer-is-forgotten-with-its-window",
+    brokenRule: "the lead of a deadline is the worst lateness of this window and the one before",
+    edits: [
+      edit("runtime/timer-lateness.ts", "Math.max(this.#maxMs, this.#previousMaxMs)", "this.#maxMs"),
+      edit("runtime/timer-lateness.ts", "? this.#maxMs : 0;", "? this.#previousMaxMs : 0;"),
+    ],
+    killers: [
+      byRules(
+        "runtime/timer-lateness",
+        "a late timer counts for the window of 30 s in which it ran, and for the next",
+      ),
+    ],
+  },
+  {
+    name: "late-timer-is-never-forgotten",
+    brokenRule: "a lease is not cut short for ever because timers were late once",
+    edits: [edit("runtime/timer-lateness.ts", "      this.#maxMs = 0;\n", "")],
+    killers: [
+      byRules(
+        "runtime/timer-lateness",
+        "a late timer counts for the window of 30 s in which it ran, and for the next",
+      ),
+    ],
+  },
+  {
+    name: "lead-has-no-bound",
+    brokenRule:
+      "a lease is not cut short by more than a twentieth of its TTL because the event loop was blocked once",
+    edits: [edit("runtime/timer-lateness.ts", ", ttlMs / 20, maxLeadMs);", ", ttlMs, maxLeadMs * 1e6);")],
+    killers: [byRules("runtime/timer-lateness", "the lead is at most a twentieth of the TTL and 50 ms")],
+  },
+  {
+    name: "early-loss-looks-like-a-suspension",
+    brokenRule: "suspended: the wall clock ended the lease, and not the monotonic one",
+    edits: [
+      edit(
+        "validity.ts",
+        "return validity.until - clock.now() - remainingValidityMs(validity, clock) > clockGrainMs;",
+        "return validity.until - clock.now() > clockGrainMs;",
+      ),
+    ],
+    killers: [byRules("lease/watchdog-deadline", "a loss that is declared early is no suspension")],
+  },
+  {
+    name: "loss-needs-a-timer",
+    brokenRule: "the event loop blocked past the TTL: whoever asks compares clocks",
+    edits: [
+      edit(
+        "lease/lease-state.ts",
+        "    if (this.#isLive) {\n      if (remainingValidityMs",
+        '    if (this.#isLive && this.#state === "leaked") {\n      if (remainingValidityMs',
+      ),
+    ],
+    killers: [
+      byRules("lease/lease-loss", "with the event loop blocked past the TTL throwIfLost throws at once"),
+    ],
+  },
+  {
+    name: "loss-waits-for-a-timer-behind-an-answer",
+    brokenRule: "loss is told on time: an extension that is heard behind its own end sets nothing right",
+    edits: [
+      edit(
+        "lease/watchdog.ts",
+        "    if (this.#lossDeadline(target) <= this.#clock.now()) {\n      this.#end(watched, this.#lossReason(watched)); //",
+        "    if (watched.isEnded) {\n      this.#end(watched, this.#lossReason(watched)); //",
+      ),
+    ],
+    killers: [byRules("lease/watchdog", "heard behind the end: the loss is told at once")],
+  },
+  {
+    name: "sleep-is-not-noticed",
+    brokenRule:
+      "elapsed time is the larger of the monotonic and the wall clock's (3): timers stand still while the machine sleeps",
+    edits: [
+      edit(
+        "lease/watchdog.ts",
+        "const jumped = this.#clockJumps.readJumpMs(this.#clock) > suspendedMs;",
+        "const jumped = this.#clockJumps.readJumpMs(this.#clock) > suspendedMs * 1e9;",
+      ),
+    ],
+    killers: [
+      byRules("lease/watchdog", "after a sleep longer than its validity a lease is lost within a second"),
+    ],
+  },
+  {
+    name: "confirmation-is-measured-by-one-clock",
+    brokenRule: "a lease is over as soon as either of our clocks says so (3)",
+    edits: [
+      edit(
+        "validity.ts",
+        "if (remainingValidityMs(confirmed, clock) > remainingValidityMs(validity, clock)) {",
+        "if (remainingValidityMs(confirmed, clock) > 0 && confirmed.until > validity.until) {",
+      ),
+    ],
+    killers: [byRules("validity", "a confirmation that leaves more by the stricter clock")],
+  },
+  {
+    name: "loss-that-was-missed-is-not-asked-for",
+    brokenRule: "messages may be lost (3): a holder asks when they are heard again",
+    edits: [
+      redis("single/driver", "        listener.notificationsInterrupted();\n", "        void listener;\n"),
+    ],
+    killers: [byServer("integration/single/loss", "is told lost at once when messages are heard again")],
+  },
+];

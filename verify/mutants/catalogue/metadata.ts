@@ -1,0 +1,139 @@
+import { byServer, lua, type Mutant } from "../mutant.ts";
+
+/** Mutants of the metadata that a server stores for a holder (core-2, 2). */
+export const holderMetadata: readonly Mutant[] = [
+  {
+    name: "extension-forgets-what-was-said",
+    brokenRule: "what an owner said of itself lasts as long as K",
+    edits: [
+      lua(
+        "single/lock-context",
+        "    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', lock_key), ttl))\n",
+        "",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "an extension without words keeps")],
+  },
+  {
+    name: "shorter-extension-forgets-the-holder",
+    brokenRule: "what is said of a holder is there for as long as its grant",
+    edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl))", "ttl)")],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "keeps what was said of the holder")],
+  },
+  {
+    name: "words-of-a-grant-leave-no-mark",
+    brokenRule: "K has a mark if info was written, and a release deletes info only then (core-2, 2)",
+    edits: [lua("execute-single", "mark and value .. ' i' or value", "mark and value or value")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
+    ],
+  },
+  {
+    name: "words-of-an-extension-leave-no-mark",
+    brokenRule: "K has a mark if info was written (core-2, 2): also behind the grant",
+    edits: [
+      lua(
+        "single/mutex",
+        "  elseif metadata ~= '' then\n    mark(token)\n",
+        "  elseif metadata ~= '' then\n",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
+    ],
+  },
+  {
+    name: "words-of-a-repeat-leave-no-mark",
+    brokenRule: "K has a mark if info was written (core-2, 2): also behind a grant by message",
+    edits: [
+      lua(
+        "single/mutex",
+        "    mark(token)\n    write_info(token, ttl, metadata)\n  end\n  raise_ttl(ttl)\n  return { 1,",
+        "    write_info(token, ttl, metadata)\n  end\n  raise_ttl(ttl)\n  return { 1,",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/acquire",
+        "a repeat that finds a grant by message writes the owner's words",
+      ),
+    ],
+  },
+  {
+    name: "mark-makes-the-lock-stay",
+    brokenRule: "K has an expiry: a mark keeps it (core-2, 2)",
+    edits: [lua("single/lock-context", "'i' }, ' '), 'KEEPTTL')", "'i' }, ' '))")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
+    ],
+  },
+  {
+    name: "words-stay-behind-the-usual-release",
+    brokenRule: "nothing stays behind when a key is released (core-2, 2)",
+    edits: [
+      lua(
+        "single/fast-release",
+        "is_marked and call('DEL', lock_key, info) or call('DEL', lock_key)",
+        "call('DEL', lock_key)",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
+    ],
+  },
+  {
+    name: "words-stay-behind-a-hand-over",
+    brokenRule: "nothing stays behind when a key is released (core-2, 2)",
+    edits: [lua("single/mutex", "    if is_marked then\n      redis.call('DEL', info)\n    end\n", "")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
+    ],
+  },
+  {
+    name: "granted-although-its-words-are-not-written",
+    brokenRule: "words before K: where these fail, nothing is granted",
+    edits: [
+      lua(
+        "single/mutex",
+        "  write_info(token, ttl, metadata) -- before lock_key: where this fails, nothing is granted\n  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n",
+        "  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n  write_info(token, ttl, metadata)\n",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "where that is needed, is granted nothing")],
+  },
+  {
+    name: "word-of-a-break-is-not-left",
+    brokenRule: "a break leaves word beside the key for a holder that the message did not reach",
+    edits: [
+      lua(
+        "single/mutex",
+        "  write_info(holder, math.max(left, 1000), cjson.encode({ 'broken', reason }))\n",
+        "",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/break",
+        "a holder that the message did not reach learns of it",
+      ),
+    ],
+  },
+  {
+    name: "words-of-another-grant-are-told",
+    brokenRule: "an owner's metadata count only for the token that they were written with",
+    edits: [
+      lua(
+        "single/mutex",
+        "if not holder or redis.call('HGET', info, 'token') ~= holder then",
+        "if not holder then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/inspect", "words of another grant are not told")],
+  },
+  {
+    name: "what-is-said-in-the-usual-case-is-dropped",
+    brokenRule: "a grant with words takes the general path: these are written",
+    edits: [lua("single/fast-acquire", "operations[first + 5] == '' and ", "")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "an owner's own words are kept beside K")],
+  },
+];

@@ -1,0 +1,191 @@
+import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
+
+/** Mutants of inquiries and of votes that a client yields (4.5 and 4.6). */
+export const yields: readonly Mutant[] = [
+  {
+    name: "nobody-is-asked-for-a-vote",
+    brokenRule:
+      "a node whose vote is with a later ticket and gets an earlier one sends that holder an inquiry (4.5)",
+    edits: [
+      lua(
+        "quorum/acquire",
+        "if client and first and precedes(token, holder) then",
+        "if client and first and precedes(token, holder) and holder == '' then",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer("drivers/redis/protocol/scripts/vote-inquiry", "goes to a holder with a later ticket"),
+    ],
+  },
+  {
+    name: "a-later-one-asks-for-a-vote",
+    brokenRule: "whose vote is with a later ticket (4.5)",
+    edits: [lua("common/queue", "    return ticket < other_ticket\n", "    return true\n")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/vote-inquiry",
+        "does not go to a holder with an earlier ticket",
+      ),
+    ],
+  },
+  {
+    name: "no-yield",
+    brokenRule: "any other yields (4.5)",
+    edits: [
+      redis(
+        "redlock/vote-yield",
+        "return this.#requestedBack >= vote.first;",
+        "return this.#requestedBack < 0 * vote.first;",
+      ),
+    ],
+    killers: [bySim(1, 60), byRules("drivers/redis/redlock/vote-yield")],
+  },
+  {
+    name: "yields-what-it-has-won",
+    brokenRule:
+      "a client that has acquired, or has a valid majority and is settling its number, ignores it (4.5)",
+    edits: [
+      redis(
+        "redlock/vote-request",
+        "      !this.#host.isOpen ||\n      this.#host.isElected\n",
+        "      !this.#host.isOpen\n",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/redlock/late-requests",
+        "who has a majority and settles its number keeps its votes",
+      ),
+    ],
+  },
+  {
+    name: "a-yielded-vote-still-counts",
+    brokenRule:
+      "from the moment it sends yield(token, y), a vote of that node counts only with a number > y, however it arrives (4.5)",
+    hasCounterexample: true,
+    edits: [
+      redis(
+        "redlock/vote-request",
+        "if (this.#voteYield.hasYielded(vote) || vote.first < (this.vote?.first ?? 0)) {",
+        "if (vote.first < (this.vote?.first ?? 0)) {",
+      ),
+    ],
+    killers: [byRules("drivers/redis/redlock/vote-yield", "a vote that was given back does not count")],
+  },
+  {
+    name: "yield-gives-back-any-number",
+    brokenRule: "yield(token, y): only if K is ours with the number y (2)",
+    hasCounterexample: true,
+    edits: [
+      lua(
+        "quorum/node-operations",
+        "if holder == token and grant_numbers() == tonumber(number) then",
+        "if holder == token then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/yield", "the vote with another number stays")],
+  },
+  {
+    name: "who-yields-loses-its-place",
+    brokenRule: "yield: queue us again at our ticket, then grant to the next (2)",
+    edits: [
+      lua(
+        "quorum/node-operations",
+        "return acquire_free(token, token .. ' ' .. queue_args, ttl, fence_count, '2', metadata)",
+        "return acquire_free(token, token .. ' ' .. queue_args, ttl, fence_count, '0', metadata)",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/yield", "the vote with this number goes to who stands first"),
+    ],
+  },
+  {
+    name: "old-inquiry-is-obeyed",
+    brokenRule: "inquiries for numbers ≤ y or older than the vote held are dropped (4.5)",
+    edits: [
+      redis(
+        "redlock/vote-yield",
+        "return this.#requestedBack >= vote.first;",
+        "return this.#requestedBack !== 0 * vote.first;",
+      ),
+      redis(
+        "redlock/vote-request",
+        "    this.#voteYield.begin();\n",
+        "    this.#voteYield.begin(this.vote);\n",
+      ),
+      redis(
+        "redlock/vote-yield",
+        "  begin(): void {\n    this.#yielded = this.#requestedBack;\n",
+        "  begin(vote: Vote): void {\n    this.#yielded = Math.max(this.#requestedBack, vote.first);\n    this.#requestedBack = 0;\n",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/redlock/late-requests",
+        "an inquiry for a number before that of the vote is dropped",
+      ),
+    ],
+  },
+  {
+    name: "inquiry-that-overtakes-the-vote-is-forgotten",
+    brokenRule: "one that overtakes the vote's reply is remembered (4.5)",
+    edits: [
+      redis(
+        "redlock/vote-request",
+        "if (this.#voteYield.voteRequestedBack(number)) {",
+        "if (this.vote !== undefined && this.#voteYield.voteRequestedBack(number)) {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/redlock/vote-yield",
+        "an inquiry that comes before the vote that it asks back is remembered",
+      ),
+    ],
+  },
+  {
+    name: "who-asked-for-a-vote-waits-for-its-message",
+    brokenRule: "messages may be lost: who asked a later rival for its vote asks again soon, too (4.6)",
+    edits: [
+      redis(
+        "redlock/majority-attempt",
+        " || this.#waitsForYield;",
+        ' || (this.#waitsForYield && this.token === "");',
+      ),
+    ],
+    killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "who came first asks soon for the vote")],
+  },
+  {
+    name: "who-came-before-the-holder-asks-again-and-again",
+    brokenRule: "who has a majority gives no vote back (4.5): nobody asks him more often than he polls (3)",
+    edits: [
+      redis(
+        "redlock/majority-attempt",
+        "return isAsked && competingVotes(voteRequests) < this.nodeSet.majority;",
+        "return isAsked && competingVotes(voteRequests) <= voteRequests.length;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/redlock/unsubscribed-waiters", "who came before the holder asks no more often"),
+    ],
+  },
+  {
+    name: "split-votes-are-not-asked-for-again",
+    brokenRule: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
+    edits: [
+      redis(
+        "redlock/split-vote-timer",
+        "      this.retryAt = clock.now() + jittered(random, delayMs, 0.5);\n",
+        "      void [clock, random, delayMs, jittered];\n",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules(
+        "drivers/redis/redlock/vote-yield",
+        "an inquiry that got lost is repeated while the votes are split",
+      ),
+    ],
+  },
+];

@@ -1,5 +1,5 @@
 import type { Step } from "../model/explorer/model.ts";
-import { StateLayout, phases } from "../model/fencing/board.ts";
+import { StateLayout, phases } from "../model/fencing/state-layout.ts";
 import { FencingModel } from "../model/fencing/fencing.ts";
 import { defaultFencing, type FencingSettings } from "../model/fencing/settings.ts";
 import type { TraceEvent, TracedOperation } from "../sim/run/traced-redis.ts";

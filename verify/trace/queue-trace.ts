@@ -1,5 +1,6 @@
 import type { Step } from "../model/explorer/model.ts";
-import { StateLayout, budgets, flags, phases } from "../model/queue/board.ts";
+import { budgets, flags, phases } from "../model/queue/fields.ts";
+import { StateLayout } from "../model/queue/state-layout.ts";
 import { faultFreeQueue, type QueueSettings } from "../model/queue/settings.ts";
 import { QueueModel } from "../model/queue/queue.ts";
 import type { NodeState, TraceEvent, TracedOperation } from "../sim/run/traced-redis.ts";

@@ -1,4 +1,4 @@
-import { absent, flags, numbersOfLink, phases, rounds, type StateLayout } from "./board.ts";
+import { absent, flags, numbersOfLink, phases, rounds, type StateLayout } from "./state-layout.ts";
 
 /**
  * Who holds no more forgets all but what may still take effect. Numbers are compared only with others of the same node: they are

@@ -1,6 +1,6 @@
 import type { Columns, Model, Step, VisitStep } from "../explorer/model.ts";
 import { invariants } from "../properties.ts";
-import { absent, StateLayout, flags, others, phases } from "./board.ts";
+import { absent, StateLayout, flags, others, phases } from "./state-layout.ts";
 import type { ExtensionSettings } from "./settings.ts";
 import { Renewal } from "./renewal.ts";
 import { renumber } from "./canonical.ts";

@@ -1,5 +1,5 @@
 import type { Step } from "../explorer/model.ts";
-import { absent, flags, others, phases, type StateLayout } from "./board.ts";
+import { absent, flags, others, phases, type StateLayout } from "./state-layout.ts";
 
 type DescribeStep = (attempt: string, node: string, answer: string) => string;
 

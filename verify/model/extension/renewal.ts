@@ -1,5 +1,5 @@
 import { continuity } from "../properties.ts";
-import { absent, flags, others, phases, rounds, type StateLayout } from "./board.ts";
+import { absent, flags, others, phases, rounds, type StateLayout } from "./state-layout.ts";
 import type { ExtensionSettings } from "./settings.ts";
 
 /** The rounds in which a holder prolongs its lease. */

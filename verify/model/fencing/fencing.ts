@@ -1,6 +1,7 @@
 import type { Columns, Model, Step, VisitStep } from "../explorer/model.ts";
+import { canonicalize } from "./canonical.ts";
 import { invariants } from "../properties.ts";
-import { StateLayout, phases } from "./board.ts";
+import { StateLayout, phases } from "./state-layout.ts";
 import { agreedFence, violatedInvariant } from "./rules.ts";
 import type { FencingSettings } from "./settings.ts";
 import { describe, describeStep } from "./messages.ts";
@@ -280,24 +281,8 @@ export class FencingModel implements Model {
   }
 
   #emit(rule: string, attempt: number, node: number, detail: number): void {
-    this.#canonicalize();
+    canonicalize(this.#layout);
     this.#take(this.#layout.bytes, rule, attempt, node, detail, false);
     this.#layout.bytes.set(this.#source);
-  }
-
-  /** Who does not seek any more hears nothing; of who holds only which nodes' votes counted. */
-  #canonicalize(): void {
-    const layout = this.#layout;
-    for (let a = 0; a < layout.attempts; a += 1) {
-      const phase = layout.phase(a);
-      if (phase === phases.holding || phase === phases.past || phase === phases.failed) {
-        layout.setRound(a, 0);
-        layout.setFloor(a, 0);
-        for (let n = 0; n < layout.nodes; n += 1) {
-          layout.setReply(a, n, 0);
-          layout.setVote(a, n, phase === phases.holding && layout.vote(a, n) > 0 ? 1 : 0, 0);
-        }
-      }
-    }
   }
 }

@@ -1,5 +1,5 @@
 import type { Step } from "../explorer/model.ts";
-import { phases, type StateLayout } from "./board.ts";
+import { phases, type StateLayout } from "./state-layout.ts";
 
 type DescribeStep = (attempt: string, node: string, detail: number) => string;
 

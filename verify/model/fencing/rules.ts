@@ -1,5 +1,5 @@
 import { completionOrder, exclusion, realTimeOrder, uniqueness } from "../properties.ts";
-import { phases, type StateLayout } from "./board.ts";
+import { phases, type StateLayout } from "./state-layout.ts";
 import type { FencingSettings } from "./settings.ts";
 
 /** The agreement rule: a number that a majority reported in the same round. 0: there is none. */

@@ -1,4 +1,5 @@
-import { flags, phases, type StateLayout } from "./board.ts";
+import { flags, phases } from "./fields.ts";
+import type { StateLayout } from "./state-layout.ts";
 import type { QueueSettings } from "./settings.ts";
 
 /** Of these the numbers decide otherwise than by the rules that make a number forgettable. */

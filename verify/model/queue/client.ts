@@ -1,4 +1,5 @@
-import { flags, notHolder, phases, type StateLayout } from "./board.ts";
+import { flags, notHolder, phases } from "./fields.ts";
+import type { StateLayout } from "./state-layout.ts";
 import { violatedInvariant } from "./property-check.ts";
 import type { QueueSettings } from "./settings.ts";
 
@@ -182,7 +183,7 @@ export class ClientRules {
     let largest = 0;
     for (let n = 0; n < layout.nodes; n += 1) {
       largest = Math.max(largest, layout.vote(a, n));
-      layout.clear(a, n, flags.wasAsked);
+      layout.clear(a, n, flags.agreeSent);
     }
     layout.setRound(a, layout.round(a) + 1);
     layout.setProposed(a, largest);
@@ -193,8 +194,8 @@ export class ClientRules {
 
   #requestRaise(a: number, n: number): void {
     const layout = this.#layout;
-    if (layout.vote(a, n) > 0 && !layout.has(a, n, flags.wasAsked)) {
-      layout.raise(a, n, flags.agree | flags.isAgreeing | flags.wasAsked);
+    if (layout.vote(a, n) > 0 && !layout.has(a, n, flags.agreeSent)) {
+      layout.raise(a, n, flags.agree | flags.isAgreeing | flags.agreeSent);
     }
   }
 

@@ -1,4 +1,5 @@
-import { budgets, flags, phases, type StateLayout } from "./board.ts";
+import { budgets, flags, phases } from "./fields.ts";
+import type { StateLayout } from "./state-layout.ts";
 import type { ClientRules } from "./client.ts";
 import type { NodeRules } from "./node.ts";
 import type { QueueSettings } from "./settings.ts";

@@ -1,5 +1,6 @@
 import type { Step } from "../explorer/model.ts";
-import { flags, notHolder, phases, type StateLayout } from "./board.ts";
+import { flags, notHolder, phases } from "./fields.ts";
+import type { StateLayout } from "./state-layout.ts";
 
 const requestNames: ReadonlyMap<number, string> = new Map([
   [flags.acquire, "acquire"],

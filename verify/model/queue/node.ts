@@ -1,4 +1,5 @@
-import { bitOf, flags, notHolder, phases, type StateLayout } from "./board.ts";
+import { bitOf, flags, notHolder, phases } from "./fields.ts";
+import type { StateLayout } from "./state-layout.ts";
 import type { QueueSettings } from "./settings.ts";
 
 /** What a node does at once, as its scripts do. */

@@ -1,5 +1,6 @@
 import { completionOrder, exclusion, realTimeOrder, uniqueness } from "../properties.ts";
-import { phases, type StateLayout } from "./board.ts";
+import { phases } from "./fields.ts";
+import type { StateLayout } from "./state-layout.ts";
 
 /** Which promise is broken when this attempt gets the lock with this token; 0: none. @param token 0: it is not looked at */
 export function violatedInvariant(layout: StateLayout, a: number, token: number): number {

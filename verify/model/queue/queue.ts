@@ -1,5 +1,6 @@
 import type { Columns, Model, Step, VisitStep } from "../explorer/model.ts";
-import { bitOf, StateLayout, budgets, flags, phases } from "./board.ts";
+import { bitOf, budgets, flags, phases } from "./fields.ts";
+import { StateLayout } from "./state-layout.ts";
 import { ClientRules } from "./client.ts";
 import { Faults } from "./faults.ts";
 import { NodeRules } from "./node.ts";

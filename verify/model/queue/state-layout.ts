@@ -1,46 +1,22 @@
 import type { Columns } from "../explorer/model.ts";
+import { flags, phases } from "./fields.ts";
 import type { QueueSettings } from "./settings.ts";
 
-export const phases = {
-  idle: 0,
-  waiting: 1,
-  /** Has a majority, and brings its nodes to one number. */
-  settling: 2,
-  holding: 3,
-  /** Released, cancelled, or lost. */
-  ended: 4,
-  /** Its connections are gone: a message to it has no receiver. */
-  dead: 5,
-  /** Does nothing any more; its connections stay. */
-  frozen: 6,
-} as const;
-
-/** Bytes before the attempts. */
-export const budgets = {
-  losses: 1,
-  duplicates: 2,
-  expiries: 3,
-  clientFaults: 4,
-  restarts: 5,
-  resends: 6,
-  cancels: 7,
-  extensions: 8,
-  places: 9,
-  breaks: 10,
-  passes: 11,
-  refills: 12,
-} as const;
+/** The bytes before the attempts: the violated invariant, and the budgets. */
 const headBytes = 13;
 
-/** Bytes of an attempt. The last four are used where numbers are agreed on. */
+/** The bytes of an attempt. The last four are used if the model agrees on fencing numbers. */
 const attemptBytes = 5;
 const [phaseByte, roundByte, proposedByte, tokenByte, floorByte] = [0, 1, 2, 3, 4];
 
-/** Bytes of a node: who has its vote (attempt + 1), the number of that grant, who waits (one bit each), whether it may have forgotten. */
+/**
+ * The bytes of a node: the attempt that has its vote (attempt + 1), the fencing number of that grant, the waiters (one bit each), and
+ * whether the node is quarantined.
+ */
 const nodeBytes = 4;
 const [holderByte, numberByte, queueByte, quarantineByte] = [0, 1, 2, 3];
 
-/** Bytes of what is between an attempt and a node. */
+/** The bytes of the link between an attempt and a node. */
 const linkBytes = 8;
 const [
   flagsByte,
@@ -50,27 +26,10 @@ const [
   yieldedByte,
   inquiredByte,
   reportRoundByte,
-  answerByte,
+  replyByte,
 ] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/** On their way to the node, in any order, or known to the attempt. */
-export const flags = {
-  acquire: 1,
-  yield: 2,
-  release: 4,
-  agree: 8,
-  extend: 64,
-  refill: 128,
-  /** The answer to `agree` is still to come. */
-  isAgreeing: 16,
-  /** Was asked to agree in this round. */
-  wasAsked: 32,
-} as const;
-
-/** The answer to `agree` that the grant is not ours. */
-export const notHolder = 255;
-
-/** Numbers that messages can carry: one bit each. */
+/** The largest fencing number that a message can carry, because a mask has one bit for each number. */
 const maxFence = 8;
 
 /** A state of the model, with names for its bytes. The queue needs no order: tickets are the order of the attempts. */
@@ -227,10 +186,10 @@ export class StateLayout {
   }
   /** The answer to `agree` on its way; 0: none. */
   reply(a: number, n: number): number {
-    return this.get(this.#link(a, n) + answerByte);
+    return this.get(this.#link(a, n) + replyByte);
   }
   setReply(a: number, n: number, answer: number): void {
-    this.set(this.#link(a, n) + answerByte, answer);
+    this.set(this.#link(a, n) + replyByte, answer);
   }
 
   /** Waiting or holding: what it knows counts. */
@@ -266,7 +225,7 @@ export class StateLayout {
         this.set(at + byte, 0); // a yield that is under way says its number
       }
     }
-    this.clear(a, n, flags.isAgreeing | flags.wasAsked);
+    this.clear(a, n, flags.isAgreeing | flags.agreeSent);
   }
 
   /**
@@ -303,8 +262,4 @@ export class StateLayout {
   #link(a: number, n: number): number {
     return this.columns.from + n * this.columns.width + nodeBytes + a * linkBytes;
   }
-}
-
-export function bitOf(number: number): number {
-  return 1 << (number - 1);
 }

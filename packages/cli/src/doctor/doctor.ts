@@ -18,7 +18,7 @@ import { versionChecks } from "./checks/version.ts";
 import { readFacts, type ServerFacts, type Deployment } from "./facts.ts";
 import { isAtLeast, levels, type Finding, type Level } from "./finding.ts";
 import { probe, refusedCommands, type Probe } from "./probe.ts";
-import { report } from "./report.ts";
+import { report, type Diagnosis } from "./report.ts";
 import { openSentinel, openServer, type Server } from "./servers.ts";
 
 export interface DoctorOptions {
@@ -28,14 +28,6 @@ export interface DoctorOptions {
   readonly probes: boolean;
   readonly failOn: Level | "never";
   readonly json: boolean;
-}
-
-/** What was looked at, and what was found, the worst first. */
-export interface Diagnosis {
-  readonly topology: DoctorTarget["topology"];
-  readonly nodes: readonly string[];
-  readonly findings: readonly Finding[];
-  readonly probe: Probe | null;
 }
 
 /**

@@ -1,7 +1,15 @@
 import { sanitizeForTerminal } from "../inspect/table.ts";
-import type { Diagnosis } from "./doctor.ts";
 import { levels, type Finding } from "./finding.ts";
 import type { Probe } from "./probe.ts";
+import type { DoctorTarget } from "./url.ts";
+
+/** The checked nodes and the findings, the worst first. */
+export interface Diagnosis {
+  readonly topology: DoctorTarget["topology"];
+  readonly nodes: readonly string[];
+  readonly findings: readonly Finding[];
+  readonly probe: Probe | null;
+}
 
 const titles = {
   critical: "CRITICAL: a lock can be held twice, or be lost",

@@ -1,41 +1,48 @@
 import type { IncomingMessage } from "node:http";
 
-import { instantNow, type Instant } from "../../runtime/clock.ts";
-import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../driver.ts";
+import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
+import type { AcquireResult, AcquireRequest, Capabilities, PendingAcquire } from "../../driver.ts";
 import { EngineError, isLockError, WaitTimeoutError, type LockError } from "../../errors.ts";
-import { backoffMs } from "../../runtime/random.ts";
+import { backoffMs, type Random } from "../../runtime/random.ts";
 import { remainingValidityMs, type Validity } from "../../validity.ts";
 import { pause, withTimeout } from "../../runtime/timeout.ts";
-import { bodyOf, type HttpResponse } from "./client.ts";
-import type { HttpDriver } from "./driver.ts";
-import { eventsOf } from "./sse.ts";
+import { acquireSpec, maxWaitMs, readReply, validityOf, type AcquireReply } from "./acquire-wire.ts";
+import type { ArrivalOrder } from "./arrival-order.ts";
+import type { Client, HttpRequestSpec, HttpResponse } from "./client.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
-import { secretOf, type WireAcquire, type WireLease, type WireProblem } from "./wire.ts";
+import { secretOf, type WireLease, type WireProblem } from "./wire.ts";
 
-/** How long an answer that nobody waits for any more is listened for: it may be a grant, to be given back. */
+/** How long the client waits for the reply to an abandoned request. The reply may be a grant, which the client then releases. */
 const replyGraceMs = 60_000;
-/** How much longer than its deadline a wait may take to say who holds the lock. */
+/** How long after the deadline the service may still report the holder. */
 const timeoutGraceMs = 1_000;
-/** The service gives a sign of life every 15 s. */
+/** The service sends a comment every 15 s, so a silence of this length means a broken connection. */
 const maxSilenceMs = 40_000;
 
-type AcquireReply =
-  | { readonly granted: WireLease; readonly sent: Instant }
-  | { readonly problem: WireProblem }
-  | { readonly timedOut: true };
+/** The parts of the driver that an acquire uses. */
+export interface AcquireHost {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly capabilities: Capabilities;
+  readonly arrivalOrder: ArrivalOrder;
+  readonly requestTimeoutMs: number;
+  readonly owner: string;
+  release(key: string, token: string, until: number): Promise<boolean>;
+}
 
-/** One request for a lock by the service. Who waits has one connection open, and leaves the queue by closing it. */
+/** One acquire by the lock service. A waiter keeps one connection open, and leaves the queue by closing the connection. */
 export class HttpAcquire implements PendingAcquire {
   readonly result: Promise<AcquireResult>;
-  readonly #host: HttpDriver;
+  readonly #host: AcquireHost;
   readonly #request: AcquireRequest;
-  /** Aborted when the connection is to be closed. */
+  /** Aborted to close the connection of the waiter. */
   readonly #waitStream = new AbortController();
   #isQueued = false;
   #isSettled = false;
   #reject!: (reason: unknown) => void;
 
-  constructor(host: HttpDriver, request: AcquireRequest) {
+  constructor(host: AcquireHost, request: AcquireRequest) {
     this.#host = host;
     this.#request = request;
     this.result = new Promise((resolve, reject) => {
@@ -58,7 +65,7 @@ export class HttpAcquire implements PendingAcquire {
     });
   }
 
-  /** Before the service has told that we wait, its answer is heard out: it may be a grant. */
+  /** Until the service reports a queue entry, its reply may be a grant. Therefore the client still reads that reply. */
   cancel(reason: unknown): void {
     if (!this.#isSettled) {
       this.#isSettled = true;
@@ -71,15 +78,15 @@ export class HttpAcquire implements PendingAcquire {
 
   async #tryOnce(): Promise<AcquireResult> {
     const { client, clock, requestTimeoutMs } = this.#host;
-    const asked = client
+    const pending = client
       .request(this.#requestSpec(0), replyGraceMs)
-      .then((answer) => this.#handleReply(answer));
-    const answer = await withTimeout(clock, requestTimeoutMs, asked);
-    if (answer === undefined) {
-      asked.then((late) => this.#releaseGrant(late)).catch(() => undefined);
+      .then((response) => this.#handleReply(response));
+    const reply = await withTimeout(clock, requestTimeoutMs, pending);
+    if (reply === undefined) {
+      pending.then((late) => this.#releaseGrant(late)).catch(() => undefined);
       throw client.noReplyError(requestTimeoutMs);
     }
-    return answer;
+    return reply;
   }
 
   #handleReply({ status, body, sent }: HttpResponse): AcquireResult {
@@ -90,7 +97,7 @@ export class HttpAcquire implements PendingAcquire {
     return this.#rejectWith(problemOf({ status, body }));
   }
 
-  /** A grant that came when its caller did not wait for it. */
+  /** Releases a grant whose caller no longer waits. */
   #releaseGrant(acquired: AcquireResult): void {
     if (acquired.outcome === "granted") {
       const { key, token, validity } = acquired.grant;
@@ -98,7 +105,7 @@ export class HttpAcquire implements PendingAcquire {
     }
   }
 
-  /** Lives through a service, or an engine behind it, that fails for a while. */
+  /** Retries after every temporary failure of the service or its engine, until the deadline. */
   async #wait(deadline: number): Promise<AcquireResult> {
     const { clock, random } = this.#host;
     let failures = 0;
@@ -123,19 +130,19 @@ export class HttpAcquire implements PendingAcquire {
         await pause(clock, Math.min(pauseMs, Math.max(0, deadline - clock.now())));
       }
     }
-    return { outcome: "held" }; // cancelled: nobody hears it
+    return { outcome: "held" }; // cancelled: `result` has already rejected
   }
 
-  /** Stands in the service's queue once. Rejects with what may pass, or not. */
+  /** Waits in the service's queue once. */
   async #enqueue(deadline: number): Promise<AcquireResult> {
-    const previous = await this.#awaitTurn(deadline);
+    const entered = await this.#awaitTurn(deadline);
     let reply: AcquireReply;
     try {
-      reply = this.#isSettled ? { timedOut: true } : await this.#listen(deadline, previous);
+      reply = this.#isSettled ? { timedOut: true } : await this.#listen(deadline, entered);
     } catch (error) {
       throw this.#host.client.failure(error);
     } finally {
-      previous();
+      entered();
     }
     if ("timedOut" in reply) {
       return { outcome: "held" };
@@ -143,44 +150,47 @@ export class HttpAcquire implements PendingAcquire {
     return "granted" in reply ? this.#accept(reply.granted, reply.sent) : this.#rejectWith(reply.problem);
   }
 
-  /** Rejects where those before us are not answered for as long as we would wait for an answer ourselves. */
+  /**
+   * Waits until the earlier waiters of this process have entered the service's queue.
+   * Rejects after the request timeout, or at the deadline if that comes later.
+   */
   async #awaitTurn(deadline: number): Promise<() => void> {
     const { clock, arrivalOrder, requestTimeoutMs } = this.#host;
     const turn = arrivalOrder.enter(this.#request.key);
-    const previous = await withTimeout(clock, Math.max(requestTimeoutMs, deadline - clock.now()), turn);
-    if (!previous) {
+    const entered = await withTimeout(clock, Math.max(requestTimeoutMs, deadline - clock.now()), turn);
+    if (!entered) {
       void turn.then((late) => {
-        late(); // our place is kept until then: those behind us come after those before us
+        late(); // not sooner, because the later waiters must still enter after the earlier ones
       });
-      throw new EngineError("The lock service does not answer those who asked before", { outcome: "none", retryable: true }); // prettier-ignore
+      throw new EngineError("The lock service has not answered the earlier requests for this key", { outcome: "none", retryable: true }); // prettier-ignore
     }
-    return previous;
+    return entered;
   }
 
-  async #listen(deadline: number, previous: () => void): Promise<AcquireReply> {
+  async #listen(deadline: number, entered: () => void): Promise<AcquireReply> {
     const { client, clock, requestTimeoutMs } = this.#host;
     const end = deadline + timeoutGraceMs;
     const sent = instantNow(clock);
-    const over = new AbortController();
+    const timedOut = new AbortController();
     const spec = {
       ...this.#requestSpec(Math.max(0, deadline - sent.now)),
       accept: "text/event-stream",
     } as const;
-    const sending = client.send(spec, AbortSignal.any([over.signal, this.#waitStream.signal]));
+    const sending = client.send(spec, AbortSignal.any([timedOut.signal, this.#waitStream.signal]));
     const response = await withTimeout(clock, requestTimeoutMs, sending);
     if (response === undefined) {
-      this.#readToEnd(sending, over, sent);
+      this.#readLateReply(sending, timedOut, sent);
       throw client.noReplyError(requestTimeoutMs);
     }
     let timer: unknown;
-    const receivedAt = (): void => {
+    const received = (): void => {
       clock.clearTimer(timer);
       const silenceMs = Math.min(maxSilenceMs, end - clock.now());
-      timer = clock.setTimer(() => over.abort(), Math.max(0, silenceMs), true);
+      timer = clock.setTimer(() => timedOut.abort(), Math.max(0, silenceMs), true);
     };
     try {
-      receivedAt();
-      return await this.#read(response, sent, { heard: receivedAt, waiting: () => this.#queued(previous) });
+      received();
+      return await readReply(response, sent, { received, waiting: () => this.#queued(entered) });
     } catch (error) {
       if (this.#isQueued && clock.now() >= end) {
         return { timedOut: true };
@@ -192,53 +202,31 @@ export class HttpAcquire implements PendingAcquire {
     }
   }
 
-  #queued(previous: () => void): void {
-    previous();
+  #queued(entered: () => void): void {
+    entered();
     this.#isQueued = true;
     if (this.#isSettled) {
       this.#waitStream.abort();
     }
   }
 
-  /** The answer to a question that was given up may be a grant. If it is that we wait, we do not. */
-  #readToEnd(sending: Promise<IncomingMessage>, over: AbortController, sent: Instant): void {
+  /** Releases the grant of a late reply. If the service queues the request instead, the client closes the connection. */
+  #readLateReply(sending: Promise<IncomingMessage>, timedOut: AbortController, sent: Instant): void {
     const { clock } = this.#host;
-    const end = (): void => over.abort();
+    const end = (): void => timedOut.abort();
     const timer = clock.setTimer(end, replyGraceMs);
     sending
-      .then((response) => this.#read(response, sent, { heard: () => undefined, waiting: end }))
+      .then((response) => readReply(response, sent, { received: () => undefined, waiting: end }))
       .then((reply) => {
         if ("granted" in reply) {
           this.#releaseGrant(this.#grant(reply.granted, validityOf(reply.granted, sent)));
         }
       })
-      .catch(() => undefined) // there is none
+      .catch(() => undefined) // no reply, so no grant to release
       .finally(() => clock.clearTimer(timer));
   }
 
-  async #read(
-    response: IncomingMessage,
-    sent: Instant,
-    { heard: receivedAt, waiting }: { readonly heard: () => void; readonly waiting: () => void },
-  ): Promise<AcquireReply> {
-    const status = response.statusCode ?? 0;
-    if (response.headers["content-type"]?.startsWith("text/event-stream") !== true) {
-      const body: unknown = await bodyOf(response);
-      return { problem: problemOf({ status, body }) };
-    }
-    for await (const { event, data } of eventsOf(response, receivedAt)) {
-      if (event === "waiting") {
-        waiting();
-      } else if (event === "granted") {
-        return { granted: leaseOf(status, JSON.parse(data)), sent };
-      } else if (event === "problem") {
-        return { problem: problemOf({ status, body: JSON.parse(data) as unknown }) };
-      }
-    }
-    throw new Error("the stream ended");
-  }
-
-  /** A grant that came after a wait is made a whole one first, and dated by that. */
+  /** A grant that came after a wait is renewed first, because its validity is counted from the renewal. */
   async #accept(granted: WireLease, sent: Instant): Promise<AcquireResult> {
     const { client, requestTimeoutMs, clock } = this.#host;
     if (granted.queuedMs === 0) {
@@ -248,11 +236,11 @@ export class HttpAcquire implements PendingAcquire {
     const token = secretOf(granted.leaseId);
     const path = `/v1/leases/${granted.leaseId}/renew`;
     try {
-      const answer = await client.request({ method: "POST", path, body: { ttlMs } }, requestTimeoutMs);
-      if (answer.status === 200) {
-        return this.#grant(granted, validityOf(leaseOf(answer.status, answer.body), answer.sent));
+      const response = await client.request({ method: "POST", path, body: { ttlMs } }, requestTimeoutMs);
+      if (response.status === 200) {
+        return this.#grant(granted, validityOf(leaseOf(response.status, response.body), response.sent));
       }
-      throw transient(errorOf(problemOf(answer), key));
+      throw retryableIfLost(errorOf(problemOf(response), key));
     } catch (error) {
       this.#host.release(key, token, clock.now() + ttlMs).catch(() => false);
       throw error;
@@ -280,36 +268,14 @@ export class HttpAcquire implements PendingAcquire {
     throw error;
   }
 
-  #requestSpec(waitMs: number): { method: "POST"; path: string; body: WireAcquire } {
-    const { key, lockMode, ttlMs, info } = this.#request;
-    const waits = this.#request.deadline !== null;
-    const body: WireAcquire = {
-      key,
-      ...(lockMode?.kind === "read-write" && { mode: lockMode.mode }),
-      ...(lockMode?.kind === "semaphore" && {
-        mode: "semaphore",
-        limit: lockMode.limit,
-        permits: lockMode.permits,
-      }),
-      ttlMs,
-      waitMs: Math.min(Math.ceil(waitMs), maxWaitMs),
-      ...(waits && { claimMs: Math.min(ttlMs, this.#host.capabilities.claimMs) }),
-      ...info,
-      owner: info?.owner ?? this.#host.owner,
-    };
-    return { method: "POST", path: "/v1/leases", body };
+  #requestSpec(waitMs: number): HttpRequestSpec {
+    const { capabilities, owner } = this.#host;
+    return acquireSpec(this.#request, { waitMs, claimMs: capabilities.claimMs, owner });
   }
 }
 
-const maxWaitMs = 86_400_000;
-
-/** Counted from when the question was sent: of a wait it is worth nothing, and asked for anew. */
-export function validityOf({ validMs }: Pick<WireLease, "validMs">, sent: Instant): Validity {
-  return { until: sent.now + validMs, untilWall: sent.wall + validMs };
-}
-
-/** A claim that was lost before it was confirmed: we wait again. */
-function transient(error: Error): Error {
+/** After the loss of an unconfirmed claim the waiter enqueues again. */
+function retryableIfLost(error: Error): Error {
   return isLockError(error, "lease-lost")
     ? new EngineError("The grant had expired before it was confirmed", { outcome: "none", retryable: true })
     : error;

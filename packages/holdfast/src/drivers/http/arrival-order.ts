@@ -1,10 +1,14 @@
 /**
- * Lets the waiters of one key enter the service's queue one after another, in the order in which they came: connections have none.
+ * Lets the waiters of one key enter the service's queue one after another, in the order of their arrival. Requests on separate
+ * connections could overtake each other.
  */
 export class ArrivalOrder {
   readonly #last = new Map<string, Promise<void>>();
 
-  /** Resolves when all who came before have entered; call the result when this one has, or has given up. */
+  /**
+   * Resolves when all earlier waiters of the key have entered the queue.
+   * @returns a function to call when this waiter has entered, or no longer waits
+   */
   async enter(key: string): Promise<() => void> {
     const previous = this.#last.get(key);
     let entered!: () => void;

@@ -4,13 +4,13 @@ import * as plain from "node:http";
 import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
 import { closedError, EngineError, isLockError } from "../../errors.ts";
 
-/** What the service answered, whatever its status. */
+/** A reply of the service, with any status. */
 export interface HttpResponse {
   readonly status: number;
   readonly body: unknown;
-  /** When the question was sent. */
+  /** When the request was sent. */
   readonly sent: Instant;
-  /** It had been sent before, by a connection that broke: the service may have done it then. */
+  /** Whether the request was sent before, on a connection that broke. The service may have executed the first one. */
   readonly isRepeat: boolean;
 }
 
@@ -21,17 +21,17 @@ export interface HttpRequestSpec {
   readonly accept?: "text/event-stream";
 }
 
-/** How a service behind `https:` is known, and who we are to it. */
+/** TLS of an `https:` service: how to verify its certificate, and the client's own certificate. */
 export interface TlsOptions {
-  /** Who may sign the service's certificate (PEM). @defaultValue those that Node trusts */
+  /** The authorities that may sign the service's certificate (PEM). @defaultValue the authorities that Node trusts */
   readonly ca?: string | undefined;
-  /** Our own certificate (PEM), with `key`. */
+  /** The client's certificate (PEM), with `key`. */
   readonly cert?: string | undefined;
-  /** The key of our own certificate (PEM). */
+  /** The private key of the client's certificate (PEM). */
   readonly key?: string | undefined;
-  /** The name that the service's certificate has to have. @defaultValue the host of the URL */
+  /** The name that the service's certificate must contain. @defaultValue the host of the URL */
   readonly servername?: string | undefined;
-  /** `false`: any certificate will do, and anybody can pretend to be the service. @defaultValue true */
+  /** `false` accepts any certificate, so any server can pretend to be the service. @defaultValue true */
   readonly rejectUnauthorized?: boolean | undefined;
 }
 
@@ -42,16 +42,16 @@ export interface ClientSettings {
   readonly clock: Clock;
 }
 
-/** Failures before anything was sent: the service knows nothing of it. */
+/** Errors of a connection that was never opened, so the service has not received the request. */
 const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
-/** Its certificate is none that we trust: that does not pass by itself. */
+/** Errors of an untrusted certificate. A retry does not help. */
 const untrustedCertificate = /CERT|SIGNATURE|ERR_TLS|ERR_SSL/;
 
-/** Larger answers are no answers of the service. */
+/** A larger body cannot come from the service. */
 const maxBodyBytes = 64 * 1024 * 1024;
 
-/** One service, by HTTP. Its connections are kept, and keep no process alive while nothing is asked. */
+/** An HTTP client for one service. It reuses connections. An idle connection does not keep the process alive. */
 export class Client {
   readonly clock: Clock;
   readonly node: string;
@@ -72,8 +72,8 @@ export class Client {
   }
 
   /**
-   * Asks, and reads the whole answer.
-   * Rejects with an `EngineError` where there was none within `timeoutMs`.
+   * Sends a request and reads the whole reply.
+   * Rejects with an `EngineError` if the service does not reply within `timeoutMs`.
    */
   async request(spec: HttpRequestSpec, timeoutMs: number): Promise<HttpResponse> {
     const sent = instantNow(this.clock);
@@ -91,11 +91,15 @@ export class Client {
     }
   }
 
-  /** Sends, and gives the answer as soon as it begins. A connection that was closed while it was kept is no failure. */
+  /**
+   * Sends a request and resolves when the head of the reply has arrived. If the service had closed a reused connection, the client
+   * sends the request again.
+   * @param onRepeat called before each repeat
+   */
   async send(
     spec: HttpRequestSpec,
     signal?: AbortSignal,
-    repeats: () => void = () => undefined,
+    onRepeat: () => void = () => undefined,
   ): Promise<IncomingMessage> {
     for (;;) {
       await this.#connect();
@@ -105,12 +109,12 @@ export class Client {
         if (!(error instanceof StaleConnection)) {
           throw error;
         }
-        repeats();
+        onRepeat();
       }
     }
   }
 
-  /** A failure of the way to the service, in the words of the contract. */
+  /** The error of the driver contract for a failed connection. */
   failure(error: unknown): Error {
     if (this.#isClosed) {
       return closedError();
@@ -134,13 +138,13 @@ export class Client {
     this.#agent?.destroy();
   }
 
-  /** It said nothing, and may have done what it was asked for. */
+  /** The outcome is unknown, because the service may have executed the request. */
   noReplyError(afterMs: number): EngineError {
     const message = `The lock service at ${this.node} did not answer within ${Math.round(afterMs)} ms`;
     return new EngineError(message, { outcome: "unknown", retryable: true });
   }
 
-  /** TLS is loaded only where it is wanted. */
+  /** Loads TLS only for `https:`, because loading costs time. */
   async #connect(): Promise<void> {
     if (this.#isClosed) {
       throw closedError();
@@ -183,14 +187,14 @@ export class Client {
 
 class StaleConnection extends Error {}
 
-/** All of an answer. What is no JSON is no answer of the service: perhaps a proxy's. */
+/** The parsed body of a reply; undefined if the body is not JSON, and so comes from a proxy rather than the service. */
 export async function bodyOf(response: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBodyBytes) {
-      throw new Error("its answer is too long");
+      throw new Error(`the reply is longer than ${maxBodyBytes} bytes`);
     }
     chunks.push(chunk);
   }

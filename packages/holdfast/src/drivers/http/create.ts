@@ -7,34 +7,34 @@ import { HttpDriver } from "./driver.ts";
 import { readServiceUrl } from "./url.ts";
 
 export interface HttpOptions {
-  /** By which the service knows us (`Authorization: Bearer`). @defaultValue none */
+  /** The token that identifies the client to the service (`Authorization: Bearer`). @defaultValue none */
   readonly token?: string | undefined;
-  /** For `https:`, where it is not to be as Node does it by itself. */
+  /** TLS for `https:`. @defaultValue the defaults of Node */
   readonly tls?: TlsOptions | undefined;
-  /** How long an answer may take, ms; a wait for a lock takes as long as it is to take. @defaultValue 5 000 */
+  /** How long a reply may take, ms. This time does not limit the wait for a lock. @defaultValue 5 000 */
   readonly requestTimeoutMs?: number | undefined;
-  /** Time and timers. @defaultValue those of this process */
+  /** Time and timers. @defaultValue the clock of the process */
   readonly clock?: Clock | undefined;
   /** @defaultValue the operating system's */
   readonly random?: Random | undefined;
 }
 
 /**
- * Locks by a lock service. Exclusion reaches as far as that of the service's engine. A loss by force is told at the next renewal, all
- * other losses in time.
- * @param url where the service is: `http:` or `https:`; a token may stand in it as in `https://:token@host`
- * @throws {TypeError | RangeError} for a URL or an option that is not understood
+ * Locks by a lock service. Exclusion reaches as far as the exclusion of the service's engine. If an operator breaks a lease, its next
+ * renewal reports the loss. Every other loss is reported by the lease's deadline.
+ * @param url the service's address, `http:` or `https:`; it may contain the token, as in `https://:token@host`
+ * @throws {TypeError | RangeError} for an invalid URL or option
  */
 export function http(url: string | URL, options: HttpOptions = {}): Driver {
   checkOptionNames(options, ["token", "tls", "requestTimeoutMs", "clock", "random"]);
   const { token, tls, requestTimeoutMs = 5_000, clock = systemClock, random = systemRandom } = options;
   checkInteger("requestTimeoutMs", requestTimeoutMs, 1, 600_000);
-  const read = readServiceUrl(url);
+  const service = readServiceUrl(url);
   if (tls !== undefined) {
-    checkTls(tls, read.address);
+    checkTls(tls, service.address);
   }
-  const given = token === undefined ? read.token : checkText("token", token, 8_192);
-  const client = new Client({ url: read.address, token: given, tls, clock });
+  const usedToken = token === undefined ? service.token : checkText("token", token, 8_192);
+  const client = new Client({ url: service.address, token: usedToken, tls, clock });
   return new HttpDriver(client, random, requestTimeoutMs);
 }
 

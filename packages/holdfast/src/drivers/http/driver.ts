@@ -18,12 +18,13 @@ import { pause } from "../../runtime/timeout.ts";
 import type { HttpResponse, Client, HttpRequestSpec } from "./client.ts";
 import { ArrivalOrder } from "./arrival-order.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
-import { HttpAcquire, validityOf } from "./acquire-request.ts";
+import { HttpAcquire, type AcquireHost } from "./acquire-request.ts";
+import { validityOf } from "./acquire-wire.ts";
 import { lockStateOf } from "./lock-state.ts";
-import { watchByEvents } from "./watch.ts";
+import { watchByEvents, type WatchHost } from "./watch.ts";
 import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
 
-/** The guarantee is that of the service's engine: see `guarantee` in its answers. Here it stands for what is sure of all of them. */
+/** The guarantee depends on the engine of the service, which reports it in each lease. `server` holds for every engine. */
 const capabilities: Capabilities = {
   kinds: ["mutex", "read-write", "semaphore"],
   guarantee: "server",
@@ -34,8 +35,8 @@ const capabilities: Capabilities = {
   claimMs: 3_000,
 };
 
-/** Locks by a lock service. A token is what a lease id says beside its keys. */
-export class HttpDriver implements Driver {
+/** Locks by a lock service. A token is a lease id without its keys. */
+export class HttpDriver implements Driver, AcquireHost, WatchHost {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities = capabilities;
@@ -59,10 +60,10 @@ export class HttpDriver implements Driver {
   }
 
   checkKey(): void {
-    // The service's engine knows; it refuses what it cannot hold.
+    // The engine of the service checks the key.
   }
 
-  /** The service gives the places. */
+  /** The service orders its queue. */
   ticket(): undefined {
     return undefined;
   }
@@ -85,7 +86,7 @@ export class HttpDriver implements Driver {
 
   async extend({ key, token, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
     try {
-      const { owner, reason, labels } = info ?? {}; // no caller waits in memory here
+      const { owner, reason, labels } = info ?? {}; // without hand-over there is neither a new fencing token nor a local waiter
       const path = `${pathOf(key, token)}/renew`;
       const response = await this.#callOnce(
         { method: "POST", path, body: { ttlMs, owner, reason, labels } },
@@ -131,7 +132,7 @@ export class HttpDriver implements Driver {
   }
 
   listen(_listener: DriverListener): () => void {
-    return () => undefined; // a loss is told by the next renewal
+    return () => undefined; // the next renewal reports a loss
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -144,8 +145,8 @@ export class HttpDriver implements Driver {
     cursor: string | null;
   }> {
     const { prefix, cursor, limit } = listQuery;
-    const wanted = query({ prefix, limit: String(limit), ...(cursor !== null && { cursor }) });
-    const { body } = await this.#callOnce({ method: "GET", path: `/v1/locks?${wanted}` });
+    const parameters = query({ prefix, limit: String(limit), ...(cursor !== null && { cursor }) });
+    const { body } = await this.#callOnce({ method: "GET", path: `/v1/locks?${parameters}` });
     const { locks, cursor: next } = body as WireLocks;
     return { locks: locks.map(lockStateOf), cursor: next };
   }
@@ -174,7 +175,7 @@ export class HttpDriver implements Driver {
     return [...(body as WireNodes).nodes];
   }
 
-  /** What is being given back has its time to arrive. */
+  /** Waits for the open releases, each for at most the request timeout. */
   async close(): Promise<void> {
     this.#closing.abort();
     for (const request of this.#open) {
@@ -198,14 +199,15 @@ export class HttpDriver implements Driver {
   }
 
   /**
-   * Asks until the service has answered, or what is given back has expired. Rejects after one timeout, and goes on.
+   * Retries a release or downgrade until the service has answered or the grant has expired.
+   * Rejects after one request timeout, and continues in the background.
    */
   #releaseInBackground(spec: HttpRequestSpec, key: string, until: number): Promise<boolean> {
     const { clock } = this;
-    const persisting = this.#retryUntil(spec, key, until);
+    const confirmed = this.#retryUntil(spec, key, until);
     const attempt = new Promise<boolean>((resolve, reject) => {
-      const budgetPassed = clock.setTimer(() => reject(noReply(key)), this.requestTimeoutMs, true);
-      persisting.then(resolve, reject).finally(() => clock.clearTimer(budgetPassed));
+      const timeout = clock.setTimer(() => reject(noReply(key)), this.requestTimeoutMs, true);
+      confirmed.then(resolve, reject).finally(() => clock.clearTimer(timeout));
     });
     this.#releases.add(attempt);
     const forget = () => this.#releases.delete(attempt);
@@ -217,11 +219,11 @@ export class HttpDriver implements Driver {
     for (let failures = 0; ; failures += 1) {
       try {
         const { body, isRepeat } = await this.#callOnce(spec, key);
-        // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
+        // A repeat may report `false`, because the earlier request, whose reply was lost, has already had its effect.
         return (body as { released: boolean }).released || failures > 0 || isRepeat;
       } catch (error) {
-        const isOver = this.clock.now() >= until || this.#closing.signal.aborted;
-        if (!(error instanceof LockError) || !error.retryable || isOver) {
+        const isLastTry = this.clock.now() >= until || this.#closing.signal.aborted;
+        if (!(error instanceof LockError) || !error.retryable || isLastTry) {
           throw error;
         }
         await pause(this.clock, backoffMs(this.random, failures, 2_000), false);
@@ -231,7 +233,8 @@ export class HttpDriver implements Driver {
 }
 
 function noReply(key: string): EngineError {
-  const message = "The lock service did not confirm it; it goes on in the background";
+  const message =
+    "The lock service did not confirm the request; the client repeats the request in the background";
   return new EngineError(message, { key, outcome: "unknown", retryable: true });
 }
 

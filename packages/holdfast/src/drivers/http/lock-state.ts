@@ -2,9 +2,9 @@ import { lockState, type LockStateData, type LockState } from "../../lock-state.
 import { holderOf } from "./problems.ts";
 import type { WireLock } from "./wire.ts";
 
-/** What the service says of a lock, in the library's words. */
+/** The library's state of a lock, from the service's JSON. */
 export function lockStateOf(lock: WireLock): LockState {
-  const facts: LockStateData = {
+  const data: LockStateData = {
     ...lock,
     limit: lock.limit ?? Infinity,
     fencingToken: lock.fencingToken === null ? null : BigInt(lock.fencingToken),
@@ -13,5 +13,5 @@ export function lockStateOf(lock: WireLock): LockState {
       fencingToken === undefined ? node : { ...node, fencingToken: BigInt(fencingToken) },
     ),
   };
-  return lockState(facts);
+  return lockState(data);
 }

@@ -10,7 +10,7 @@ import type { Holder } from "../../lock-state.ts";
 import type { HttpResponse } from "./client.ts";
 import type { ServiceCode, WireHolder, WireLease, WireProblem } from "./wire.ts";
 
-/** What the library itself calls so, and says no more of. */
+/** Codes of the library that have no error class and no fields of their own. */
 const lockCodes: ReadonlySet<string> = new Set<LockErrorCode>([
   "self-deadlock",
   "kind-mismatch",
@@ -20,7 +20,7 @@ const lockCodes: ReadonlySet<string> = new Set<LockErrorCode>([
   "unsupported",
 ]);
 
-/** What only the service says: its code is that of the error's cause. */
+/** Codes of the service only. The error is an `EngineError` whose cause has the code. */
 const serviceCodes: ReadonlySet<string> = new Set<ServiceCode>([
   "invalid",
   "unauthenticated",
@@ -30,7 +30,7 @@ const serviceCodes: ReadonlySet<string> = new Set<ServiceCode>([
   "draining",
 ]);
 
-/** The problem that an answer tells of. What is none of the service's is one all the same: something stands before it. */
+/** The problem in a reply. A reply that is not the service's becomes a problem as well, because a proxy may have sent that reply. */
 export function problemOf({ status, body }: Pick<HttpResponse, "status" | "body">): WireProblem {
   if (isProblem(body)) {
     return body;
@@ -38,9 +38,9 @@ export function problemOf({ status, body }: Pick<HttpResponse, "status" | "body"
   const isTransient = status < 300 || status >= 500 || status === 408 || status === 429;
   return {
     type: "about:blank",
-    title: "No answer of a lock service",
+    title: "Not a lock service",
     status,
-    detail: `status ${status}, and no word of a lock service`,
+    detail: `the reply with status ${status} does not come from a lock service`,
     code: "engine-unavailable",
     retryable: isTransient,
     outcome: isTransient ? "unknown" : "none",
@@ -48,8 +48,8 @@ export function problemOf({ status, body }: Pick<HttpResponse, "status" | "body"
 }
 
 /**
- * A lease that was answered. A number that is none would make it valid for ever.
- * @throws {EngineError} where it is none
+ * The lease in a reply. Its numbers are checked, because an invalid number would make the lease valid forever.
+ * @throws {EngineError} if the body is not a lease
  */
 export function leaseOf(status: number, body: unknown): WireLease {
   const { leaseId, fencingToken, validMs, queuedMs } = (body ?? {}) as Partial<WireLease>;
@@ -64,7 +64,7 @@ export function leaseOf(status: number, body: unknown): WireLease {
   return body as WireLease;
 }
 
-/** The error that the library tells of a problem with. What only the service knows is a refusal of the engine. */
+/** The library's error for a problem. A code of the service only becomes an `EngineError`. */
 export function errorOf(problem: WireProblem, key?: string): LockError {
   const { code, detail, retryable, outcome, retryAfterMs } = problem;
   const suffix = problem.key ?? key;

@@ -9,8 +9,8 @@ export interface ServerEvent {
 const maxBuffered = 16 * 1024 * 1024;
 
 /**
- * The events of a stream, until it ends. Comments are the sign of life that they are meant to be: `heard` is called with each chunk.
- * Rejects where the stream breaks.
+ * The events of a stream, until the stream ends. Rejects if the stream breaks.
+ * @param received called with each chunk, so that comments of the service also prove the connection alive
  */
 export async function* eventsOf(
   response: IncomingMessage,
@@ -23,10 +23,10 @@ export async function* eventsOf(
     const blocks = (rest + chunk).split("\n\n");
     rest = blocks.pop() ?? "";
     if (rest.length > maxBuffered) {
-      throw new Error("an event is too long");
+      throw new Error(`an event is longer than ${maxBuffered} characters`);
     }
     for (const block of blocks) {
-      const event = read(block);
+      const event = parseBlock(block);
       if (event) {
         yield event;
       }
@@ -34,8 +34,8 @@ export async function* eventsOf(
   }
 }
 
-/** The service ends its lines by \n. Undefined: a comment. */
-function read(block: string): ServerEvent | undefined {
+/** The service ends its lines with \n. @returns undefined for a comment */
+function parseBlock(block: string): ServerEvent | undefined {
   let event = "message";
   const data: string[] = [];
   for (const line of block.split("\n")) {

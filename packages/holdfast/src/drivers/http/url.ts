@@ -1,5 +1,5 @@
 /**
- * Takes the URL of a lock service apart. It may have a secret, so no error shows any of it.
+ * Splits the URL of a lock service into address and token. No error contains the URL, because the URL may contain a secret.
  * @throws {TypeError}
  */
 export function readServiceUrl(url: string | URL): { address: URL; token: string | undefined } {
@@ -10,19 +10,21 @@ export function readServiceUrl(url: string | URL): { address: URL; token: string
   }
   if (address.username !== "" || address.search !== "" || address.hash !== "") {
     throw new TypeError(
-      "Expected the URL of a lock service to have no user, query or fragment; a token can stand in it as in https://:token@host",
+      "Expected the URL of a lock service to have no user, query or fragment; write a token as in https://:token@host",
     );
   }
-  const token = decodedOf(address.password);
+  const token = decode(address.password);
   address.password = "";
   address.pathname = address.pathname.replace(/\/*$/, "/");
   return { address, token };
 }
 
-function decodedOf(password: string): string | undefined {
+function decode(password: string): string | undefined {
   try {
     return password === "" ? undefined : decodeURIComponent(password);
   } catch {
-    throw new TypeError("Expected the token in the URL to be encoded: what is no letter or digit as %XX");
+    throw new TypeError(
+      "Expected the token in the URL to be percent-encoded: characters other than letters and digits as %XX",
+    );
   }
 }

@@ -1,29 +1,40 @@
-import { backoffMs } from "../../runtime/random.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { backoffMs, type Random } from "../../runtime/random.ts";
 import { EngineError, isLockError } from "../../errors.ts";
-import { exists, type LockEvent } from "../../lock-state.ts";
+import { exists, type LockEvent, type LockState } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
-import { bodyOf } from "./client.ts";
-import type { HttpDriver } from "./driver.ts";
+import { bodyOf, type Client } from "./client.ts";
 import { eventsOf } from "./sse.ts";
 import { errorOf, problemOf } from "./problems.ts";
 import { lockStateOf } from "./lock-state.ts";
 import type { WireEvent } from "./wire.ts";
 
+/** The service sends a comment every 15 s, so a silence of this length means a broken connection. */
 const maxSilenceMs = 40_000;
 
+/** The parts of the driver that a watch uses. */
+export interface WatchHost {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly requestTimeoutMs: number;
+  inspect(key: string): Promise<LockState>;
+}
+
 /**
- * Watches by the service's events. A stream that breaks is opened again: it starts with a snapshot, and what ended meanwhile is asked
- * for. Ends when the signal aborts; rejects where that cannot pass by itself.
+ * Watches by the events of the service. After a broken stream the client opens another one, which starts with a snapshot. A snapshot
+ * omits locks that ended before, so the client inspects those keys. Ends when the signal aborts. Rejects with an error that is not
+ * retryable.
  */
 export async function* watchByEvents(
-  driver: HttpDriver,
+  host: WatchHost,
   target: string | { readonly prefix: string },
   signal: AbortSignal,
 ): AsyncGenerator<LockEvent, void, undefined> {
   const known = new Set<string>();
   for (let failures = 0; !signal.aborted; failures += 1) {
     try {
-      for await (const event of eventsFrom(driver, target, signal)) {
+      for await (const event of eventsFrom(host, target, signal)) {
         if (signal.aborted) {
           return;
         }
@@ -40,19 +51,19 @@ export async function* watchByEvents(
         throw error;
       }
     }
-    await pause(driver.clock, backoffMs(driver.random, failures, 2_000), true, signal);
-    yield* endedOf(driver, known, signal);
+    await pause(host.clock, backoffMs(host.random, failures, 2_000), true, signal);
+    yield* endedOf(host, known, signal);
   }
 }
 
-/** What was there when the stream broke, and is not any more. */
+/** The locks that existed when the stream broke, and no longer exist. */
 async function* endedOf(
-  driver: HttpDriver,
+  host: WatchHost,
   known: Set<string>,
   signal: AbortSignal,
 ): AsyncGenerator<LockEvent, void, undefined> {
   for (const key of Array.from(known)) {
-    const state = signal.aborted ? undefined : await driver.inspect(key).catch(() => undefined);
+    const state = signal.aborted ? undefined : await host.inspect(key).catch(() => undefined);
     if (state && !exists(state)) {
       known.delete(key);
       yield { type: "gone", key, state };
@@ -61,16 +72,16 @@ async function* endedOf(
 }
 
 async function* eventsFrom(
-  { client, clock, requestTimeoutMs }: HttpDriver,
+  { client, clock, requestTimeoutMs }: WatchHost,
   target: string | { readonly prefix: string },
   signal: AbortSignal,
 ): AsyncGenerator<LockEvent, void, undefined> {
   const query = new URLSearchParams(typeof target === "string" ? { key: target } : { prefix: target.prefix });
-  const silent = new AbortController();
-  let timer = clock.setTimer(() => silent.abort(), requestTimeoutMs);
+  const unresponsive = new AbortController();
+  let timer = clock.setTimer(() => unresponsive.abort(), requestTimeoutMs);
   const received = (): void => {
     clock.clearTimer(timer);
-    timer = clock.setTimer(() => silent.abort(), maxSilenceMs);
+    timer = clock.setTimer(() => unresponsive.abort(), maxSilenceMs);
   };
   try {
     const spec = {
@@ -78,7 +89,7 @@ async function* eventsFrom(
       path: `/v1/events?${query.toString()}`,
       accept: "text/event-stream",
     } as const;
-    const response = await client.send(spec, AbortSignal.any([signal, silent.signal]));
+    const response = await client.send(spec, AbortSignal.any([signal, unresponsive.signal]));
     received();
     if (response.statusCode !== 200) {
       throw errorOf(problemOf({ status: response.statusCode ?? 0, body: await bodyOf(response) }));
@@ -93,7 +104,7 @@ async function* eventsFrom(
     throw isLockError(error) ? error : client.failure(error);
   } finally {
     clock.clearTimer(timer);
-    silent.abort();
+    unresponsive.abort();
   }
-  throw new EngineError("The stream of events ended", { outcome: "none", retryable: true });
+  throw new EngineError("The lock service ended the stream of events", { outcome: "none", retryable: true });
 }

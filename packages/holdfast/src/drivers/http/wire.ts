@@ -2,14 +2,14 @@ import type { LockErrorCode, LossReason, NodeVote, Outcome } from "../../errors.
 import type { Holder, LockEvent, LockStateData, NodeState, NodeView } from "../../lock-state.ts";
 
 /**
- * What travels between the lock service and its clients, as JSON. Numbers of fencing are decimal strings, as they pass 2^53; times
- * are milliseconds.
+ * The JSON of requests and replies between the lock service and its clients. Fencing tokens are decimal strings, because they can
+ * exceed 2^53. Times are milliseconds.
  */
 
-/** How a lease shares its key: for itself alone, as a reader or the writer, or with some permits of a semaphore. */
+/** How a lease shares its key: exclusively, as a reader, as the writer, or with permits of a semaphore. */
 export type WireMode = "exclusive" | "read" | "write" | "semaphore";
 
-/** What is told of a lease to whoever looks. */
+/** The metadata of a lease, which `inspect` reports. */
 interface WireHolderInfo {
   readonly owner?: WireOwner | undefined;
   readonly reason?: string | undefined;
@@ -19,16 +19,16 @@ interface WireHolderInfo {
 /** `POST /v1/leases` */
 export interface WireAcquire extends WireHolderInfo {
   readonly key?: string | undefined;
-  /** Instead of `key`: every one of them or none. */
+  /** Instead of `key`: acquires all of these keys or none. */
   readonly keys?: readonly string[] | undefined;
   readonly mode?: WireMode | undefined;
-  /** Of a semaphore. */
+  /** For a semaphore only, as `permits`. */
   readonly limit?: number | undefined;
   readonly permits?: number | undefined;
   readonly ttlMs?: number | undefined;
-  /** 0: ask once. */
+  /** 0: try once. */
   readonly waitMs?: number | undefined;
-  /** A grant that comes after a wait is for this long only, until it is renewed: of one that nobody received little is left. */
+  /** The validity of a grant after a wait, until its first renewal. It is short, so that an undelivered grant expires soon. */
   readonly claimMs?: number | undefined;
   readonly attemptId?: string | undefined;
 }
@@ -38,19 +38,19 @@ export type WireOwner =
 
 /** A lease. */
 export interface WireLease {
-  /** A secret: who has it, has the lease. */
+  /** A secret: any client with this id can use the lease. */
   readonly leaseId: string;
   readonly key: string;
   readonly keys: readonly string[];
-  /** Of `key`. */
+  /** The fencing token of `key`. */
   readonly fencingToken: string;
   readonly fencingTokens: Readonly<Record<string, string>>;
   readonly ttlMs: number;
-  /** What is left of it for certain. It counts from `queuedMs` after the question was sent, so that the way of the answer is no part. */
+  /** The remaining validity, from `queuedMs` after the sending of the request. The travel time of the reply is already deducted. */
   readonly validMs: number;
-  /** By the service's wall clock, for people. */
+  /** By the service's wall clock, for display only. */
   readonly expiresAt: string;
-  /** How long it was waited for. */
+  /** How long the request waited for the lock. */
   readonly queuedMs: number;
   /** How far exclusion reaches. */
   readonly guarantee: string;
@@ -61,20 +61,20 @@ export interface WireRenew extends WireHolderInfo {
   readonly ttlMs?: number | undefined;
 }
 
-/** `DELETE /v1/leases/{leaseId}`, and the downgrade of a writer. */
+/** The reply to `DELETE /v1/leases/{leaseId}`, and to the downgrade of a writer. */
 export interface WireReleased {
-  /** Whether it was still held. */
+  /** Whether the lease was still held. */
   readonly released: boolean;
 }
 
-/** The same, with its fencing token as text. */
+/** `T` with its fencing token as text. */
 type WithTextToken<T> = Omit<T, "fencingToken"> & { readonly fencingToken?: string };
 
 export type WireHolder = WithTextToken<Holder>;
 
-/** What is known of one lock. */
+/** The state of one lock. */
 export interface WireLock extends Omit<LockStateData, "limit" | "holders" | "fencingToken" | "nodes"> {
-  /** null: as many as there are. */
+  /** null: no limit. */
   readonly limit: number | null;
   readonly holders: readonly WireHolder[];
   readonly fencingToken: string | null;
@@ -100,11 +100,11 @@ export interface WireNodes {
   readonly nodes: readonly NodeState[];
 }
 
-/** Codes that only the service has. */
+/** Codes of the service only. */
 export type ServiceCode =
   "invalid" | "unauthenticated" | "forbidden" | "not-found" | "fence-mismatch" | "rate-limited" | "draining";
 
-/** What every refusal is: a problem of RFC 9457. */
+/** The body of every error reply: a problem of RFC 9457. */
 export interface WireProblem {
   readonly type: string;
   readonly title: string;
@@ -113,22 +113,22 @@ export interface WireProblem {
   readonly code: LockErrorCode | ServiceCode;
   readonly key?: string;
   readonly retryable: boolean;
-  /** What the request may have left behind. */
+  /** Whether the failed request had an effect. */
   readonly outcome: Outcome;
   readonly retryAfterMs?: number;
-  /** Of `wait-timeout`. */
+  /** With code `wait-timeout`, as `position`. */
   readonly holder?: WireHolder;
   readonly position?: number;
-  /** Of `lease-lost`. */
+  /** With code `lease-lost`, as `lostAt`. */
   readonly reason?: LossReason;
   readonly lostAt?: number;
-  /** Of `quorum-not-reached`. */
+  /** With code `quorum-not-reached`. */
   readonly votes?: readonly NodeVote[];
-  /** Of `fence-mismatch`: the present one. */
+  /** With code `fence-mismatch`: the present fencing token. */
   readonly fencingToken?: string | null;
 }
 
-/** What a lease id says. */
+/** The content of a lease id. */
 export interface LeaseParts {
   readonly ttlMs: number;
   readonly grants: readonly { readonly key: string; readonly token: string; readonly fencingToken: string }[];
@@ -137,8 +137,8 @@ export interface LeaseParts {
 const version = "1";
 
 /**
- * A lease id says all that any instance of the service needs to know, so none has to remember it. Its keys stand behind the
- * secret: a driver, which knows the key, keeps the secret alone.
+ * Encodes a lease id. The id contains all facts about the lease, so no instance of the service has to remember the lease. The keys
+ * follow the secret, because a driver knows the key and stores only the secret.
  */
 export function leaseIdOf({ ttlMs, grants }: LeaseParts): string {
   const secret = [ttlMs, ...grants.map(({ token, fencingToken }) => [token, fencingToken])];
@@ -146,7 +146,7 @@ export function leaseIdOf({ ttlMs, grants }: LeaseParts): string {
   return withKeys(`${version}.${encoded(secret)}`, keys);
 }
 
-/** The lease id of a secret and the keys that it is for. */
+/** The lease id made of a secret and its keys. */
 export function withKeys(secret: string, keys: readonly string[]): string {
   return `${secret}.${encoded(keys)}`;
 }
@@ -156,10 +156,10 @@ export function secretOf(leaseId: string): string {
   return leaseId.slice(0, leaseId.lastIndexOf("."));
 }
 
-/** @returns undefined where it is none */
+/** @returns undefined if the text is not a lease id */
 export function readLeaseId(leaseId: string): LeaseParts | undefined {
-  const [given, secret, keys, ...more] = leaseId.split(".");
-  if (given !== version || secret === undefined || keys === undefined || more.length > 0) {
+  const [idVersion, secret, keys, ...more] = leaseId.split(".");
+  if (idVersion !== version || secret === undefined || keys === undefined || more.length > 0) {
     return undefined;
   }
   const [ttlMs, ...pairs] = decoded(secret);
@@ -184,7 +184,7 @@ export function readLeaseId(leaseId: string): LeaseParts | undefined {
 
 type Pair = readonly [token: string, fencingToken: string];
 
-/** Whoever made it up: nothing gets to an engine that is no token. */
+/** A lease id may be forged, so only text with the shape of a token reaches the engine. */
 function isPair(value: unknown): value is Pair {
   const [token, fencingToken, ...more] = (Array.isArray(value) ? value : []) as unknown[];
   return more.length === 0 && fits(token, /^[\x21-\x7e]{1,512}$/) && fits(fencingToken, /^\d{1,39}$/);

@@ -139,7 +139,7 @@ export const calls: readonly Mutant[] = [
     name: "answer-of-a-release-is-not-read",
     brokenRule:
       "where the next holder is a request of the caller's client, the answer of the release is its grant",
-    edits: [redis("server/release-queue", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
+    edits: [redis("server/release-call", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
     killers: [byRules("drivers/redis/single/handed-over", "by the answer of the release")],
   },
   {

@@ -138,7 +138,7 @@ export const localQueue: readonly Mutant[] = [
     brokenRule: "a release whose *reply was lost* and whose repeat says not-held counts as released (3)",
     edits: [
       redis(
-        "server/release-queue",
+        "server/release-call",
         'this.#isUncertain ||= outcomeOf(error) === "unknown";',
         "this.#isUncertain ||= outcomeOf(error) !== undefined;",
       ),

@@ -89,7 +89,7 @@ export const releases: readonly Mutant[] = [
     brokenRule: "a release whose reply was lost and whose repeat says not-held counts as released (3)",
     edits: [
       redis(
-        "server/release-queue",
+        "server/release-call",
         "const isRepeat = this.#isUncertain || !sameConnection;",
         "const isRepeat = (this.#isUncertain && this.failures < 0) || !sameConnection;",
       ),
@@ -100,7 +100,7 @@ export const releases: readonly Mutant[] = [
     name: "clean-up-hides-the-grant-from-its-release",
     brokenRule:
       "a release tells whether the grant was ours, also where a clean-up of a late answer came before it (core-2, 4.2)",
-    edits: [redis("server/release-queue", "      this.#queue.grantFound(this);\n", "")],
+    edits: [redis("server/release-call", "      this.#queue.grantFound(this);\n", "")],
     killers: [byKept()],
   },
   {
@@ -109,7 +109,7 @@ export const releases: readonly Mutant[] = [
       "a release whose reply was lost and whose repeat says not-held counts as released (3): by whomever it was repeated",
     edits: [
       redis(
-        "server/release-queue",
+        "server/release-call",
         "const isRepeat = this.#isUncertain || !sameConnection;",
         "const isRepeat = this.#isUncertain || (!sameConnection && this.failures < 0);",
       ),

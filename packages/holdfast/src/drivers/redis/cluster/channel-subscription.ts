@@ -1,14 +1,19 @@
 import type { ChannelKind, SubscriptionListener } from "../clients/connection.ts";
-import type { ClusterNode } from "./cluster-node.ts";
 
-/** A channel that is to be heard, wherever its slot is. */
+/** A node of the cluster, as a subscription needs it. */
+export interface SubscriptionNode {
+  addSubscription(subscription: SlotSubscription): Promise<void>;
+  removeSubscription(subscription: SlotSubscription): void;
+}
+
+/** The subscription to the channel of one slot. The subscription follows the slot from node to node. */
 export class SlotSubscription {
   readonly slot: number;
   readonly channel: string;
   readonly kind: ChannelKind;
   readonly listener: SubscriptionListener;
-  /** Where it listens, or is about to. */
-  node: ClusterNode | undefined;
+  /** The node that has the subscription, or is about to have it. */
+  node: SubscriptionNode | undefined;
   isClosed = false;
   #isUp = false;
 
@@ -24,7 +29,7 @@ export class SlotSubscription {
     this.listener.connected();
   }
 
-  /** Tells of it only once. */
+  /** Reports the loss to the listener only once. */
   down(): void {
     this.node = undefined;
     if (this.#isUp) {

@@ -5,7 +5,7 @@ import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { engineExpiry } from "../../../validity.ts";
 import type { KeySpace } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
-import { queueEntryExpiry, type PendingRelease } from "../server/release-queue.ts";
+import { queueEntryExpiry, type PendingRelease } from "../server/pending-release.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
 import type { VoteRequest } from "./vote-request.ts";
 import type { MajorityAttempt, MajorityGrant } from "./majority-attempt.ts";

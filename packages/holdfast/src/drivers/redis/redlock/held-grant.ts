@@ -9,7 +9,7 @@ import type { NodeSet } from "./node-set.ts";
 import { RequestHistory } from "../server/request-history.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import { noProposal, withProposedFence, type Reply } from "../protocol/operation.ts";
-import { queueEntryExpiry } from "../server/release-queue.ts";
+import { queueEntryExpiry } from "../server/pending-release.ts";
 import { validityOf, type FencingRange } from "./majority.ts";
 import { readingOf, type ClockReading } from "./clock-reading.ts";
 import { quarantineMessage } from "./restart-guard.ts";

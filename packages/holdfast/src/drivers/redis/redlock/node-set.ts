@@ -4,7 +4,7 @@ import { EngineError, LockError, QuorumError, type NodeVote } from "../../../err
 import { pause } from "../../../runtime/timeout.ts";
 import { isTransient, messageOf, outcomeOf } from "../server/errors.ts";
 import { majorityOf, medianOf } from "./majority.ts";
-import { queueTtlMs } from "../server/release-queue.ts";
+import { queueTtlMs } from "../server/pending-release.ts";
 import { latestTime } from "../server/server.ts";
 import type { ClockReading } from "./clock-reading.ts";
 import type { Quarantine } from "./restart-guard.ts";

@@ -2,72 +2,22 @@ import type { Clock, Instant } from "../../../runtime/clock.ts";
 import { publish } from "../../../diagnostics.ts";
 import { closedError } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import { TimerQueue, type Scheduled } from "../../../runtime/timer-queue.ts";
-import { engineError, isTransient, outcomeOf, serverRefusal, timeoutError } from "./errors.ts";
+import { TimerQueue } from "../../../runtime/timer-queue.ts";
+import { engineError, isTransient, timeoutError } from "./errors.ts";
 import { GrantsInUse, type GrantInUse } from "./grants-in-use.ts";
+import {
+  cleanUpOperation,
+  type HandedOverGrant,
+  type PendingRelease,
+  type ReleaseListener,
+  type ReleaseOperation,
+} from "./pending-release.ts";
+import { lateTimerMs } from "./poll-delays.ts";
+import { ReleaseCall, type ReleaseDeadline } from "./release-call.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "./server.ts";
-import { withProposedFence, type Operation, type Reply } from "../protocol/operation.ts";
-import { lateTimerMs } from "./poll-delays.ts";
 
 const maxBackoffMs = 2_000;
-/** A server keeps a queue for so long after its last change, and in it the place of who waits without end. */
-export const queueTtlMs = 60_000;
-
-/** When a server has forgotten a place in its queue by itself: of who waits until that deadline. */
-export function queueEntryExpiry(now: number, deadline: number): number {
-  return deadline === Infinity ? now + queueTtlMs : deadline;
-}
-
-/** What is to be taken back from the server: a grant, a place in the queue, or whatever an unanswered request left there. */
-export interface PendingRelease {
-  readonly key: string;
-  readonly keys: LockKeys;
-  readonly token: string;
-  /** What our queue member says after the token; "" where we have no place there. */
-  readonly queueArgs: string;
-  /** Of a quorum's node: the fencing number of who is granted the lock by this. */
-  readonly proposedFence?: string | undefined;
-  /** Of one server: the token was made here, so the answer may name the next holder of this client instead of a message. */
-  readonly isOwn?: boolean | undefined;
-  /** When the server will have forgotten it by itself, on the scale of `clock.now()`. */
-  readonly until: number;
-  /** The latest server time, ms, at which a request for it may still be carried out; absent or 0: none is under way. */
-  readonly latest?: number | undefined;
-}
-
-/** What a node is told to take a leftover back. */
-export function cleanUpOperation(
-  { token, queueArgs, proposedFence, isOwn }: PendingRelease,
-  name: ReleaseOperation,
-): readonly string[] {
-  if (proposedFence !== undefined) {
-    return withProposedFence([name, token, queueArgs], proposedFence);
-  }
-  return name === "release" ? [name, token, queueArgs, isOwn === true ? "1" : "0"] : [name, token, queueArgs];
-}
-
-/** The grant of a request of this client, to which a release has handed the lock over. */
-export interface HandedOverGrant {
-  readonly token: string;
-  readonly first: number;
-  readonly last: number;
-  readonly ttlMs: number;
-}
-
-/** `downgrade`: what of a writer a reader does not need. */
-export type ReleaseOperation = "release" | "downgrade";
-
-/** Who waits for a release. */
-export interface ReleaseListener {
-  /**
-   * Behind {@link failed}, too, as it goes on.
-   * @param isConfirmed the server itself said that it released
-   */
-  released(wasReleased: boolean, isConfirmed: boolean): void;
-  /** No answer in time, or none that could come by itself. */
-  failed(error: unknown): void;
-}
 
 /**
  * Decides for one server what must hold nothing there from now on: what was released or given up, and what the server tells of that is
@@ -297,111 +247,5 @@ export class ReleaseQueue {
     if (!release.isReported) {
       release.listener.failed(error);
     }
-  }
-}
-
-class ReleaseCall implements Operation, Scheduled {
-  dueAt = 0;
-  slot = -1;
-  failures = 0;
-  readonly pending: PendingRelease;
-  /** When the server will have forgotten, on the scale of `clock.now()`. */
-  until = 0;
-  readonly deadline: ReleaseDeadline = new ReleaseDeadline(this);
-  /** How it failed last. */
-  error: unknown;
-  readonly args: readonly string[];
-  readonly listener: ReleaseListener;
-  readonly #queue: ReleaseQueue;
-  readonly #isRelease: boolean;
-  /** Nobody waits for it: a request takes back what its own repeats left. */
-  isCleanup = false;
-  /** The release of the same token that began before this one. */
-  previous: ReleaseCall | undefined;
-  /** Another release of the token found the grant. */
-  wasFound = false;
-  #wasReleased = false;
-  /** It may have been carried out by a server that did not answer. */
-  #isUncertain = false;
-  /** Its listener has the outcome. */
-  isReported = false;
-  /** It is not sent again. */
-  isEnded = false;
-
-  constructor(
-    queue: ReleaseQueue,
-    name: ReleaseOperation,
-    args: readonly string[],
-    pending: PendingRelease,
-    listener: ReleaseListener,
-  ) {
-    this.#queue = queue;
-    this.pending = pending;
-    this.#isRelease = name !== "downgrade";
-    this.args = args;
-    this.listener = listener;
-  }
-
-  get keys(): LockKeys {
-    return this.pending.keys;
-  }
-
-  answered({ value, sameConnection, sent, serverMicros }: Reply): void {
-    // Of a usual release 1: it was ours, and nothing is left.
-    const [released, more, token, first, last, ttlMs] = Array.isArray(value)
-      ? (value as unknown[])
-      : [value, 0];
-    if (released === "error") {
-      this.failed(serverRefusal(String(more)));
-      return;
-    }
-    if (Number(released) === 1) {
-      this.#wasReleased = true;
-      this.#queue.grantFound(this);
-    }
-    if (ttlMs !== undefined) {
-      const grant = { token: String(token), first: Number(first), last: Number(last), ttlMs: Number(ttlMs) };
-      this.#queue.onHandedOver(grant, sent);
-    } else if (typeof token === "string") {
-      this.#queue.onVotedFor(token);
-    }
-    if (Number(more) === 1 && !this.isEnded) {
-      this.#queue.send(this); // dead waiters are left to be passed over
-      return;
-    }
-    this.#queue.answered(this, serverMicros);
-    // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
-    // grant was ours.
-    const isRepeat = this.#isUncertain || !sameConnection;
-    const wasOurs = this.#wasReleased || (this.#isRelease && (isRepeat || this.wasFound));
-    this.report(wasOurs, this.#wasReleased);
-  }
-
-  report(wasReleased: boolean, isConfirmed: boolean): void {
-    if (!this.isReported) {
-      this.isReported = true;
-      this.listener.released(wasReleased, isConfirmed);
-    }
-  }
-
-  failed(error: unknown): void {
-    if (!this.isEnded) {
-      this.failures += 1;
-      this.error = error;
-      this.#isUncertain ||= outcomeOf(error) === "unknown";
-      this.#queue.retry(this, error);
-    }
-  }
-}
-
-/** Until when a release is waited for. */
-class ReleaseDeadline implements Scheduled {
-  dueAt = 0;
-  slot = -1;
-  hasGracePeriod = false;
-  readonly release: ReleaseCall;
-
-  constructor(release: ReleaseCall) {
-    this.release = release;
   }
 }

@@ -52,7 +52,7 @@ import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 export type CreateDirectory = (clientId: string, listener: ServerListener) => ServerDirectory;
 
 /** Locks on what is one Redis to its users: a server, or a cluster, as its directory knows. */
-export class RedisDriver implements Driver, RequestHost, ServerListener {
+export class RedisDriver implements Driver, RequestHost<ServerAcquire>, ServerListener {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;

@@ -7,10 +7,9 @@ import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "../server/server.ts";
 import type { ReleaseQueue } from "../server/release-queue.ts";
 import type { Wakeable } from "../server/server-call.ts";
-import type { ServerAcquire } from "./request.ts";
 
-/** What a request needs of its driver. */
-export interface RequestHost {
+/** A driver, as its requests need it. */
+export interface RequestHost<Request> {
   readonly clock: Clock;
   readonly random: Random;
   readonly commandTimeoutMs: number;
@@ -20,9 +19,9 @@ export interface RequestHost {
   /** The server that has these keys. */
   serverFor(keys: LockKeys): RedisServer;
   tokenFor(request: AcquireRequest, server: RedisServer): string;
-  begin(request: ServerAcquire): void;
-  /** The request has a place in the server's queue. */
-  queued(request: ServerAcquire): void;
-  settled(request: ServerAcquire): void;
+  begin(request: Request): void;
+  /** The request has an entry in the server's queue. */
+  queued(request: Request): void;
+  settled(request: Request): void;
   holderOf(key: string): Promise<Holder | undefined>;
 }

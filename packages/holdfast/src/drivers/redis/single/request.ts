@@ -16,7 +16,7 @@ import {
   queueTtlMs,
   type HandedOverGrant,
   type PendingRelease,
-} from "../server/release-queue.ts";
+} from "../server/pending-release.ts";
 import { ServerCall } from "../server/server-call.ts";
 import type { RequestHost } from "./request-host.ts";
 import type { TimeEstimate } from "../server/server-clock.ts";
@@ -31,7 +31,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   index: number = absent;
   args: readonly string[] = [];
   token = "";
-  readonly #host: RequestHost;
+  readonly #host: RequestHost<ServerAcquire>;
   readonly #request: AcquireRequest;
   readonly #ignoresQueueLimit: boolean;
   #queueArgs = "";
@@ -47,7 +47,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
 
   /** @param isPastBound the bound of the queue does not apply, because a grant is given up with this request */
   constructor(
-    host: RequestHost,
+    host: RequestHost<ServerAcquire>,
     request: AcquireRequest,
     keys: LockKeys,
     { ignoresQueueLimit = false, deadline }: { ignoresQueueLimit?: boolean; deadline?: number } = {},

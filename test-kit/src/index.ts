@@ -9,7 +9,8 @@ export {
   type ServerOptions,
 } from "./redis-server.ts";
 export { standaloneNodeArgs, startCluster, type ClusterOptions, type RedisCluster } from "./redis-cluster.ts";
-export { startProxy, type Direction, type Flow, type Proxy } from "./proxy.ts";
+export { startProxy, type Proxy } from "./proxy.ts";
+export type { Direction, Flow } from "./proxied-connection.ts";
 export { startSentinels, type SentinelOptions, type Sentinels } from "./sentinels.ts";
 export { ServerClock, ServerClocks } from "./server-clock.ts";
 export { abortOf, block, rejection, waitUntil } from "./until.ts";

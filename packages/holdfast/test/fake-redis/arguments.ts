@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 
 import type { LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
-import type { Operation } from "./steps.ts";
+import type { Operation } from "./operations.ts";
 
 /** Which argument is a number that belongs to a grant. */
 const numberAt: Readonly<Record<string, number>> = {

@@ -5,7 +5,8 @@ import { onRedis } from "../support/servers.ts";
 import { requester as askerOfNode } from "../support/quorum-script-fixture.ts";
 import { requester } from "../support/script-fixture.ts";
 import { ServerPair, type Outcome } from "./pair.ts";
-import { steps, type Family, type Step } from "./steps.ts";
+import type { Family } from "./operations.ts";
+import { steps, type Step } from "./steps.ts";
 
 /** How long a comparison may take, ms: 15 s on a machine that does nothing else. */
 const timeoutMs = 200_000;

@@ -15,7 +15,8 @@ import {
 import { requester, id, retentionMs, ScriptFixture } from "../support/script-fixture.ts";
 import { argumentsOf } from "./arguments.ts";
 import { changes } from "./changes.ts";
-import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
+import { clientCount, lockCount, type Operation } from "./operations.ts";
+import type { Step } from "./steps.ts";
 import { encode, withProposedFence } from "../../src/drivers/redis/protocol/operation.ts";
 
 /** What one server made of a step, as far as the two have to agree. */

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { SharedScenarioPlayer, stepsOf, type SharedKind, type Step } from "../support/shared-player.ts";
+import { SharedScenarioPlayer } from "../support/shared-player.ts";
+import { stepsOf, type SharedKind, type Step } from "../support/shared-steps.ts";
 import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
 /** A writer takes all that there are. */

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { ReentrantScenarioPlayer, steps, type Step } from "../support/reentrant-player.ts";
+import { ReentrantScenarioPlayer } from "../support/reentrant-player.ts";
+import { steps, type Step } from "../support/reentrant-steps.ts";
 import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
 const patiently = { ask: "lease", ttlMs: 850, renew: true, waitMs: Infinity } as const;

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { createLocks, QuorumError, type Lease, type Locks, type LocksOptions, type NodeVote } from "holdfast";
+import { createLocks, QuorumError, type Locks, type LocksOptions, type NodeVote } from "holdfast";
 import { redlock, type RedisClient, type RedlockOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterEach, expect } from "vitest";
@@ -16,6 +16,8 @@ import {
 } from "@holdfast/test-kit";
 
 import { onRedis } from "./servers.ts";
+
+export { ExclusionChecker } from "./exclusion-checker.ts";
 
 /** Such a node has every write on its disk, so it votes from its start, and again after a restart. */
 export const durable = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -293,45 +295,6 @@ export function votesOf(error: unknown): readonly NodeVote[] {
   expect(error).toBeInstanceOf(QuorumError);
   expect(error).toMatchObject({ code: "quorum-not-reached" });
   return (error as QuorumError).votes;
-}
-
-/**
- * Who held what, by the leases' own clocks: no lease is granted while another is valid and not given back, and each has a larger
- * number than all before it. For holders in this process; others write a `Recording`.
- */
-export class ExclusionChecker {
-  readonly #holders = new Map<string, Set<Lease>>();
-  readonly #newest = new Map<string, bigint>();
-  readonly faults: string[] = [];
-  grants = 0;
-
-  /** To be called in the turn of the grant. */
-  granted(lease: Lease): Lease {
-    const { key, fencingToken } = lease;
-    this.grants += 1;
-    const others = this.#holders.get(key) ?? new Set();
-    for (const other of others) {
-      if (other.remainingMs() > 0) {
-        this.faults.push(
-          `${key}: ${fencingToken} while ${other.fencingToken} has ${other.remainingMs()} ms left`,
-        );
-      }
-    }
-    const newest = this.#newest.get(key) ?? 0n;
-    if (fencingToken <= newest) {
-      this.faults.push(`${key}: ${fencingToken} after ${newest}`);
-    } else {
-      this.#newest.set(key, fencingToken);
-    }
-    this.#holders.set(key, others.add(lease));
-    return lease;
-  }
-
-  /** What it held does not matter from before its release is sent. */
-  async release(lease: Lease): Promise<boolean> {
-    this.#holders.get(lease.key)?.delete(lease);
-    return lease.release();
-  }
 }
 
 /** A port that nobody listens on. */

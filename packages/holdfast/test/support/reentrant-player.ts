@@ -1,85 +1,16 @@
 import { AsyncResource } from "node:async_hooks";
 
-import fc from "fast-check";
 import { isLockError, LeaseLostError, type Lease, type Locks } from "holdfast";
 import { expect } from "vitest";
 
-import { ReentrantModel, type ModelRequest, type Outcome } from "./reentrant-model.ts";
+import { ReentrantModel, type Outcome } from "./reentrant-model.ts";
+import { outcomeSeenOf, type PlayedRequest, type RequestOptions } from "./reentrant-request.ts";
+import type { Step } from "./reentrant-steps.ts";
 import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
 const key = "k";
 
-export type Step =
-  | {
-      readonly ask: "work" | "lease";
-      readonly by: number;
-      /** A session, a work around it (the newest is 0), or neither. */
-      readonly as: { readonly session: string } | { readonly inside: number } | null;
-      readonly ttlMs: number;
-      readonly renew: boolean;
-      readonly waitMs: number | null;
-    }
-  | { readonly release: number }
-  | { readonly end: number }
-  | { readonly abort: number }
-  | { readonly lose: number }
-  | { readonly advance: number };
-
-const which = fc.nat(5);
-
-/** Times are such that an expiry and a deadline never fall on the same moment: hundreds of ms, and 50 or 20 more. */
-export const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.oneof(
-    {
-      weight: 24,
-      arbitrary: fc.record({
-        ask: fc.constantFrom("work", "lease"),
-        by: fc.nat(1),
-        as: fc.oneof(
-          { weight: 1, arbitrary: fc.constant(null) },
-          { weight: 2, arbitrary: fc.record({ session: fc.constantFrom("s", "t") }) },
-          { weight: 4, arbitrary: fc.record({ inside: fc.nat(2) }) },
-        ),
-        ttlMs: fc.integer({ min: 2, max: 8 }).map((hundreds) => hundreds * 100 + 50),
-        renew: fc.boolean(),
-        waitMs: fc.constantFrom(null, 0, 120, 520, Infinity, Infinity, Infinity),
-      }),
-    },
-    { weight: 12, arbitrary: fc.record({ release: which }) },
-    { weight: 8, arbitrary: fc.record({ end: which }) },
-    { weight: 5, arbitrary: fc.record({ abort: which }) },
-    { weight: 2, arbitrary: fc.record({ lose: fc.nat(1) }) },
-    { weight: 6, arbitrary: fc.record({ advance: fc.integer({ min: 1, max: 6 }).map((n) => n * 100) }) },
-  ),
-  { maxLength: 40, size: "max" },
-) as fc.Arbitrary<Step[]>;
-
 type ReentrantLockable = ReturnType<Locks["reentrant"]>;
-
-interface Options {
-  readonly ttlMs: number;
-  readonly renew: boolean;
-  readonly signal: AbortSignal;
-  readonly session: string | undefined;
-}
-
-/** One acquire, from the asking to the release. */
-interface PlayedRequest extends ModelRequest {
-  readonly by: number;
-  readonly inside: PlayedRequest | undefined;
-  readonly controller: AbortController;
-  /** Whoever shares a hold with it has the same. */
-  readonly root: string;
-  lease: Lease | undefined;
-  signal: AbortSignal | undefined;
-  /** Of work: where it runs, and its end. */
-  scope: AsyncResource | undefined;
-  finish: () => void;
-  /** Why it ended. */
-  outcome: Outcome | undefined;
-  /** Whether it had been told of a loss when it was released. */
-  wasReported: boolean;
-}
 
 /** Plays steps, watches over what was promised, and compares with the model where the engine is exact. */
 export class ReentrantScenarioPlayer {
@@ -170,7 +101,7 @@ export class ReentrantScenarioPlayer {
     };
   }
 
-  async #call(request: PlayedRequest, options: Options, waitMs: number | null): Promise<void> {
+  async #call(request: PlayedRequest, options: RequestOptions, waitMs: number | null): Promise<void> {
     const lock = this.#world.locks[request.by]?.reentrant(key) as ReentrantLockable;
     try {
       await (request.isWork ? this.#callWork : this.#callLease).call(this, request, lock, options, waitMs);
@@ -182,7 +113,7 @@ export class ReentrantScenarioPlayer {
   async #callWork(
     request: PlayedRequest,
     lock: ReentrantLockable,
-    options: Options,
+    options: RequestOptions,
     waitMs: number | null,
   ): Promise<void> {
     const work = (lease: Lease): Promise<void> => this.#work(request, lease);
@@ -197,7 +128,7 @@ export class ReentrantScenarioPlayer {
   async #callLease(
     request: PlayedRequest,
     lock: ReentrantLockable,
-    options: Options,
+    options: RequestOptions,
     waitMs: number | null,
   ): Promise<void> {
     const lease = await (waitMs === null ? lock.tryAcquire(options) : lock.acquire({ ...options, waitMs }));
@@ -363,13 +294,4 @@ export class ReentrantScenarioPlayer {
     expect(residue?.() ?? [], "nothing is left").toEqual([]);
     expect(this.#failure).toBeUndefined();
   }
-}
-
-function outcomeSeenOf({ lease, outcome }: PlayedRequest): Outcome {
-  if (outcome !== undefined) {
-    return outcome;
-  } else if (!lease) {
-    return "waiting";
-  }
-  return lease.remainingMs() > 0 ? "held" : "lost";
 }

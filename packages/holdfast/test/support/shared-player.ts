@@ -1,133 +1,23 @@
-import {
-  isLockError,
-  type AcquireOptions,
-  type Lease,
-  type Lockable,
-  type Locks,
-  type WriteLease,
-} from "holdfast";
-import fc from "fast-check";
+import { isLockError, type Lease, type WriteLease } from "holdfast";
 import { expect } from "vitest";
 
+import { SharedLockChecker } from "./shared-checker.ts";
 import { SharedLockModel } from "./shared-model.ts";
+import type { PlayedRequest } from "./shared-request.ts";
+import { injectFault, key, processes, type SharedKind, type Step } from "./shared-steps.ts";
 import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
-
-/** A kind of lock that several may hold. Demands are weights. */
-export interface SharedKind {
-  readonly limit: number;
-  readonly weights: readonly number[];
-  readonly limits: readonly number[];
-  lockable(locks: Locks, key: string, weight: number, limit: number): Lockable<AcquireOptions>;
-  setLimit(locks: Locks, key: string, present: number, wanted: number): Promise<void>;
-}
-
-const processes = 3;
-const key = "k";
-
-export type Step =
-  | {
-      readonly ask: number;
-      readonly by: number;
-      readonly ttlMs: number;
-      readonly waitMs: number | null;
-      readonly renew: boolean;
-    }
-  | { readonly release: number }
-  | { readonly extend: number; readonly ttlMs: number }
-  | { readonly abort: number }
-  | { readonly break: number; readonly by: number }
-  | { readonly downgrade: number; readonly isAnswerLost: boolean }
-  | { readonly setLimit: number; readonly by: number }
-  | { readonly advance: number }
-  | { readonly close: number }
-  | { readonly fault: "silence" | "reset" | "duplicate" | "mute" | "none"; readonly at: number };
-
-interface Weights {
-  readonly downgrade?: number;
-  readonly setLimit?: number;
-  readonly fault?: number;
-}
-
-/** Times are such that an expiry and a deadline never fall on the same moment: hundreds of ms, and 1 or 50 more. */
-export function stepsOf(kind: SharedKind, weights: Weights): fc.Arbitrary<Step[]> {
-  const by = fc.nat(processes - 1);
-  const which = fc.nat(6);
-  const ttlMs = fc.integer({ min: 2, max: 8 }).map((hundreds) => hundreds * 100 + 1);
-  const waitMs = fc.constantFrom(null, 0, 150, 550, 1_050, Infinity, Infinity);
-  const step = fc.oneof(
-    {
-      weight: 24,
-      arbitrary: fc.record({
-        ask: fc.constantFrom(...kind.weights),
-        by,
-        ttlMs,
-        waitMs,
-        renew: fc.boolean(),
-      }),
-    },
-    { weight: 14, arbitrary: fc.record({ release: which }) },
-    { weight: 4, arbitrary: fc.record({ extend: which, ttlMs }) },
-    { weight: 6, arbitrary: fc.record({ abort: which }) },
-    { weight: 4, arbitrary: fc.record({ break: which, by }) },
-    { weight: 12, arbitrary: fc.record({ advance: fc.integer({ min: 1, max: 6 }).map((n) => n * 100) }) },
-    {
-      weight: 4 * (weights.downgrade ?? 0),
-      arbitrary: fc.record({ downgrade: which, isAnswerLost: fc.boolean() }),
-    },
-    {
-      weight: 4 * (weights.setLimit ?? 0),
-      arbitrary: fc.record({ setLimit: fc.constantFrom(...kind.limits), by }),
-    },
-    {
-      weight: 4 * (weights.fault ?? 0),
-      arbitrary: fc.record({
-        fault: fc.constantFrom("silence", "reset", "duplicate", "mute", "none"),
-        at: by,
-      } as const),
-    },
-    { weight: 1, arbitrary: fc.record({ close: by }) },
-  );
-  return fc.array(step, { maxLength: 40, size: "max" }) as fc.Arbitrary<Step[]>;
-}
-
-type State = "waiting" | "granted" | "over";
-
-/** One request, from the asking to the end of its lease. */
-interface PlayedRequest {
-  readonly id: number;
-  readonly by: number;
-  readonly waits: boolean;
-  readonly controller: AbortController;
-  /** Greater than every number that had been seen when it was asked. */
-  readonly floor: bigint;
-  /** The limit that it named. */
-  readonly limit: number;
-  weight: number;
-  /** An operator's force ended it, of which its holder need not have heard. */
-  isBroken: boolean;
-  /** For a while it wanted more than there was: an engine may send it away, and it asks again. */
-  wasImpossible: boolean;
-  state: State;
-  lease: Lease | undefined;
-  grantedIn: number;
-}
 
 /** Plays steps against an engine, watches over what was promised, and compares with the model where the engine is exact. */
 export class SharedScenarioPlayer {
   readonly #world: SimulatedEngine;
   readonly #kind: SharedKind;
   readonly #model: SharedLockModel;
+  readonly #checker: SharedLockChecker;
   readonly #requests: PlayedRequest[] = [];
   readonly #closed = new Set<number>();
   readonly #isFaultFree: boolean;
   readonly #allowsHandover: boolean;
-  #limit: number;
-  /** The largest limit of this step. */
-  #limitOfStep: number;
-  /** A limit is forgotten where nobody holds or waits: the next request brings the one that it names, perhaps an earlier one. */
-  #limitAfterIdle = 0;
   #step = 0;
-  #largest = 0n;
   #checksRelease = false;
   #failure: unknown;
 
@@ -137,18 +27,22 @@ export class SharedScenarioPlayer {
     this.#kind = kind;
     this.#isFaultFree = isFaultFree;
     this.#allowsHandover = handsOver;
-    this.#limit = kind.limit;
-    this.#limitOfStep = kind.limit;
+    this.#checker = new SharedLockChecker({
+      kind,
+      requests: this.#requests,
+      isFaultFree,
+      allowsHandover: handsOver,
+    });
     this.#model = new SharedLockModel(kind.limit, world.clock.now());
   }
 
   async run(steps: readonly Step[]): Promise<void> {
     for (const step of steps) {
       this.#step += 1;
-      this.#limitOfStep = this.#limit;
+      this.#checker.beginStep();
       await this.#do(step);
       await this.#settle();
-      this.#watch();
+      this.#checker.expectNobodyPassedOver(this.#step);
       await this.#compare();
     }
     await this.#end();
@@ -175,7 +69,7 @@ export class SharedScenarioPlayer {
     } else if ("close" in step) {
       this.#close(step.close);
     } else {
-      this.#fault(step.fault, step.at);
+      injectFault(this.#world.faults[step.at], step.fault);
     }
   }
 
@@ -184,7 +78,8 @@ export class SharedScenarioPlayer {
     if (!locks || this.#closed.has(by)) {
       return;
     }
-    const weight = Math.min(ask, this.#limit);
+    const { limit } = this.#checker;
+    const weight = Math.min(ask, limit);
     const controller = new AbortController();
     const request: PlayedRequest = {
       id: this.#requests.length,
@@ -192,8 +87,8 @@ export class SharedScenarioPlayer {
       weight,
       waits: waitMs !== null && waitMs > 0,
       controller,
-      floor: this.#largest,
-      limit: this.#limit,
+      floor: this.#checker.largest,
+      limit,
       isBroken: false,
       wasImpossible: false,
       state: "waiting",
@@ -201,7 +96,7 @@ export class SharedScenarioPlayer {
       grantedIn: -1,
     };
     this.#requests.push(request);
-    const lockable = this.#kind.lockable(locks, key, weight, this.#limit);
+    const lockable = this.#kind.lockable(locks, key, weight, limit);
     const options = { ttlMs, renew, signal: controller.signal };
     const granting: Promise<Lease | null> =
       waitMs === null ? lockable.tryAcquire(options) : lockable.acquire({ ...options, waitMs });
@@ -214,7 +109,7 @@ export class SharedScenarioPlayer {
         },
         (error: unknown) => {
           request.state = "over";
-          this.#expectRefusal(error);
+          this.#checker.expectRefusal(error);
         },
       ),
     );
@@ -227,49 +122,9 @@ export class SharedScenarioPlayer {
     }
     request.lease = lease;
     request.grantedIn = this.#step;
-    const living = this.#living();
-    if (living.length === 1) {
-      this.#limitAfterIdle = request.limit;
-    }
-    const weights = living.reduce((sum, { weight }) => sum + weight, 0);
-    expect(weights, "never more than the limit at once").toBeLessThanOrEqual(
-      // A run of hand-overs goes on behind a lowered limit.
-      Math.max(
-        this.#limit,
-        this.#limitOfStep,
-        this.#limitAfterIdle,
-        this.#allowsHandover ? request.limit : 0,
-      ),
-    );
-    expect(lease.remainingMs(), "nobody is given what is over").toBeGreaterThan(0);
-    if (!this.#allowsHandover) {
-      expect(lease.fencingToken, "numbers rise").toBeGreaterThan(request.floor);
-    }
-    const sameNumber = this.#requests.filter((other) => other.lease?.fencingToken === lease.fencingToken);
-    expect(sameNumber, "each lease has a number of its own").toEqual([request]);
-    for (const other of this.#requests) {
-      const conflicts = other.weight + request.weight > Math.max(...this.#kind.limits);
-      if (other.lease && other !== request && conflicts) {
-        expect(lease.fencingToken, "numbers rise in the order of grants").toBeGreaterThan(
-          other.lease.fencingToken,
-        );
-      }
-    }
-    this.#largest = lease.fencingToken > this.#largest ? lease.fencingToken : this.#largest;
+    this.#checker.granted(request, lease);
     if (this.#checksRelease) {
       this.#release(request);
-    }
-  }
-
-  #expectRefusal(error: unknown): void {
-    const isExpected =
-      error === "enough" ||
-      isLockError(error, "wait-timeout") ||
-      isLockError(error, "closed") ||
-      isLockError(error, "limit-mismatch") ||
-      (!this.#isFaultFree && isLockError(error, "engine-unavailable"));
-    if (!isExpected) {
-      throw error;
     }
   }
 
@@ -288,7 +143,7 @@ export class SharedScenarioPlayer {
           expect(wasOurs || isOver || request.isBroken, "a valid lease is released").toBe(true);
         },
         (error: unknown) => {
-          this.#expectRefusal(error);
+          this.#checker.expectRefusal(error);
         },
       ),
     );
@@ -301,7 +156,7 @@ export class SharedScenarioPlayer {
     this.#follow(
       lease.extend(ttlMs).catch((error: unknown) => {
         if (!isLockError(error, "lease-lost")) {
-          this.#expectRefusal(error);
+          this.#checker.expectRefusal(error);
         }
       }),
     );
@@ -327,7 +182,7 @@ export class SharedScenarioPlayer {
       locks.breakLock(key, { fencingToken, reason: "test" }).then(
         () => undefined,
         (error: unknown) => {
-          this.#expectRefusal(error);
+          this.#checker.expectRefusal(error);
         },
       ),
     );
@@ -337,7 +192,7 @@ export class SharedScenarioPlayer {
     if (lease.remainingMs() === 0 || request.weight === 1) {
       return;
     } else if (isAnswerLost && !this.#isFaultFree) {
-      this.#fault("reset", request.by);
+      injectFault(this.#world.faults[request.by], "reset");
     }
     request.weight = 1;
     this.#model.setWeight(request.id, 1);
@@ -359,9 +214,8 @@ export class SharedScenarioPlayer {
     if (!locks || this.#closed.has(by)) {
       return;
     }
-    const present = this.#limit;
-    this.#limit = wanted;
-    this.#limitAfterIdle = 0;
+    const present = this.#checker.limit;
+    this.#checker.setLimit(wanted);
     for (const request of this.#requests) {
       request.wasImpossible ||= request.weight > wanted;
     }
@@ -381,37 +235,12 @@ export class SharedScenarioPlayer {
     this.#follow(locks.close());
   }
 
-  #fault(fault: Extract<Step, { fault: string }>["fault"], at: number): void {
-    const faults = this.#world.faults[at];
-    switch (fault) {
-      case "silence":
-      case "reset":
-        faults?.dropReply(1, fault);
-        return;
-      case "duplicate":
-        faults?.duplicate(1, 130);
-        return;
-      case "mute":
-        faults?.dropMessages(() => true);
-        return;
-      case "none":
-        faults?.dropMessages(null);
-        return;
-    }
-  }
-
   #onHeld(index: number, action: (request: PlayedRequest, lease: Lease) => void): void {
     const held = this.#requests.filter(({ state, by }) => state === "granted" && !this.#closed.has(by));
     const request = held.at(-1 - index);
     if (request?.lease) {
       action(request, request.lease);
     }
-  }
-
-  #living(): PlayedRequest[] {
-    return this.#requests.filter(
-      ({ lease, isBroken }) => !isBroken && lease !== undefined && lease.remainingMs() > 0,
-    );
   }
 
   #follow(promise: Promise<unknown>): void {
@@ -427,33 +256,12 @@ export class SharedScenarioPlayer {
     }
   }
 
-  /** Nobody who came earlier still waits when somebody who came later was granted in this step. */
-  #watch(): void {
-    const newest = this.#requests.filter(({ grantedIn }) => grantedIn === this.#step);
-    const waiting = this.#requests.filter(({ state, waits }) => state === "waiting" && waits);
-    for (const { id } of this.#isFaultFree && !this.#allowsHandover ? newest : []) {
-      const passed = waiting.filter((other) => other.id < id && !other.wasImpossible);
-      expect(passed, "nobody is passed over").toEqual([]);
-    }
-  }
-
   /** In memory every moment is exact. */
   async #compare(): Promise<void> {
     const observer = this.#world.locks.find((_, index) => !this.#closed.has(index));
-    if (this.#world.name !== "memory" || this.#allowsHandover || !observer) {
-      return;
+    if (this.#world.name === "memory" && !this.#allowsHandover && observer) {
+      await this.#checker.compare(this.#model, observer);
     }
-    const waiting = this.#requests.filter(({ state }) => state === "waiting").map(({ id }) => id);
-    expect(waiting, "those who wait").toEqual(this.#model.waiters);
-    const { holders, waiterCount } = await observer.inspect(key);
-    const ids = holders.map(
-      ({ fencingToken }) => this.#requests.find(({ lease }) => lease?.fencingToken === fencingToken)?.id,
-    );
-    expect(
-      ids.sort((a = 0, b = 0) => a - b),
-      "those who hold",
-    ).toEqual(this.#model.holders);
-    expect(waiterCount).toBe(waiting.length);
   }
 
   /** Faults end, everybody gives back at once what he has or gets: all have their turn, and nothing is left. */

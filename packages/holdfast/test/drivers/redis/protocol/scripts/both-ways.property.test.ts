@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { onRedis } from "../../../../support/servers.ts";
 import { argumentsOf } from "../../../../fake-redis/arguments.ts";
-import { steps, type Family } from "../../../../fake-redis/steps.ts";
+import type { Family } from "../../../../fake-redis/operations.ts";
+import { steps } from "../../../../fake-redis/steps.ts";
 import { ScriptFixture } from "../../../../support/script-fixture.ts";
 
 /** Operations with the first words of their answers that each family meets. */

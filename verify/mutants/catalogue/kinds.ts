@@ -57,7 +57,9 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit("kinds/joint-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === caller) {"),
     ],
-    killers: [byRules("kinds/attempts", "asks the engine nothing, and both have the same grant at once")],
+    killers: [
+      byRules("kinds/attempts-waiting", "asks the engine nothing, and both have the same grant at once"),
+    ],
   },
   {
     name: "first-of-the-repeats-releases-for-all",
@@ -69,13 +71,13 @@ export const kinds: readonly Mutant[] = [
         "    waiting.slice(0, 1).forEach((companion) => {\n      companion.settle(this.#createLease(hold));\n    });\n",
       ),
     ],
-    killers: [byRules("kinds/attempts", "all are granted before the first of them can release")],
+    killers: [byRules("kinds/attempts-waiting", "all are granted before the first of them can release")],
   },
   {
     name: "late-repeat-blames-the-engine",
     brokenRule: "wait-timeout: waitMs passed, the lock is held (api)",
     edits: [edit("kinds/joint-acquire.ts", "        follower.heldResult = { error, at: now };\n", "")],
-    killers: [byRules("kinds/attempts", "begins its own request too late for a reply"), byKept()],
+    killers: [byRules("kinds/attempts-waiting", "begins its own request too late for a reply"), byKept()],
   },
   {
     name: "late-repeat-inspects-again",

@@ -138,7 +138,10 @@ export const leaseDeadlines: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("lease/watchdog", "after a sleep longer than its validity a lease is lost within a second"),
+      byRules(
+        "lease/watchdog-suspension",
+        "after a sleep longer than its validity a lease is lost within a second",
+      ),
     ],
   },
   {

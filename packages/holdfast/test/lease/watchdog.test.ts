@@ -1,89 +1,26 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
-import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
-import { beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
 import { instantNow } from "../../src/runtime/clock.ts";
 import type { ExtendResult } from "../../src/driver.ts";
-import { extendValidity, validFrom, type Validity } from "../../src/validity.ts";
-import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/watchdog.ts";
+import { validFrom } from "../../src/validity.ts";
+import {
+  clock,
+  endMs,
+  failing,
+  firstRenewalMs,
+  hanging,
+  lossMs,
+  onWatchdog,
+  renewing,
+  renewingFor,
+  ttlMs,
+  watchdog,
+  watched,
+} from "../support/watchdog-fixture.ts";
 
-const ttlMs = 3_000;
-/** 3 000 ms less the drift of 32 ms. */
-const endMs = 2_968;
-/** Where no timer has been late, the loss is declared 2 ms before the end. */
-const lossMs = endMs - 2;
-const firstRenewalMs = endMs - 2_000;
-
-let clock: ManualClock;
-let watchdog: Watchdog;
-
-beforeEach(() => {
-  clock = manualClock();
-  watchdog = new Watchdog(clock, manualRandom(1));
-});
-
-/** A lease as the watchdog sees it; `renew` is the engine. */
-class Target implements Renewable {
-  readonly key = "k";
-  readonly ttlMs: number = ttlMs;
-  readonly validity: Validity = validFrom(instantNow(clock), ttlMs);
-  needsRenewal = true;
-  isClaim = false;
-  endsAt = Infinity;
-  isKept = true;
-  readonly renewals: number[] = [];
-  readonly losses: [at: number, reason: string, cause?: unknown][] = [];
-  readonly leaks: number[] = [];
-  confirmations = 0;
-  readonly #engine: (attempt: number) => Promise<ExtendResult>;
-
-  constructor(engine: (attempt: number) => Promise<ExtendResult>) {
-    this.#engine = engine;
-  }
-
-  isLeaseReferenced(): boolean {
-    return this.isKept;
-  }
-
-  renew(): Promise<ExtendResult> {
-    this.renewals.push(clock.now());
-    return this.#engine(this.renewals.length);
-  }
-
-  claimConfirmed(): void {
-    this.confirmations += 1;
-    this.isClaim = false;
-  }
-
-  markLost(reason: string, cause?: unknown): void {
-    this.losses.push([clock.now(), reason, cause]);
-  }
-
-  reportLeak(): void {
-    this.needsRenewal = false;
-    this.leaks.push(clock.now());
-  }
-}
-
-const renewingFor = (ms: number) => async (): Promise<ExtendResult> => ({
-  outcome: "renewed",
-  validity: validFrom(instantNow(clock), ms),
-});
-const renewing = renewingFor(ttlMs);
-const hanging = (): Promise<ExtendResult> => new Promise(() => undefined);
-const failing = async (attempt: number): Promise<ExtendResult> => ({
-  outcome: "unknown",
-  error: `error ${attempt}`,
-});
-
-function watched(
-  engine: (attempt: number) => Promise<ExtendResult>,
-  more: Partial<Target> = {},
-): Target & { watch: WatchedLease } {
-  const target = Object.assign(new Target(engine), more);
-  return Object.assign(target, { watch: watchdog.watch(target) });
-}
+onWatchdog();
 
 test("a lease is renewed when a third of its TTL has passed, again and again", async () => {
   const target = watched(renewing);
@@ -281,87 +218,6 @@ test("a thousand leases have one timer, which does not hold the process", async 
     watchdog.unwatch(watch);
   }
   expect(clock.timers()).toBe(0);
-});
-
-test("after a sleep longer than its validity a lease is lost within a second, though no renewal is due", async () => {
-  const target = watched(renewing, { needsRenewal: false });
-  await clock.advance(100);
-  clock.sleep(10_000);
-  await clock.advance(1_000);
-  expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
-  expect(target.losses[0]?.[0]).toBeLessThanOrEqual(1_100);
-  expect(target.confirmations).toBe(0);
-});
-
-/** 30 s, of which 9.6 s are left after a sleep of 20 s at its beginning. */
-const long = 30_000;
-const leftAfterSleepMs = long - 302 - 100 - 20_000;
-
-async function sleptThrough(engine: (attempt: number) => Promise<ExtendResult>): Promise<Target> {
-  const target = watched(engine, { ttlMs: long, validity: validFrom(instantNow(clock), long) });
-  await clock.advance(100);
-  clock.sleep(20_000);
-  return target;
-}
-
-test("a lease that began while the wall clock stood behind is lost within a second once it is right again", async () => {
-  watched(renewing);
-  await clock.advance(100);
-  clock.jumpWall(-40_000);
-  const target = watched(renewing, {
-    ttlMs: long,
-    validity: validFrom(instantNow(clock), long),
-    needsRenewal: false,
-  });
-  await clock.advance(100);
-  clock.jumpWall(40_000);
-  await clock.advance(1_000);
-  expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
-});
-
-test("a lease that outlives a sleep is lost when the wall clock says that it is over", async () => {
-  const target = await sleptThrough(hanging);
-  target.needsRenewal = false;
-  await clock.advance(leftAfterSleepMs - 51); // the pulse runs behind a lead of 50 ms at the most
-  expect(target.losses).toEqual([]);
-  await clock.advance(1_001);
-  expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
-});
-
-test("after a sleep of more than a third of the TTL a lease is renewed within a second, and kept", async () => {
-  const target = await sleptThrough(renewingFor(long));
-  await clock.advance(1_000);
-  expect(target.confirmations).toBe(1);
-  await clock.advance(2 * long);
-  expect(target.losses).toEqual([]);
-});
-
-test("a lease that was prolonged for longer is renewed once after a jump of the wall clock, and not without end", async () => {
-  const target = watched(renewing);
-  await clock.advance(500);
-  extendValidity(target.validity, validFrom(instantNow(clock), 2 * ttlMs), clock);
-  watchdog.reschedule(target.watch);
-  clock.jumpWall(4_000);
-  await clock.advance(1_000);
-  expect(target.renewals.length).toBe(1);
-  expect(target.losses).toEqual([]);
-});
-
-test("small corrections of the wall clock, and any step back, lose nothing", async () => {
-  const target = watched(renewing);
-  for (const step of [40, -40, -60_000, 30]) {
-    clock.jumpWall(step);
-    await clock.advance(1_500);
-  }
-  expect(target.losses).toEqual([]);
-  expect(target.renewals.length).toBeGreaterThanOrEqual(6);
-});
-
-test("a wall clock of whole milliseconds, or that is slewed, makes no suspension of a usual end", async () => {
-  const target = watched(renewing, { needsRenewal: false });
-  clock.jumpWall(15);
-  await clock.advance(endMs);
-  expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
 });
 
 test("a prolonged lease is reviewed: the renewal that was due is put off", async () => {

@@ -229,6 +229,11 @@ export function isLockError(error: unknown, code?: LockErrorCode): error is Lock
   );
 }
 
+/** A lease does not support an operation in its present state. */
+export function unsupportedLease(key: string, fact: string, toBe: string): LockError {
+  return new LockError(`The lease of "${key}" ${fact}; it cannot be ${toBe}`, { code: "unsupported", key });
+}
+
 export function closedError(key?: string): LockError {
   return new LockError("This Locks instance is closed", { code: "closed", key });
 }

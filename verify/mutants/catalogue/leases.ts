@@ -115,9 +115,9 @@ export const leases: readonly Mutant[] = [
     brokenRule: "release is re-sent until the TTL has passed (3): also of a lease that was lost for us alone",
     edits: [
       edit(
-        "lease/lease-state.ts",
-        "      this.#host.driver.release(this.key, this.grant.token, engineExpiry(this.validity)).catch(() => false);\n",
-        "      void engineExpiry(this.validity);\n",
+        "lease/engine-requests.ts",
+        "    driver.release(key, token, engineExpiry(validity)).catch(() => false);\n",
+        "    void [driver, key, token, engineExpiry(validity)];\n",
       ),
     ],
     killers: [byRules("lease/lease-state", "a lost lease is taken back at the engine all the same")],
@@ -127,9 +127,14 @@ export const leases: readonly Mutant[] = [
     brokenRule: "unknown is neither held past validUntil nor lost before it (4.8)",
     edits: [
       edit(
-        "lease/lease-state.ts",
-        '    if (extension.outcome === "lost") {\n      this.#host.markLost(',
-        '    if (extension.outcome === "unknown") {\n      const { clock } = this.#host;\n      extendValidity(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs }, clock);\n    } else if (extension.outcome === "lost") {\n      this.#host.markLost(',
+        "lease/engine-requests.ts",
+        'import { engineExpiry } from "../validity.ts";',
+        'import { engineExpiry, extendValidity } from "../validity.ts";',
+      ),
+      edit(
+        "lease/engine-requests.ts",
+        '  if (extension.outcome === "lost") {\n    host.markLost(',
+        '  if (extension.outcome === "unknown") {\n    const { clock } = host;\n    extendValidity(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs }, clock);\n  } else if (extension.outcome === "lost") {\n    host.markLost(',
       ),
     ],
     killers: [

@@ -89,8 +89,8 @@ export const localQueue: readonly Mutant[] = [
       ),
       edit(
         "lease/lease-state.ts",
-        "    if (this.currentLoss()) {\n      // Ours no more",
-        "    if (this.#loss) {\n      // Ours no more",
+        "    if (this.currentLoss()) {\n      return releaseLostGrant(",
+        "    if (this.#loss) {\n      return releaseLostGrant(",
       ),
     ],
     killers: [

@@ -1,5 +1,6 @@
 import { LockError } from "../errors.ts";
-import type { LeaseHandle, Lease } from "../lease/lease.ts";
+import type { LeaseHandle } from "../lease/lease-handle.ts";
+import type { Lease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { Holder, LockEvent, LockState } from "../lock-state.ts";
 import type { MutexFactory } from "./mutex.ts";

@@ -1,13 +1,9 @@
 import { onAbort } from "../runtime/abort-listeners.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { isLockError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
-import {
-  BaseLease,
-  lossControllerOf,
-  type LeaseHandle,
-  type InternalLease,
-  type SerializedLease,
-} from "../lease/lease.ts";
+import { BaseLease, lossControllerOf } from "../lease/base-lease.ts";
+import type { LeaseHandle } from "../lease/lease-handle.ts";
+import type { InternalLease, SerializedLease } from "../lease/lease.ts";
 import type { AcquireStrategy } from "./lockable.ts";
 import { invalidValue, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
 import { SharedAcquire } from "./joint-acquire.ts";

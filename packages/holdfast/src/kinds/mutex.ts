@@ -3,7 +3,7 @@ import type { LocalCoordinator } from "../local/coordinator.ts";
 import { hasSubscribers, trace, traces, type AcquireTrace } from "../diagnostics.ts";
 import { WaitTimeoutError } from "../errors.ts";
 import type { LockScope } from "./lock-scope.ts";
-import type { LeaseHandle } from "../lease/lease.ts";
+import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { AcquireStrategy } from "./lockable.ts";
 import { resolveAcquire, type AcquireOptions, type ResolvedAcquire, type TryOptions } from "../options.ts";
 import { withTimeout } from "../runtime/timeout.ts";

@@ -1,13 +1,8 @@
 import { onAbort } from "../runtime/abort-listeners.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { LeaseLostError, LockError, type LossReason } from "../errors.ts";
-import {
-  BaseLease,
-  lossControllerOf,
-  type Lease,
-  type InternalLease,
-  type SerializedLease,
-} from "../lease/lease.ts";
+import { BaseLease, lossControllerOf } from "../lease/base-lease.ts";
+import type { InternalLease, Lease, SerializedLease } from "../lease/lease.ts";
 
 /** One lease at the engine, and how many leases of its owners stand on it. */
 export class ReentrantHold {

@@ -1,49 +1,22 @@
-import type { Clock } from "../runtime/clock.ts";
-import { hasSubscribers, publish, trace, traces, type HoldTrace } from "../diagnostics.ts";
-import type { Driver, ExtendResult, Grant, LockMode } from "../driver.ts";
-import { LeaseLostError, LockError, type LossReason } from "../errors.ts";
-import { LeaseHandle, type SerializedLease } from "./lease.ts";
-import type { Handoverable, HandoverRun } from "../local/local-queue.ts";
-import type { ResolvedAcquire } from "../options.ts";
+import { hasSubscribers, publish, traces, type HoldTrace } from "../diagnostics.ts";
+import type { ExtendResult, Grant, LockMode } from "../driver.ts";
+import { LeaseLostError, unsupportedLease, type LossReason } from "../errors.ts";
 import type { Holder } from "../lock-state.ts";
-import {
-  wasSuspended,
-  engineExpiry,
-  remainingValidityMs,
-  extendValidity,
-  type Validity,
-} from "../validity.ts";
-import type { Renewable, WatchedLease, Watchdog } from "./watchdog.ts";
+import { extendValidity, remainingValidityMs, wasSuspended, type Validity } from "../validity.ts";
+import { downgradeGrant, releaseLostGrant, requestExtension, verifyGrant } from "./engine-requests.ts";
+import type { Handoverable, HandoverRun } from "./handover-run.ts";
+import { LeaseHandle, type LeaseControl } from "./lease-handle.ts";
+import type { CreatedLease, LeaseHost, LeaseStateOptions } from "./lease-host.ts";
+import { endHoldTrace, reportLeakedLease, startHoldTrace, traceRelease } from "./lease-trace.ts";
+import type { SerializedLease } from "./lease.ts";
+import { serializeLease } from "./serialized-lease.ts";
+import type { Renewable, WatchedLease } from "./watchdog.ts";
 
-/** What a hold needs of the house it lives in. */
-export interface LeaseHost {
-  readonly driver: Driver;
-  readonly clock: Clock;
-  readonly watchdog: Watchdog;
-  readonly owner: string;
-  /** Gives a hold back: to the next in the local line, or to the engine. */
-  release(hold: LeaseState): Promise<boolean>;
-  /** The engine says that a grant is not ours any more: every hold that stands on it is lost. */
-  markLost(token: string, reason: LossReason): void;
-  /** The hold ended without a release: nobody can be handed it. */
-  leaseEnded(hold: LeaseState): void;
-  /** How many callers wait in memory for this hold, for the engine; undefined: none, and the engine has no report of others. */
-  localWaitersToReport(hold: LeaseState): number | undefined;
-}
+type Host = LeaseHost<LeaseState>;
+type Created = CreatedLease<LeaseState>;
 
-/** How a hold is kept; of an acquire's options those that outlive the grant. */
-export type LeaseStateOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "info"> & {
-  /** Of which line it is. */
-  readonly lockMode?: LockMode | undefined;
-  /** It came by a transfer, which may have been adopted more than once: others may have a lease on the same grant. */
-  readonly isAdopted?: boolean;
-};
-
-/**
- * The inner side of a lease: what is true of it, and the ways in which it ends. Each hold has a fencing token of its own;
- * holds that were handed over in memory share the grant and its validity.
- */
-export class LeaseState implements Renewable, Handoverable<LeaseState> {
+/** The state of a lease, from its grant to its end. Leases that were handed over in memory share one grant and its validity. */
+export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseState> {
   readonly key: string;
   readonly grant: Grant;
   readonly fencingToken: bigint;
@@ -51,7 +24,7 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
   endsAt: number;
   isClaim: boolean;
   handoverRun: HandoverRun<LeaseState> | undefined;
-  readonly #host: LeaseHost;
+  readonly #host: Host;
   readonly #options: LeaseStateOptions;
   #lease: LeaseHandle | WeakRef<LeaseHandle> | undefined;
   readonly #watched: WatchedLease;
@@ -63,7 +36,7 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
   #controller: WeakRef<AbortController> | undefined;
   #releasing: Promise<boolean> | undefined;
 
-  private constructor(host: LeaseHost, grant: Grant, options: LeaseStateOptions, fencingToken: bigint) {
+  private constructor(host: Host, grant: Grant, options: LeaseStateOptions, fencingToken: bigint) {
     this.key = grant.key;
     this.grant = grant;
     this.fencingToken = fencingToken;
@@ -73,25 +46,16 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     this.#host = host;
     this.#options = options;
     this.#isRenewed = options.renew;
-    this.#trace = hasSubscribers(traces.hold) ? { key: this.key, fencingToken } : undefined;
-    if (this.#trace) {
-      traces.hold.start.publish(this.#trace);
-      traces.hold.end.publish(this.#trace);
-    }
+    this.#trace = hasSubscribers(traces.hold) ? startHoldTrace(this.key, fencingToken) : undefined;
     this.#watched = host.watchdog.watch(this);
   }
 
-  /** Takes a grant into keeping. The lease that comes with it is for the caller and for nobody else. */
-  static create(
-    host: LeaseHost,
-    grant: Grant,
-    options: LeaseStateOptions,
-    fencingToken: bigint = grant.fencingToken,
-  ): CreatedLease {
-    const leaseState = new LeaseState(host, grant, options, fencingToken);
-    const lease = new LeaseHandle(leaseState);
-    leaseState.#lease = lease;
-    return { state: leaseState, lease };
+  /** Holds a grant. Only the caller may refer to the handle, so that its garbage collection reveals a leak. */
+  static create(host: Host, grant: Grant, options: LeaseStateOptions, fencingToken?: bigint): Created {
+    const state = new LeaseState(host, grant, options, fencingToken ?? grant.fencingToken);
+    const lease = new LeaseHandle(state);
+    state.#lease = lease;
+    return { state, lease };
   }
 
   get owner(): string {
@@ -114,12 +78,12 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     return this.#state === "held" && (this.#isRenewed || this.isClaim);
   }
 
-  /** Whether it may be handed to another caller in memory: it is ours, and nobody else knows its token. */
+  /** Whether the grant may be handed over: it is valid, and no other process has its token. */
   get canBeHandedOver(): boolean {
     return this.#state === "held" && remainingValidityMs(this.validity, this.#host.clock) > 0;
   }
 
-  /** Whether somebody holds it, as far as we know: also while it is only left to expire. */
+  /** Whether the lease holds its key, also if nothing renews it any longer. */
   get isHeld(): boolean {
     return this.#isLive && remainingValidityMs(this.validity, this.#host.clock) > 0;
   }
@@ -132,7 +96,7 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     return this.#state === "transferred";
   }
 
-  /** The reader that this writer became. */
+  /** The read lease that this write lease became. */
   get downgradedLease(): LeaseHandle | undefined {
     return this.#downgradedLease;
   }
@@ -142,7 +106,7 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     return { ...this.#options.info, owner, fencingToken, remainingMs: this.remainingMs() } as Holder;
   }
 
-  /** Asked at each renewal. From the first on we hold the lease weakly: most end before, and weak references are dear. */
+  /** Called at each renewal. The first call makes the reference weak: most leases end earlier, and a `WeakRef` is expensive. */
   isLeaseReferenced(): boolean {
     if (this.#lease instanceof LeaseHandle) {
       this.#lease = new WeakRef(this.#lease);
@@ -156,7 +120,7 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
       : 0;
   }
 
-  /** The loss, undefined while there is none; found by the clocks where no timer has run yet. */
+  /** The loss, if any. Reads the clocks, so the result is right even if no timer has run. */
   currentLoss(): LeaseLostError | undefined {
     const { clock } = this.#host;
     if (this.#isLive) {
@@ -189,39 +153,31 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
 
   async extend(ttlMs: number): Promise<void> {
     this.throwIfLost();
-    const extension = await this.#requestExtension(ttlMs);
-    switch (extension.outcome) {
-      case "renewed":
-        extendValidity(this.validity, extension.validity, this.#host.clock);
-        this.isClaim &&= ttlMs < this.ttlMs;
-        this.#host.watchdog.reschedule(this.#watched);
-        break;
-      case "lost":
-        break;
-      case "unknown":
-        throw extension.error;
+    const extension = await requestExtension(this.#host, this, ttlMs, this.#options.info);
+    if (extension.outcome === "unknown") {
+      throw extension.error;
+    } else if (extension.outcome === "renewed") {
+      extendValidity(this.validity, extension.validity, this.#host.clock);
+      this.isClaim &&= ttlMs < this.ttlMs;
+      this.#host.watchdog.reschedule(this.#watched);
     }
     this.throwIfLost();
   }
 
-  /** Asks the engine whether it is still ours, where a message that it is not may have been missed. */
-  async verify(): Promise<void> {
-    const { driver } = this.#host;
-    const verified = await driver.verify(this.key, this.grant.token).catch(() => undefined);
-    if (verified?.outcome === "lost") {
-      this.#host.markLost(this.grant.token, verified.reason);
-    }
+  /** Checks the grant at the engine, because the notification of its loss may have been missed. */
+  verify(): Promise<void> {
+    return verifyGrant(this.#host, this.grant);
   }
 
   renew(): Promise<ExtendResult> {
-    return this.#requestExtension(this.ttlMs);
+    return requestExtension(this.#host, this, this.ttlMs, this.#options.info);
   }
 
   claimConfirmed(): void {
     this.isClaim = false;
   }
 
-  /** It ends so long from now, whatever was said before. */
+  /** Replaces the end of the lease: `ms` from now. */
   endAfter(ms: number): void {
     this.endsAt = this.#host.clock.now() + ms;
     this.#host.watchdog.reschedule(this.#watched);
@@ -233,11 +189,13 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
   }
 
   release(): Promise<boolean> {
-    this.#releasing ??= hasSubscribers(traces.release) ? this.#releaseTraced() : this.#release();
+    this.#releasing ??= hasSubscribers(traces.release)
+      ? traceRelease(this.key, () => this.#release())
+      : this.#release();
     return this.#releasing;
   }
 
-  /** Released by `close()` and not by who holds it: who still works is told. */
+  /** Releases for `close()`. The holder did not ask for this release, so its signal is aborted. */
   releaseOnClose(): Promise<boolean> {
     const wasHeld = this.#isLive;
     const released = this.release();
@@ -260,73 +218,47 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     this.#requireHeld("transferred");
     this.#end("transferred", "transferred");
     this.#host.leaseEnded(this);
-    const { key, owner, ttlMs, grant, fencingToken } = this;
-    const { reason, labels } = this.#options.info ?? {};
-    return {
-      version: 1,
-      key,
-      token: grant.token,
-      fencingToken: fencingToken.toString(),
-      owner,
-      ...(reason === undefined ? {} : { reason }),
-      ...(labels === undefined ? {} : { labels }),
-      ttlMs,
-    };
+    return serializeLease(this, this.#options.info);
   }
 
-  /**
-   * Of a writer: ends it and begins a reader on the same grant, at once, as who may write may read. The engine is told, until it
-   * knows. Not where others may write by the same grant: they would not hear of it.
-   */
+  /** Ends this write lease, and returns a read lease on its grant, which holds at once because a writer may read. */
   async downgrade(): Promise<LeaseHandle> {
     this.#requireHeld("downgraded");
     if (this.#options.isAdopted === true) {
-      const message = `The lease of "${this.key}" was adopted, perhaps more than once; it cannot be downgraded`;
-      throw new LockError(message, { code: "unsupported", key: this.key });
+      // Another process may write with the same grant, and would not learn of the downgrade.
+      throw unsupportedLease(this.key, "was adopted, perhaps more than once", "downgraded");
     }
     this.#end("downgraded", "transferred");
-    const { driver } = this.#host;
     const grant = { ...this.grant, isClaim: this.isClaim };
     const options = { ...this.#options, maxHoldMs: this.endsAt - this.#host.clock.now() };
-    const { state: leaseState, lease } = LeaseState.create(this.#host, grant, options, this.fencingToken);
+    const { state, lease } = LeaseState.create(this.#host, grant, options, this.fencingToken);
     this.#downgradedLease = lease;
-    const confirmed = driver.downgrade(this.key, this.grant.token, engineExpiry(this.validity));
-    if (!(await confirmed.catch(() => true))) {
-      this.#host.markLost(this.grant.token, "expired");
-    }
-    leaseState.throwIfLost();
+    await downgradeGrant(this.#host, this.grant);
+    state.throwIfLost();
     return lease;
   }
 
   markLost(reason: LossReason, cause?: unknown): void {
-    if (!this.#isLive) {
-      return;
+    if (this.#isLive) {
+      this.#loss = new LeaseLostError(this.key, reason, this.#host.clock.wall(), { cause });
+      this.#end("lost", reason);
+      this.#abort(this.#loss);
+      publish("lost", () => ({ key: this.key, reason, fencingToken: this.fencingToken }));
+      this.#host.leaseEnded(this);
     }
-    this.#loss = new LeaseLostError(this.key, reason, this.#host.clock.wall(), { cause });
-    this.#end("lost", reason);
-    this.#abort(this.#loss);
-    publish("lost", () => ({ key: this.key, reason, fencingToken: this.fencingToken }));
-    this.#host.leaseEnded(this);
   }
 
-  /** Nobody can release it any more. It is left to expire, so that a forgotten lease does not hold its key for ever. */
+  /** The caller has dropped the handle. The grant expires, so that the leaked lease does not hold its key forever. */
   reportLeak(): void {
     this.#state = "leaked";
     this.#host.leaseEnded(this);
-    publish("leaked", () => ({ key: this.key, fencingToken: this.fencingToken }));
-    process.emitWarning(
-      `The lease of "${this.key}" was garbage-collected without a release; it is no longer renewed`,
-      { code: "HOLDFAST_LEAKED_LEASE" },
-    );
+    reportLeakedLease(this.key, this.fencingToken);
   }
 
   #requireHeld(toBe: string): void {
     this.throwIfLost();
     if (this.#state !== "held") {
-      throw new LockError(`The lease of "${this.key}" is ${this.#state}; it cannot be ${toBe}`, {
-        code: "unsupported",
-        key: this.key,
-      });
+      throw unsupportedLease(this.key, `is ${this.#state}`, toBe);
     }
   }
 
@@ -340,28 +272,14 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     return this.#state === "held" || this.#state === "orphaned" || this.#state === "leaked";
   }
 
-  #releaseTraced(): Promise<boolean> {
-    return trace(
-      traces.release,
-      () => ({ key: this.key }),
-      () => this.#release(),
-      (context, released) => (context.released = released),
-    );
-  }
-
   #release(): Promise<boolean> {
     if (this.#state === "transferred") {
-      return notHeld;
+      return Promise.resolve(false);
     } else if (this.#downgradedLease) {
       return this.#downgradedLease.release();
     }
     if (this.currentLoss()) {
-      // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
-      // But not of an adopted one: another lease on it may be in force.
-      if (this.#options.isAdopted !== true) {
-        this.#host.driver.release(this.key, this.grant.token, engineExpiry(this.validity)).catch(() => false);
-      }
-      return notHeld;
+      return releaseLostGrant(this.#host, this.grant, this.#options.isAdopted);
     }
     const released = this.#host.release(this);
     this.#end("released", "released");
@@ -371,42 +289,11 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     return released;
   }
 
-  /** Extends, with a report where the engine keeps one beside the key: it replaces the last. */
-  async #requestExtension(ttlMs: number): Promise<ExtendResult> {
-    const { key, fencingToken, grant, validity } = this;
-    validity.engineUntil = Math.max(validity.engineUntil ?? 0, this.#host.clock.now() + ttlMs);
-    const { info } = this.#options;
-    const localWaiters = this.#host.localWaitersToReport(this);
-    const hasReport = info !== undefined || fencingToken !== grant.fencingToken || localWaiters !== undefined;
-    const extension = await this.#host.driver.extend({
-      key,
-      token: grant.token,
-      fencingToken,
-      ttlMs,
-      info: hasReport ? { ...info, fencingToken, localWaiters } : undefined,
-    });
-    if (extension.outcome === "lost") {
-      this.#host.markLost(grant.token, extension.reason); // also whoever was handed the grant while we asked
-    }
-    return extension;
-  }
-
   #end(state: "lost" | "released" | "transferred" | "downgraded", reason: LossReason | "transferred"): void {
     this.#state = state;
     this.#host.watchdog.unwatch(this.#watched);
     if (this.#trace) {
-      this.#trace.reason = reason;
-      this.#trace.overrunMs = Math.max(0, -remainingValidityMs(this.validity, this.#host.clock));
-      traces.hold.asyncStart.publish(this.#trace);
-      traces.hold.asyncEnd.publish(this.#trace);
+      endHoldTrace(this.#trace, reason, remainingValidityMs(this.validity, this.#host.clock));
     }
   }
-}
-
-const notHeld = Promise.resolve(false);
-
-/** A hold and the lease that its caller gets. */
-export interface CreatedLease {
-  readonly state: LeaseState;
-  readonly lease: LeaseHandle;
 }

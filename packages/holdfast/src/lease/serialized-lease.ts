@@ -1,5 +1,4 @@
-import type { SerializedLease } from "./lease.ts";
-import type { HolderInfo } from "../driver.ts";
+import type { Grant, HolderInfo } from "../driver.ts";
 import {
   checkInteger,
   checkKey,
@@ -9,6 +8,7 @@ import {
   invalidValue,
   minTtlMs,
 } from "../options.ts";
+import type { SerializedLease } from "./lease.ts";
 
 /** Reads what {@link Lease.transfer} made, perhaps in another process and through JSON. Its token is never shown. */
 export function parseSerialized(serialized: SerializedLease): {
@@ -50,5 +50,29 @@ export function parseSerialized(serialized: SerializedLease): {
     fencingToken: BigInt(fencingToken),
     words: checkHolderInfo({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
     ttlMs: checkInteger("serialized.ttlMs", ttlMs, minTtlMs, 86_400_000),
+  };
+}
+
+/** Writes a lease in the form that {@link parseSerialized} reads. The result contains the token, so it is secret. */
+export function serializeLease(
+  lease: {
+    readonly key: string;
+    readonly grant: Grant;
+    readonly fencingToken: bigint;
+    readonly owner: string;
+    readonly ttlMs: number;
+  },
+  { reason, labels }: HolderInfo = {},
+): SerializedLease {
+  const { key, grant, fencingToken, owner, ttlMs } = lease;
+  return {
+    version: 1,
+    key,
+    token: grant.token,
+    fencingToken: fencingToken.toString(),
+    owner,
+    ...(reason === undefined ? {} : { reason }),
+    ...(labels === undefined ? {} : { labels }),
+    ttlMs,
   };
 }

@@ -4,9 +4,10 @@ import type { LocalCoordinator } from "./coordinator.ts";
 import { publish } from "../diagnostics.ts";
 import type { AcquireResult, AcquireRequest, PendingAcquire, LockMode, MultiAcquired } from "../driver.ts";
 import { closedError, EngineError, LockError, QuorumError, WaitTimeoutError } from "../errors.ts";
-import { LeaseState, type CreatedLease } from "../lease/lease-state.ts";
+import type { CreatedLease } from "../lease/lease-host.ts";
+import { LeaseState } from "../lease/lease-state.ts";
 import type { KeyQueues } from "./key-queues.ts";
-import type { LeaseHandle } from "../lease/lease.ts";
+import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { LocalWaiter, LocalQueue } from "./local-queue.ts";
 import type { ResolvedAcquire } from "../options.ts";
 import { absent, type Indexed } from "../runtime/unordered-set.ts";
@@ -358,7 +359,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
     }
   }
 
-  #succeed({ lease }: CreatedLease): void {
+  #succeed({ lease }: CreatedLease<LeaseState>): void {
     if (this.#settle()) {
       this.#resolve(lease);
     }

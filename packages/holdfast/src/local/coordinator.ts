@@ -3,7 +3,8 @@ import { onAbort } from "../runtime/abort-listeners.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AcquireResult, Driver, Grant, PendingAcquire, LockMode } from "../driver.ts";
 import { closedError, type LossReason } from "../errors.ts";
-import type { LeaseState, LeaseHost } from "../lease/lease-state.ts";
+import type { LeaseHost } from "../lease/lease-host.ts";
+import type { LeaseState } from "../lease/lease-state.ts";
 import { KeyQueues } from "./key-queues.ts";
 import type { LocalQueue } from "./local-queue.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
@@ -28,7 +29,7 @@ const maxWaitersShown = 100;
 const idleQueuesKept = 1_000;
 
 /** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
-export class LocalCoordinator implements LeaseHost {
+export class LocalCoordinator implements LeaseHost<LeaseState> {
   readonly driver: Driver;
   readonly clock: Clock;
   readonly options: ResolvedLocks;

@@ -1,5 +1,6 @@
 import type { LockMode } from "../driver.ts";
-import { LocalQueue, type Handoverable } from "./local-queue.ts";
+import type { Handoverable } from "../lease/handover-run.ts";
+import { LocalQueue } from "./local-queue.ts";
 
 /** So many lines of a semaphore are kept, also those that nobody stands in. */
 const idleQueuesKept = 8;

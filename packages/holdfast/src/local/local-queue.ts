@@ -1,4 +1,5 @@
-import { QueueNode, LinkedQueue } from "../runtime/linked-queue.ts";
+import { HandoverRun, type Handoverable } from "../lease/handover-run.ts";
+import { LinkedQueue, type QueueNode } from "../runtime/linked-queue.ts";
 import type { Waiter } from "../lock-state.ts";
 
 /** A local caller in a line. The line tells it what its turn is; it tells the line when it leaves. */
@@ -20,11 +21,6 @@ export interface LocalWaiter<Hold> {
   requestFromEngine(previous?: Hold): Promise<boolean> | undefined;
 }
 
-/** What may be handed over. The line keeps `run`; nobody else writes it. */
-export interface Handoverable<Hold> {
-  handoverRun: HandoverRun<Hold> | undefined;
-}
-
 /** How far a run of hand-overs may go before other processes get their turn. */
 export interface HandoverLimits {
   readonly max: number;
@@ -36,18 +32,6 @@ export type ReleaseDecision =
   | { readonly to: "caller" }
   | { readonly to: "others"; readonly released: Promise<boolean> | undefined }
   | { readonly to: "engine" };
-
-/** How far the grant of a hold has gone: its place among the holds of the line. */
-export class HandoverRun<Hold> extends QueueNode<Hold> {
-  readonly handovers: number;
-  readonly since: number;
-
-  constructor(hold: Hold, handovers: number, since: number) {
-    super(hold);
-    this.handovers = handovers;
-    this.since = since;
-  }
-}
 
 /**
  * Callers of this process that want the same of one key, in order of arrival. So many contend at the engine as there are places that

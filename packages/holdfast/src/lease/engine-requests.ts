@@ -1,0 +1,72 @@
+import type { ExtendResult, Grant, HolderInfo } from "../driver.ts";
+import { engineExpiry } from "../validity.ts";
+import type { LeaseHost } from "./lease-host.ts";
+
+/** A lease as its requests to the engine see it. */
+interface GrantedLease {
+  readonly grant: Grant;
+  readonly fencingToken: bigint;
+}
+
+/**
+ * Extends the grant of a lease, and declares every lease on the grant lost if the engine no longer has it.
+ * The request carries a report for `inspect` if the engine keeps one. The report replaces the last one.
+ */
+export async function requestExtension<State extends GrantedLease>(
+  host: LeaseHost<State>,
+  lease: State,
+  ttlMs: number,
+  info: HolderInfo | undefined,
+): Promise<ExtendResult> {
+  const { grant, fencingToken } = lease;
+  const { key, token, validity } = grant;
+  validity.engineUntil = Math.max(validity.engineUntil ?? 0, host.clock.now() + ttlMs);
+  const localWaiters = host.localWaitersToReport(lease);
+  const hasReport = info !== undefined || fencingToken !== grant.fencingToken || localWaiters !== undefined;
+  const extension = await host.driver.extend({
+    key,
+    token,
+    fencingToken,
+    ttlMs,
+    info: hasReport ? { ...info, fencingToken, localWaiters } : undefined,
+  });
+  if (extension.outcome === "lost") {
+    host.markLost(token, extension.reason); // also a lease to which the grant was handed over during the request
+  }
+  return extension;
+}
+
+/** Declares every lease on the grant lost if the engine reports that the grant has ended. */
+export async function verifyGrant<State>(host: LeaseHost<State>, { key, token }: Grant): Promise<void> {
+  const verified = await host.driver.verify(key, token).catch(() => undefined);
+  if (verified?.outcome === "lost") {
+    host.markLost(token, verified.reason);
+  }
+}
+
+/**
+ * Releases the grant of a lost lease without waiting for the reply, so that the next holder need not wait for the TTL.
+ * An adopted grant is not released, because another lease on it may be in force.
+ * @returns false, because the lease was lost before its release
+ */
+export function releaseLostGrant<State>(
+  { driver }: LeaseHost<State>,
+  { key, token, validity }: Grant,
+  isAdopted = false,
+): Promise<boolean> {
+  if (!isAdopted) {
+    driver.release(key, token, engineExpiry(validity)).catch(() => false);
+  }
+  return Promise.resolve(false);
+}
+
+/** Turns a writer's grant into a reader's, and declares every lease on the grant lost if the engine no longer has it. */
+export async function downgradeGrant<State>(
+  host: LeaseHost<State>,
+  { key, token, validity }: Grant,
+): Promise<void> {
+  const confirmed = host.driver.downgrade(key, token, engineExpiry(validity));
+  if (!(await confirmed.catch(() => true))) {
+    host.markLost(token, "expired");
+  }
+}

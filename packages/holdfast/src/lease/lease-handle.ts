@@ -1,0 +1,128 @@
+import type { LeaseLostError, LossReason } from "../errors.ts";
+import { checkTtl } from "../options.ts";
+import type { Validity } from "../validity.ts";
+import { BaseLease, lossControllerOf } from "./base-lease.ts";
+import type { InternalLease, SerializedLease, WriteLease } from "./lease.ts";
+
+/** The state that a handle shows and controls. */
+export interface LeaseControl {
+  readonly key: string;
+  readonly owner: string;
+  readonly fencingToken: bigint;
+  readonly validity: Validity;
+  /** The end of `maxHoldMs`, on the scale of `clock.now()`. */
+  readonly endsAt: number;
+  readonly ttlMs: number;
+  readonly maxTtlMs: number;
+  readonly isTransferred: boolean;
+  readonly downgradedLease: InternalLease | undefined;
+  remainingMs(): number;
+  currentLoss(): LeaseLostError | undefined;
+  throwIfLost(): void;
+  abortOnLoss(controller: AbortController): void;
+  extend(ttlMs: number): Promise<void>;
+  endAfter(ms: number): void;
+  stopRenewing(): void;
+  release(): Promise<boolean>;
+  orphan(): void;
+  transfer(): SerializedLease;
+  downgrade(): Promise<LeaseHandle>;
+}
+
+/** What the caller sees of a {@link LeaseControl}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
+export class LeaseHandle extends BaseLease implements InternalLease, WriteLease {
+  readonly #state: LeaseControl;
+  #controller: AbortController | undefined;
+
+  constructor(state: LeaseControl) {
+    super();
+    this.#state = state;
+  }
+
+  get key(): string {
+    return this.#state.key;
+  }
+
+  get keys(): readonly string[] {
+    return [this.#state.key];
+  }
+
+  get owner(): string {
+    return this.#state.owner;
+  }
+
+  get fencingToken(): bigint {
+    return this.#state.fencingToken;
+  }
+
+  get fencingTokens(): ReadonlyMap<string, bigint> {
+    return new Map([[this.key, this.fencingToken]]);
+  }
+
+  get validUntil(): number {
+    return Math.min(this.#state.validity.until, this.#state.endsAt);
+  }
+
+  /** Made when somebody asks: most leases end without. It keeps the lease alive; the hold keeps neither. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = lossControllerOf(this);
+      this.#state.abortOnLoss(this.#controller);
+    }
+    return this.#controller.signal;
+  }
+
+  remainingMs(): number {
+    return this.#state.remainingMs();
+  }
+
+  throwIfLost(): void {
+    this.#state.throwIfLost();
+  }
+
+  extend(ttlMs?: number): Promise<void> {
+    const state = this.#state;
+    return state.extend(ttlMs === undefined ? state.ttlMs : checkTtl("ttlMs", ttlMs, state.maxTtlMs));
+  }
+
+  release(): Promise<boolean> {
+    return this.#state.release();
+  }
+
+  orphan(): void {
+    this.#state.orphan();
+  }
+
+  transfer(): SerializedLease {
+    return this.#state.transfer();
+  }
+
+  get isTransferred(): boolean {
+    return this.#state.isTransferred;
+  }
+
+  /** See {@link WriteLease.downgrade}. */
+  downgrade(): Promise<LeaseHandle> {
+    return this.#state.downgrade();
+  }
+
+  /** Prolongs it once more, and leaves it to its TTL then. */
+  async stopRenewingAfter(ttlMs: number): Promise<void> {
+    await this.#state.extend(ttlMs);
+    this.#state.stopRenewing();
+  }
+
+  override get isInForce(): boolean {
+    return (this.#state.downgradedLease ?? this).remainingMs() > 0;
+  }
+
+  /** Its `maxHoldMs` begins now. */
+  endAfter(ms: number): void {
+    this.#state.endAfter(ms);
+  }
+
+  currentLoss(): LossReason | undefined {
+    const { downgradedLease } = this.#state;
+    return downgradedLease ? downgradedLease.currentLoss() : this.#state.currentLoss()?.reason;
+  }
+}

@@ -1,0 +1,39 @@
+import type { Driver, LockMode } from "../driver.ts";
+import type { LossReason } from "../errors.ts";
+import type { ResolvedAcquire } from "../options.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { LeaseHandle } from "./lease-handle.ts";
+import type { Watchdog } from "./watchdog.ts";
+
+/** The surroundings of a lease in its process. `State` is the lease's state. */
+export interface LeaseHost<State> {
+  readonly driver: Driver;
+  readonly clock: Clock;
+  readonly watchdog: Watchdog;
+  readonly owner: string;
+  /** Releases the lease: hands it over to the next local waiter, or releases its grant at the engine. */
+  release(lease: State): Promise<boolean>;
+  /** Declares every lease on the grant with this token lost. */
+  markLost(token: string, reason: LossReason): void;
+  /** Removes a lease that ended without a release from its queue, because the lease can no longer be handed over. */
+  leaseEnded(lease: State): void;
+  /**
+   * How many callers wait in memory for this lease, as a report to the engine.
+   * Undefined: none wait, and the engine has no earlier report to correct.
+   */
+  localWaitersToReport(lease: State): number | undefined;
+}
+
+/** The options of an acquire that stay in force after the grant. */
+export type LeaseStateOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "info"> & {
+  /** Selects the local queue of the lease. */
+  readonly lockMode?: LockMode | undefined;
+  /** The lease was adopted. It may have been adopted more than once, so other leases may use the same grant. */
+  readonly isAdopted?: boolean;
+};
+
+/** A lease's state, and the handle for its caller. */
+export interface CreatedLease<State> {
+  readonly state: State;
+  readonly lease: LeaseHandle;
+}

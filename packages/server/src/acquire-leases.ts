@@ -4,9 +4,9 @@ import type { WireMode } from "holdfast/http";
 import type { Engine } from "./engine.ts";
 import type { WaitLimits } from "./waits.ts";
 
-/** What somebody asks for, checked. */
+/** A validated acquire request. */
 export interface AcquireCommand {
-  /** In sorted order, each once. */
+  /** Sorted, without duplicates. */
   readonly keys: readonly string[];
   readonly mode: WireMode;
   readonly limit: number;
@@ -19,26 +19,26 @@ export interface AcquireCommand {
   readonly principal: string;
 }
 
-/** Leases that were asked for, one for each key. */
+/** The leases of one request, one for each key. */
 export interface AcquiredLeases {
   readonly leases: readonly Lease[];
-  /** Less than what was asked for where it is a claim. */
+  /** Less than the requested TTL if the grant is a claim. */
   readonly ttlMs: number;
-  /** 0: it was free. */
+  /** The time in the queue, ms. 0: the lock was free. */
   readonly queuedMs: number;
 }
 
-/** Who is told while somebody waits. */
+/** Receives the progress of a request, and ends it. */
 export interface Requester {
-  /** Aborted when nobody wants it any more. */
+  /** Aborted when the client no longer needs the lease. */
   readonly closed: AbortSignal;
-  /** It stands in the engine's queue. */
+  /** The engine has queued the request. */
   onQueued(): void;
 }
 
 /**
- * Takes locks for clients. Rejects with a `WaitTimeoutError` where one is held, with the signal's reason, or what the engine said;
- * then nothing is held.
+ * Acquires locks for clients. If a lock stays held, the result rejects with a `WaitTimeoutError`. It also rejects with the signal's
+ * reason, or with the engine's error. After a rejection the request holds nothing.
  */
 export class AcquireLease {
   readonly #engine: Engine;
@@ -55,7 +55,7 @@ export class AcquireLease {
       : this.#acquireOne(command, requester);
   }
 
-  /** It tries first: what is free is granted for the whole TTL, what is waited for perhaps as a claim. */
+  /** Tries first, because a try grants a free lock for the whole TTL. A grant after a wait may be a claim. */
   async #acquireOne(command: AcquireCommand, requester: Requester): Promise<AcquiredLeases> {
     const startedAt = performance.now();
     const key = command.keys[0] as string;
@@ -80,7 +80,9 @@ export class AcquireLease {
     return { leases: [lease], ttlMs, queuedMs: performance.now() - startedAt };
   }
 
-  /** One key after another in sorted order, so that no two wait for each other; what it has is renewed meanwhile. */
+  /**
+   * Acquires one key after another, in sorted order, so no two requests wait for each other. The held keys are renewed during the waits.
+   */
   async #acquireMany(command: AcquireCommand, requester: Requester): Promise<AcquiredLeases> {
     const startedAt = performance.now();
     const leases: Lease[] = [];
@@ -159,7 +161,7 @@ function withPermits(semaphore: Semaphore, permits: number): Acquirable {
   };
 }
 
-/** Who does not wait cannot be too late to leave. */
+/** A try needs no signal, because it never waits. */
 function optionsOf(
   { ttlMs, waitMs, info }: AcquireCommand,
   requester: Requester,
@@ -167,13 +169,13 @@ function optionsOf(
   return { ttlMs, ...info, signal: waitMs > 0 ? requester.closed : undefined };
 }
 
-/** The library's grant after a wait is a claim at first: our client is not there to see it confirmed. */
+/** Extends a claim to the whole TTL. The library grants a claim after a wait, and the client cannot confirm the claim itself. */
 async function completeClaim(lease: Lease, ttlMs: number): Promise<void> {
   if (lease.remainingMs() < ttlMs * 0.9) {
     try {
       await lease.extend(ttlMs);
     } catch (error) {
-      lease.release().catch(() => false); // it goes on in the background
+      lease.release().catch(() => false); // the release continues in the background
       throw error;
     }
   }

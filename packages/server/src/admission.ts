@@ -9,13 +9,13 @@ import { ServiceError } from "./refusal.ts";
 
 const maxBodyBytes = 256 * 1024;
 
-/** Open to everybody: they tell nothing. */
+/** Paths without authentication. Their responses contain no secrets. */
 const publicPaths = new Set(["/healthz", "/readyz", "/openapi.json"]);
 
-/** What a browser calls this machine. Another name leads here only by a trick: then some page of the web asks. */
+/** The names of this machine in a browser. A request with another name comes from a web page, by DNS rebinding. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Lets in who may come in: no more bytes than are read, nobody unknown, nobody too often. */
+/** Limits the size of requests, authenticates the client, and limits its rate. */
 export function authenticateAndLimit(
   auth: AuthOptions | undefined,
   limit: RateLimit | undefined,
@@ -41,7 +41,7 @@ export function authenticateAndLimit(
   ];
 }
 
-/** A length that is told is looked at only: to read through the framework's own limit makes a request many times dearer. */
+/** Checks `Content-Length` alone if the request has it, because the framework's own limit makes a request many times slower. */
 function limitBody(tooLarge: () => never): MiddlewareHandler<RouteEnv> {
   const byReading = bodyLimit({ maxSize: maxBodyBytes, onError: tooLarge }) as MiddlewareHandler<RouteEnv>;
   return async (c, next) => {
@@ -66,7 +66,7 @@ function assertKnownNames(host: string | undefined): void {
   }
 }
 
-/** To refuse these would lose locks, or keep them. */
+/** Renewals and releases are never refused. A refused renewal loses a lock, and a refused release keeps one. */
 function renewsOrReleases(method: string, path: string): boolean {
   return method === "DELETE" || path.endsWith("/renew");
 }

@@ -9,13 +9,13 @@ import { probeRoutes } from "./probe-routes.ts";
 import { problemOf, problemResponse } from "./problems.ts";
 import { ServiceError } from "./refusal.ts";
 
-/** All routes, behind the gate. */
+/** All routes, after authentication and limits. */
 export function createApp(context: ServiceContext, { auth }: ResolvedService): App {
   const { log, draining } = context;
   const app = newApp();
   app.onError((error, c) => {
     if (error instanceof ClientDisconnected) {
-      return new Response(null, { status: 499 }); // to nobody
+      return new Response(null, { status: 499 }); // the client has disconnected
     }
     const problem = problemOf(error);
     const { code, status } = problem;
@@ -52,7 +52,7 @@ const info = {
   description: "Locks for every language. Times are milliseconds, fencing tokens decimal strings.",
 };
 
-/** Where it failed, without what it was given. */
+/** The place of a failure, without the values of the request. */
 function messageOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : typeof error;
 }

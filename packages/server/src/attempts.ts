@@ -6,25 +6,25 @@ import type { LeaseIds } from "./lease-ids.ts";
 import type { Leases } from "./leases.ts";
 import type { AcquireCommand, Requester } from "./acquire-leases.ts";
 
-/** What one named attempt has: a lease, or a request for one. */
+/** The state of one named attempt: a lease, or a request for one. */
 interface Entry {
   /** Settles with the lease; rejects as the request did. */
   pending: Promise<WireLease> | undefined;
   lease: WireLease | undefined;
-  /** When the lease is over unless it was renewed, on the scale of `performance.now()`. */
+  /** The end of the lease without a renewal, on the scale of `performance.now()`. */
   endsAt: number;
-  /** Requests whose answer is still on its way. */
+  /** Requests without a complete response. */
   open: number;
-  /** Whether a client has `lease`. */
+  /** Whether a client has received `lease`. */
   wasDelivered: boolean;
 }
 
-/** How many entries may stay behind until the next sweep. */
+/** The number of entries that starts the first sweep. */
 const minSweepSize = 64;
 
 /**
- * The named attempts of this instance. A repeat has the lease of the first request while that is held; another instance does not know
- * of it, and is an ordinary contender.
+ * The named attempts of this instance. A repeat gets the lease of the first request while that lease is held. A repeat at another
+ * instance is an ordinary contender, because that instance does not know the attempt.
  */
 export class AttemptCache {
   readonly #leases: Leases;
@@ -39,7 +39,7 @@ export class AttemptCache {
 
   /**
    * Rejects as {@link Leases.acquire} does.
-   * @param name of the attempt, with all that it asks for
+   * @param name the attempt's name with all parameters of its request
    */
   async acquire(
     name: string,
@@ -94,7 +94,7 @@ export class AttemptCache {
     }
   }
 
-  /** @returns undefined where it is lost */
+  /** @returns undefined if the lease is lost */
   async #renewed(entry: Entry, lease: WireLease, ttlMs: number): Promise<WireLease | undefined> {
     try {
       const renewed = await this.#leases.renew(this.#leaseIds.read(lease.leaseId), ttlMs);
@@ -109,7 +109,7 @@ export class AttemptCache {
     }
   }
 
-  /** A lease that no client has is given back, once no repeat waits for it. */
+  /** Releases a lease that no client has received, once no repeat waits for that lease. */
   #leaseEnded(name: string, entry: Entry, delivered: WireLease | undefined): void {
     entry.open -= 1;
     entry.wasDelivered ||= delivered !== undefined && delivered.fencingToken === entry.lease?.fencingToken;
@@ -135,7 +135,7 @@ export class AttemptCache {
     return entry;
   }
 
-  /** A lease may be renewed past us: a repeat asks the engine, and until then its entry is kept for one more TTL. */
+  /** Removes old entries. Another instance may have renewed a lease, so an entry stays for one more TTL, and a repeat asks the engine. */
   #sweep(): void {
     if (this.#entries.size >= this.#sweepAt) {
       const now = performance.now();
@@ -160,7 +160,7 @@ function keep(entry: Entry, lease: WireLease): void {
   entry.endsAt = performance.now() + 2 * lease.ttlMs;
 }
 
-/** Waits until it is settled, or the time is over; rejects with the signal's reason. */
+/** Resolves when `pending` is settled or `ms` have passed. Rejects with the signal's reason. */
 function settledWithin(pending: Promise<unknown>, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = (settle: () => void): void => {

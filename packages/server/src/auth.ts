@@ -5,10 +5,10 @@ import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyG
 import type { Principal } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 
-/** What somebody may do, to keys that begin so. */
+/** The scopes of a principal, by key prefix. */
 export type Grants = Principal["grants"];
 
-/** A bearer token, of which only the hash is known here. */
+/** A bearer token, stored as a hash. */
 export interface TokenEntry {
   readonly name: string;
   /** SHA-256, as 64 hex digits. */
@@ -16,14 +16,14 @@ export interface TokenEntry {
   readonly grants: Grants;
 }
 
-/** Tokens that somebody else signs: a CI, a cluster, an identity provider. */
+/** An issuer of signed tokens: a CI system, a cluster, an identity provider. */
 export interface JwtIssuer {
   readonly issuer: string;
   readonly audience: string;
-  /** Where its public keys are. */
+  /** The address of the issuer's public keys. */
   readonly jwksUrl: string;
   /**
-   * The first rule for the token's subject names the grants of its bearer. A `subject` that ends with `:` or `/` admits every subject
+   * The first rule for the token's subject states the bearer's grants. A `subject` that ends with `:` or `/` admits every subject
    * that begins with it; any other admits only an equal one.
    */
   readonly rules: readonly { readonly subject: string; readonly grants: Grants }[];
@@ -38,13 +38,13 @@ const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 const clockToleranceS = 5;
 const keysTimeoutMs = 5_000;
 
-/** A new bearer token for whoever is to have it, and its hash for the service. */
+/** A new bearer token for a client, and its hash for the service. */
 export function newToken(): { token: string; sha256: string } {
   const token = `hf_${randomBytes(32).toString("base64url")}`;
   return { token, sha256: hashOf(token) };
 }
 
-/** Tells by its `Authorization` header who asks. */
+/** Identifies the principal of a request by its `Authorization` header. */
 export class Authenticator {
   readonly #tokens: ReadonlyMap<string, Principal>;
   readonly #issuers: readonly { readonly keys: JWTVerifyGetKey; readonly issuer: JwtIssuer }[];
@@ -63,7 +63,7 @@ export class Authenticator {
   async principalOf(authorization: string | undefined): Promise<Principal> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
     if (token === undefined) {
-      throw new ServiceError("unauthenticated", "This takes `Authorization: Bearer <token>`");
+      throw new ServiceError("unauthenticated", "Expected the header `Authorization: Bearer <token>`");
     }
     const known = this.#tokens.get(hashOf(token));
     if (known) {
@@ -73,7 +73,7 @@ export class Authenticator {
     if (signed) {
       return signed;
     }
-    throw new ServiceError("unauthenticated", "The token is not known, or not valid any more");
+    throw new ServiceError("unauthenticated", "The token is unknown or has expired");
   }
 
   async #signed(token: string): Promise<Principal | undefined> {
@@ -105,7 +105,7 @@ async function verified(
     if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)) {
       return undefined;
     }
-    throw new ServiceError("unauthenticated", "The keys of the token's issuer cannot be had");
+    throw new ServiceError("unauthenticated", "The public keys of the token's issuer are unavailable");
   }
 }
 

@@ -1,4 +1,4 @@
-/** What a service says when it is ready: where it is, and the two requests that everything begins with. */
+/** The output of a ready service: its address, and a first acquire and release with curl. */
 export function startupMessage(url: string, guarantee: string): string {
   const scope =
     guarantee === "process"

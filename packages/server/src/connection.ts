@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** The requests that are open, so that a service that is about to end can end them. */
+/** The open requests. A service ends them before it stops. */
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #awaiting = new Set<() => void>();
 
-  /** @param outgoing the answer that the client waits for */
+  /** @param outgoing the response to the client */
   open(outgoing: ServerResponse): Connection {
     const connection = new Connection(outgoing);
     this.#open.add(connection);
@@ -23,7 +23,7 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** Resolves when one has ended, or `limitMs` have passed. */
+  /** Resolves when a request has ended, or `limitMs` have passed. */
   changed(limitMs: number): Promise<void> {
     return new Promise((resolve) => {
       const end = (): void => {
@@ -43,7 +43,7 @@ export class Connections {
   }
 }
 
-/** The client's end of one request: whether it is still there, and whether the answer went out. */
+/** The connection of one request: whether the client is connected, and whether the response was sent. */
 export class Connection {
   readonly #outgoing: ServerResponse;
   #closedSignal: AbortController | undefined;
@@ -53,8 +53,8 @@ export class Connection {
   }
 
   /**
-   * Aborted when the client goes away before its answer is complete, or the answer is to be completed. Made when somebody asks: what is
-   * answered at once ends without.
+   * Aborted when the client disconnects before the response is complete, or when `end` is called. The signal is created at its first use,
+   * because most requests need no signal.
    */
   get closed(): AbortSignal {
     if (!this.#closedSignal) {
@@ -67,12 +67,12 @@ export class Connection {
     return this.#closedSignal.signal;
   }
 
-  /** What is going on for the client is to end. */
+  /** Ends the work for this request, with a reason. */
   end(reason: unknown): void {
     this.#closedSignal?.abort(reason);
   }
 
-  /** Calls back once, if the answer does not go out whole. */
+  /** Calls `action` once, if the response is not sent completely. */
   onUndelivered(action: () => void): void {
     this.onEnd((isDelivered) => {
       if (!isDelivered) {
@@ -81,7 +81,7 @@ export class Connection {
     });
   }
 
-  /** Of requests that were sent before the answer to an earlier one, only the connection tells that they are over. */
+  /** Calls `action` once, at the end of the response or of the connection. A pipelined request gets no event of its own. */
   onEnd(action: (isDelivered: boolean) => void): void {
     const outgoing = this.#outgoing;
     const { socket } = outgoing.req;
@@ -102,7 +102,7 @@ export class Connection {
 
 const closeListeners = new WeakMap<Socket, Set<() => void>>();
 
-/** One listener on a connection serves all its requests. Returns the removal. */
+/** Adds an action to the one listener of a connection, which serves all its requests. Returns the removal. */
 function onDisconnect(socket: Socket, action: () => void): () => void {
   let listeners = closeListeners.get(socket);
   if (!listeners) {
@@ -121,9 +121,9 @@ function onDisconnect(socket: Socket, action: () => void): () => void {
   };
 }
 
-/** Nobody is there to be answered. */
+/** The client disconnected before its response. */
 export class ClientDisconnected extends Error {
   constructor() {
-    super("The client has gone");
+    super("The client has disconnected");
   }
 }

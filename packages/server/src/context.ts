@@ -13,40 +13,40 @@ import type { Principal } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 import type { PrincipalLimit, WaitLimits } from "./waits.ts";
 
-/** What the routes know of a request beside its own words. */
+/** The context of a request: its connection, log and principal. */
 export interface RouteEnv {
   Bindings: HttpBindings;
   Variables: { principal: Principal };
 }
 
-/** What the routes share. */
+/** The state that all routes share. */
 export interface ServiceContext {
   readonly engine: Engine;
   readonly leases: Leases;
   readonly leaseIds: LeaseIds;
-  /** Undefined: requests have no bound. */
+  /** Undefined: no rate limit. */
   readonly rate: RateLimit | undefined;
   readonly attempts: AttemptCache;
   readonly waitLimits: WaitLimits;
-  /** The open streams of events: behind each the engine is asked, again and again. */
+  /** The open event streams. Each stream polls the engine, so their number is limited. */
   readonly streams: PrincipalLimit;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly connections: Connections;
-  /** Aborted, with what is then answered, when the service is about to end. */
+  /** Aborted when the service drains. The reason is the response to waiting requests. */
   readonly draining: AbortSignal;
-  /** The longest that an answer is held back. */
+  /** The longest wait for one response, ms. */
   readonly maxWaitMs: number;
 }
 
 export type App = OpenAPIHono<RouteEnv>;
 
-/** Routes whose requests are checked: what does not fit is `invalid`, and says where. */
+/** A router that validates requests. A request that fails the validation gets `invalid` with the path of the bad value. */
 export function newApp(): App {
   return new OpenAPIHono<RouteEnv>({
     defaultHook: (result) => {
       if (!result.success) {
-        const { path, message } = result.error.issues[0] ?? { path: [], message: "it does not fit" };
+        const { path, message } = result.error.issues[0] ?? { path: [], message: "the value is invalid" };
         throw new ServiceError("invalid", path.length > 0 ? `${path.join(".")}: ${message}` : message);
       }
     },

@@ -3,21 +3,21 @@ import { hostname } from "node:os";
 import { createLocks, type Driver, type Locks, type LossReason } from "holdfast";
 import { connect } from "holdfast/connect";
 
-/** How many losses are remembered: who held learns at the next renewal why. */
+/** The number of stored losses. A client learns the reason of a loss at its next renewal. */
 const maxLosses = 10_000;
-/** Of one key at this instance; principals have bounds of their own. */
+/** The limit for one key at this instance. Principals have their own limits. */
 const maxWaiters = 1_000_000;
 
-/** The locks that the service gives out: every caller has a place of its own in the engine's queue. */
+/** The locks of the service. Each request has its own entry in the engine's queue. */
 export class Engine {
   readonly driver: Driver;
   readonly locks: Locks;
-  /** Who waits by an engine that knows of waiters only by which process they wait. */
+  /** The owner in `inspect` of waiters of this process, if the engine knows only their process. */
   readonly owner: string = `lock service@${hostname()}:${process.pid}`;
   readonly #losses = new Map<string, LossReason>();
   readonly #forget: () => void;
 
-  /** Told of grants of this instance that were ended by force. */
+  /** Called for each grant of this instance that an operator broke. */
   onLoss: (token: string, reason: LossReason) => void = () => undefined;
 
   constructor(driver: Driver) {
@@ -39,7 +39,7 @@ export class Engine {
     });
   }
 
-  /** @param engine a URL as `holdfast/connect` reads it, or a driver, which is closed with the service */
+  /** @param engine a URL for `holdfast/connect`, or a driver, which the service closes */
   static async open(engine: string | Driver): Promise<Engine> {
     return new Engine(typeof engine === "string" ? await connect(engine) : engine);
   }
@@ -48,7 +48,7 @@ export class Engine {
     return this.driver.capabilities.guarantee;
   }
 
-  /** Why a grant was lost, if the engine told us before it was asked. */
+  /** The reason of a loss, if the engine has reported that loss. */
   lossOf(token: string): LossReason | undefined {
     return this.#losses.get(token);
   }

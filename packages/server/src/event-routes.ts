@@ -14,7 +14,7 @@ const target = z.object({
   prefix: z.string().max(512).optional(),
 });
 
-/** What changes, as it changes, and what the servers say of themselves. */
+/** Event streams of changes, and the states of the engine's servers. */
 export function eventRoutes(context: ServiceContext): App {
   const app = newApp();
   watchRoute(app, context);
@@ -28,7 +28,7 @@ function watchRoute(app: App, { engine, connections, draining, streams }: Servic
       method: "get",
       path: "/v1/events",
       summary:
-        "Server-sent events: a snapshot, then changes, coalesced. There is no log: a resume starts with a snapshot",
+        "Server-sent events: a snapshot, then coalesced changes. A resumed stream starts with a new snapshot",
       request: { query: target },
       responses: {
         200: {
@@ -61,7 +61,7 @@ function watchRoute(app: App, { engine, connections, draining, streams }: Servic
         await stream.send("problem", problemOf(error)).catch(() => undefined);
       }
       if (draining.aborted) {
-        await stream.send("draining", {}).catch(() => undefined); // it may have gone before
+        await stream.send("draining", {}).catch(() => undefined); // the client may have disconnected
       }
       stream.end();
       return RESPONSE_ALREADY_SENT;
@@ -74,7 +74,7 @@ function nodesRoute(app: App, { engine }: ServiceContext): void {
     createRoute({
       method: "get",
       path: "/v1/nodes",
-      summary: "What each server of the engine says of itself",
+      summary: "The state of each server of the engine",
       responses: {
         200: json(z.object({ guarantee: z.string(), nodes: z.array(z.object({})) }), "All of them"),
         ...problems,

@@ -3,11 +3,11 @@ import type { ServerResponse } from "node:http";
 
 import { ClientDisconnected } from "./connection.ts";
 
-/** A client that has not read for so long is given up. */
+/** A client that has not read for this time is disconnected. */
 const maxBlockMs = 30_000;
 const heartbeatMs = 15_000;
 
-/** Server-sent events to one client, as fast as it reads. */
+/** Server-sent events to one client, at the client's reading speed. */
 export class EventStream {
   readonly #outgoing: ServerResponse;
   readonly #heartbeat: NodeJS.Timeout;
@@ -30,7 +30,7 @@ export class EventStream {
     });
   }
 
-  /** Resolves when there is room for more. Rejects where the client has gone, or does not read. */
+  /** Resolves when the buffer has room. Rejects if the client has disconnected or does not read. */
   async send(event: string, data: object): Promise<void> {
     const outgoing = this.#outgoing;
     if (outgoing.destroyed) {

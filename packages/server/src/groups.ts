@@ -1,17 +1,17 @@
-/** Keys may be as many as there are orders; their groups may not. */
+/** The number of groups is limited, because each group is a label of the metrics. The number of keys is not. */
 const maxGroups = 200;
 
-/** Puts keys into groups, by which metrics tell them apart. */
+/** Maps keys to groups, the labels of the metrics. */
 export class KeyGroups {
   readonly #prefixes: readonly string[];
   readonly #known = new Set<string>();
 
-  /** @param prefixes groups of their own: a key belongs to the first that it begins with */
+  /** @param prefixes each is a group; a key belongs to the first prefix that matches */
   constructor(prefixes: readonly string[]) {
     this.#prefixes = prefixes;
   }
 
-  /** The first prefix that fits, else what stands before the first `:`. When there are too many groups, `other`. */
+  /** The first matching prefix, or the part before the first `:`. With too many groups, `other`. */
   of(key: string): string {
     const colon = key.indexOf(":");
     const group =

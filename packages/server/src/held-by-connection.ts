@@ -11,8 +11,8 @@ import { ServiceError } from "./refusal.ts";
 import type { AcquireCommand } from "./acquire-leases.ts";
 
 /**
- * Holds a lock for as long as the client holds its connection: renewed here, released when it goes away. Whoever needs the lock for work
- * that goes on without the connection must not use this.
+ * Holds a lock while the client's connection is open. The service renews the lock, and releases it when the connection closes. Work that
+ * continues without the connection must not use this mode.
  */
 export async function holdWhileConnected(
   leases: Leases,
@@ -27,7 +27,7 @@ export async function holdWhileConnected(
     const onQueued = (): void => {
       open()
         .send("waiting", { keys: command.keys })
-        .catch(() => undefined); // the wait ends by itself
+        .catch(() => undefined); // the wait reports its own failure
     };
     held = (await leases.acquireLeases(command, { closed: connection.closed, onQueued }, true)).leases;
     await open().send("granted", leases.describe(held));
@@ -40,7 +40,7 @@ export async function holdWhileConnected(
   return RESPONSE_ALREADY_SENT;
 }
 
-/** Resolves when the client has gone; rejects with the loss, or why it has to end. */
+/** Resolves when the client has disconnected. Rejects with the loss, or with the reason of the end. */
 function endOf(held: readonly Lease[], closed: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (): void => {
@@ -64,7 +64,7 @@ async function sendRenewal(error: unknown, held: readonly Lease[], open: () => E
   if (error instanceof ClientDisconnected) {
     await release(held);
   } else if (error instanceof ServiceError && error.code === "draining" && held.length > 0) {
-    // Its client may be at work: the lock is left to expire, and the client is told how long that takes.
+    // The client may still be working, so the lock is left to expire. The event states the remaining time.
     const validMs = Math.min(...held.map((lease) => lease.remainingMs()));
     held.forEach((lease) => lease.orphan());
     await open()

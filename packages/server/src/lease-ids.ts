@@ -4,12 +4,12 @@ import { leaseIdOf, readLeaseId, type LeaseParts } from "holdfast/http";
 
 import { ServiceError } from "./refusal.ts";
 
-/** As many keys as one lease of the library may have. */
+/** The library's limit of keys in one lease. */
 const maxGrants = 64;
 
 /**
- * The lease ids of a service. With a key each id carries a signature, so a forged or altered id never reaches the engine. Every instance
- * needs the same key: a lease is renewed by any of them. Without a key the ids are unsigned.
+ * The lease ids of a service. With a signing key each id has a signature, so a forged or altered id never reaches the engine. Every
+ * instance needs the same signing key, because any instance may renew a lease. Without a signing key the ids are unsigned.
  */
 export class LeaseIds {
   readonly #key: string | undefined;
@@ -22,7 +22,7 @@ export class LeaseIds {
     return this.#key !== undefined;
   }
 
-  /** The signature stands before the keys: `holdfast/http` keeps all but the keys as its secret. */
+  /** The signature precedes the keys, because `holdfast/http` uses the part before the keys as the token. */
   of(parts: LeaseParts): string {
     const leaseId = leaseIdOf(parts);
     if (this.#key === undefined) {
@@ -36,16 +36,16 @@ export class LeaseIds {
   read(leaseId: string): LeaseParts {
     const parts = readLeaseId(this.#key === undefined ? leaseId : verifySignature(leaseId, this.#key));
     if (!parts) {
-      throw new ServiceError("not-found", "That is no lease id of this service");
+      throw new ServiceError("not-found", "The lease id is not from this service");
     }
     if (parts.grants.length > maxGrants) {
-      throw new ServiceError("invalid", `Expected a lease id to have ${maxGrants} keys at the most`);
+      throw new ServiceError("invalid", `Expected a lease id with at most ${maxGrants} keys`);
     }
     return parts;
   }
 }
 
-/** The lease id without its signature; empty where the signature does not match. */
+/** The lease id without its signature, or "" if the signature does not match. */
 function verifySignature(given: string, key: string): string {
   const [version = "", secret = "", signature = "", ...keys] = given.split(".");
   const leaseId = [version, secret, ...keys].join(".");

@@ -13,7 +13,7 @@ interface Entry {
 
 const sweepMs = 1_000;
 
-/** The leases that this instance gave out, for its metrics only: another one may release them, and then they seem to expire. */
+/** The leases of this instance, for metrics only. A lease that another instance releases is counted as expired. */
 export class LeaseTracker {
   readonly #entries = new Map<string, Entry>();
   readonly #ended: (grant: Grant, heldMs: number, end: LeaseEnd) => void;
@@ -49,7 +49,7 @@ export class LeaseTracker {
     }
   }
 
-  /** What was left of it, as far as is known here. */
+  /** The remaining validity, as far as this instance knows. */
   remainingMs({ token }: Grant): number | undefined {
     const entry = this.#entries.get(token);
     return entry && entry.until - performance.now();

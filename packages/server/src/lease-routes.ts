@@ -1,8 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import type { LeaseParts, WireAcquire, WireLease, WireOwner, WireRenew } from "holdfast/http";
+import type { LeaseParts, WireAcquire, WireLease } from "holdfast/http";
 import type { Context } from "hono";
-import type { HolderInfo } from "holdfast";
 
 import { body, json, problems } from "./responses.ts";
 import { ClientDisconnected, type Connection } from "./connection.ts";
@@ -12,6 +11,7 @@ import { newApp, type App, type RouteEnv, type ServiceContext } from "./context.
 import { problemOf } from "./problems.ts";
 import { authorize } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
+import { commandOf, holderInfoOf } from "./acquire-command.ts";
 import type { AcquireCommand, Requester } from "./acquire-leases.ts";
 import {
   acquireSchema,
@@ -22,7 +22,7 @@ import {
   renewSchema,
 } from "./schemas.ts";
 
-/** `POST /v1/leases` and what becomes of a lease. */
+/** The routes under `/v1/leases`: acquire, renew, release, downgrade. */
 export function leaseRoutes(context: ServiceContext): App {
   const app = newApp();
   acquireRoute(app, context);
@@ -43,13 +43,13 @@ function acquireRoute(app: App, context: ServiceContext): void {
         query: z.object({
           hold: z.literal("connection").optional().openapi({
             description:
-              "It is held for as long as the connection is: renewed here, released when it closes. A stream",
+              "The lock is held while the connection is open: the service renews it, and releases it at the close. A stream",
           }),
         }),
       },
       responses: { 201: json(leaseSchema, "The lease"), ...problems },
     }),
-    (c) => acquire(context, c, c.req.valid("json")) as Promise<never>, // problems are told by onError, streams have no type
+    (c) => acquire(context, c, c.req.valid("json")) as Promise<never>, // onError sends problems, and streams have no type
   );
 }
 
@@ -59,7 +59,7 @@ function renewRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "get",
       path: "/v1/leases/{leaseId}",
-      summary: "Whether it is still held; never extends it",
+      summary: "The state of a lease, without an extension",
       request: { params: leaseIdParam },
       responses: { 200: json(leaseSchema, "It is"), ...problems },
     }),
@@ -71,9 +71,9 @@ function renewRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "post",
       path: "/v1/leases/{leaseId}/renew",
-      summary: "Prolong it to `ttlMs` from now, by default its own",
+      summary: "Extend a lease to `ttlMs` from now, by default the lease's own TTL",
       request: { params: leaseIdParam, body: body(renewSchema) },
-      responses: { 200: json(leaseSchema, "It goes on"), ...problems },
+      responses: { 200: json(leaseSchema, "The extended lease"), ...problems },
     }),
     async (c) => {
       const parts = await partsOf(context, c, c.req.valid("param").leaseId);
@@ -94,7 +94,7 @@ function releaseRoute(app: App, context: ServiceContext): void {
       path: "/v1/leases/{leaseId}",
       summary: "Release it",
       request: { params: leaseIdParam },
-      responses: { 200: json(releasedSchema, "It is not held any more"), ...problems },
+      responses: { 200: json(releasedSchema, "The lock is no longer held by this lease"), ...problems },
     }),
     async (c) =>
       c.json(
@@ -108,10 +108,10 @@ function releaseRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "post",
       path: "/v1/leases/{leaseId}/downgrade",
-      summary: "Of a writer: go on as a reader",
+      summary: "Downgrade a write lease to a read lease",
       request: { params: leaseIdParam },
       responses: {
-        200: json(releasedSchema, "It reads now; `released` false: it had been lost"),
+        200: json(releasedSchema, "The lease is a read lease now; `released` false: the lease had been lost"),
         ...problems,
       },
     }),
@@ -129,7 +129,7 @@ function renewManyRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "post",
       path: "/v1/renew",
-      summary: "Prolong many leases; each has an answer of its own, in their order",
+      summary: "Extend many leases; the response has one result for each, in the same order",
       request: { body: body(renewManySchema) },
       responses: { 200: { description: "A lease, or a problem, for each" }, ...problems },
     }),
@@ -142,10 +142,7 @@ function renewManyRoute(app: App, context: ServiceContext): void {
             const parts = await partsOf(context, c, leaseId);
             grants += parts.grants.length;
             if (grants > maxRenewed) {
-              throw new ServiceError(
-                "invalid",
-                `Expected one request to renew ${maxRenewed} keys at the most`,
-              );
+              throw new ServiceError("invalid", `Expected one request to renew at most ${maxRenewed} keys`);
             }
             return await context.leases.renew(parts, ttlMs ?? parts.ttlMs);
           } catch (error) {
@@ -158,7 +155,7 @@ function renewManyRoute(app: App, context: ServiceContext): void {
   );
 }
 
-/** Keys that one request may renew. */
+/** The limit of keys in one renewal request. */
 const maxRenewed = 1_000;
 
 const noStore = { "cache-control": "no-store" };
@@ -173,7 +170,10 @@ function acquire(context: ServiceContext, c: Context<RouteEnv>, body: WireAcquir
   const connection = context.connections.open(c.env.outgoing);
   if (c.req.query("hold") === "connection") {
     if (command.attemptId !== undefined) {
-      throw new ServiceError("invalid", "What is held by a connection ends with it: its attempt has no name");
+      throw new ServiceError(
+        "invalid",
+        "Expected no `attemptId` with `hold=connection`, because the lock ends with the connection",
+      );
     }
     return holdWhileConnected(context.leases, command, connection, c.env.outgoing);
   }
@@ -182,7 +182,7 @@ function acquire(context: ServiceContext, c: Context<RouteEnv>, body: WireAcquir
     : acquireWithResponse(context, c, command, connection);
 }
 
-/** Holds the answer back for as long as the caller, and we, want to wait. */
+/** Delays the response for `waitMs`, at most `maxWaitMs`. */
 async function acquireWithResponse(
   context: ServiceContext,
   c: Context<RouteEnv>,
@@ -211,7 +211,7 @@ async function acquireWithEvents(
       onQueued: () => {
         open()
           .send("waiting", { keys: command.keys })
-          .catch(() => undefined); // the wait ends by itself
+          .catch(() => undefined); // the wait reports its own failure
       },
     };
     const lease = await leaseFor(context, command, requester, connection);
@@ -227,7 +227,7 @@ async function acquireWithEvents(
   return RESPONSE_ALREADY_SENT;
 }
 
-/** What does not reach its client is given back; that of a named attempt where it reached none of its requests. */
+/** Releases the lease if the response does not reach the client. A named attempt's lease is released if no response reached a client. */
 async function leaseFor(
   context: ServiceContext,
   command: AcquireCommand,
@@ -250,64 +250,9 @@ async function leaseFor(
   return lease;
 }
 
-/** @throws {ServiceError} */
-function commandOf(c: Context<RouteEnv>, body: WireAcquire): AcquireCommand {
-  const {
-    key,
-    keys,
-    mode = "exclusive",
-    limit,
-    permits = 1,
-    ttlMs = 30_000,
-    waitMs = 0,
-    claimMs,
-    attemptId,
-  } = body;
-  if ((key === undefined) === (keys === undefined)) {
-    throw new ServiceError("invalid", "Expected either `key` or `keys`");
-  }
-  if ((mode === "semaphore") !== (limit !== undefined)) {
-    throw new ServiceError("invalid", "Expected `limit` for a semaphore, and for nothing else");
-  }
-  const { name } = c.var.principal;
-  const info = holderInfoOf(body);
-  return {
-    keys: Array.from(new Set(keys ?? [key as string])).sort(),
-    mode,
-    limit: limit ?? 1,
-    permits,
-    ttlMs,
-    waitMs,
-    claimMs,
-    principal: name,
-    // Nobody can meet, or take, another one's attempt by its name.
-    attemptId: attemptId === undefined ? undefined : `${name.length}:${name}:${attemptId}`,
-    info: {
-      ...info,
-      owner: info.owner ?? `${name.slice(0, 128)}@${c.env.incoming.socket.remoteAddress ?? "unknown"}`,
-    },
-  };
-}
-
-function holderInfoOf({ owner, reason, labels }: Omit<WireRenew, "ttlMs">): HolderInfo {
-  return {
-    ...(owner !== undefined && { owner: ownerOf(owner) }),
-    ...(reason !== undefined && { reason }),
-    ...(labels !== undefined && { labels }),
-  };
-}
-
-function ownerOf(owner: WireOwner): string {
-  if (typeof owner === "string") {
-    return owner;
-  }
-  const { name, host, pid } = owner;
-  return `${name}${host === undefined ? "" : `@${host}`}${pid === undefined ? "" : `:${pid}`}`;
-}
-
 /**
  * A request with a bad lease id counts in the rate limit, although renewals and releases do not.
- * @throws {ServiceError} for a lease id that is none of this service, or has a key that the principal may not acquire
+ * @throws {ServiceError} for a lease id of another service, or with a key that the principal may not acquire
  */
 async function partsOf(
   { leaseIds, rate }: ServiceContext,

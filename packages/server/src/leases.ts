@@ -13,10 +13,10 @@ import {
   type AcquireLease,
 } from "./acquire-leases.ts";
 
-/** What a client may know of a lease that is kept for it here. */
+/** The public fields of a lease that this instance holds for a client. */
 export type DescribedLease = Omit<WireLease, "leaseId" | "queuedMs" | "ttlMs">;
 
-/** Leases that clients hold: whatever is known of them is in their ids, so that every instance of the service can serve them. */
+/** The leases of clients. A lease id has all data of its lease, so every instance of the service can renew and release that lease. */
 export class Leases {
   readonly #engine: Engine;
   readonly #acquireLease: AcquireLease;
@@ -30,7 +30,7 @@ export class Leases {
     this.#metrics = metrics;
   }
 
-  /** For a client that renews and releases it. Rejects as {@link AcquireLease.run} does. */
+  /** Acquires a lease that the client renews and releases. Rejects like {@link AcquireLease.run}. */
   async acquire(command: AcquireCommand, requester: Requester): Promise<WireLease> {
     const startedAt = performance.now();
     const { leases, ttlMs, queuedMs } = await this.acquireLeases(command, requester, false);
@@ -43,7 +43,7 @@ export class Leases {
     return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs });
   }
 
-  /** @param renew whether it is kept, and renewed, here */
+  /** @param renew whether this instance holds and renews the leases */
   async acquireLeases(
     command: AcquireCommand,
     requester: Requester,
@@ -86,18 +86,18 @@ export class Leases {
   }
 
   /**
-   * Prolongs by the driver, not by an adopted lease, which would tell the engine its own words anew.
+   * Extends by the driver, because an adopted lease would overwrite the stored metadata.
    * @throws {LeaseLostError}
    */
-  async renew(parts: LeaseParts, ttlMs: number, words?: HolderInfo): Promise<WireLease> {
+  async renew(parts: LeaseParts, ttlMs: number, metadata?: HolderInfo): Promise<WireLease> {
     const startedAt = performance.now();
     this.#checkTtl(ttlMs);
     const times = await Promise.all(
       parts.grants.map(async (grant) => {
         const { key, token, fencingToken } = grant;
-        this.#engine.locks.mutex(key); // refuses what is no key
+        this.#engine.locks.mutex(key); // throws for an invalid key
         const number = BigInt(fencingToken);
-        const info = words && { ...words, fencingToken: number };
+        const info = metadata && { ...metadata, fencingToken: number };
         const asked = { key, token, fencingToken: number, ttlMs, info };
         const extension = await this.#engine.driver.extend(asked);
         const elapsedMs = performance.now() - startedAt;
@@ -110,7 +110,7 @@ export class Leases {
     return this.#wire({ ttlMs, grants: parts.grants }, { leftMs, validMs, queuedMs: 0 });
   }
 
-  /** Whether all of it was still held. */
+  /** @returns whether every key was still held */
   async release({ ttlMs, grants }: LeaseParts): Promise<boolean> {
     const releases = await Promise.all(
       grants.map(async (grant) => {
@@ -122,7 +122,7 @@ export class Leases {
     return releases.every(Boolean);
   }
 
-  /** What its client cannot know of: it is given back until the engine has answered, or has forgotten. */
+  /** Releases a lease that its client never received. Retries until the engine has replied or the grant has expired. */
   releaseUndelivered({ ttlMs, grants }: LeaseParts): void {
     const { driver } = this.#engine;
     for (const grant of grants) {
@@ -137,12 +137,12 @@ export class Leases {
     }
   }
 
-  /** A writer is a reader from now on. */
+  /** Downgrades a write lease to a read lease. */
   async downgrade({ ttlMs, grants }: LeaseParts): Promise<boolean> {
     const { driver } = this.#engine;
     const [grant] = grants;
     if (grants.length !== 1 || !grant) {
-      throw new ServiceError("invalid", "A lease of several keys is no writer's");
+      throw new ServiceError("invalid", "Expected a write lease, got a lease of several keys");
     }
     return driver.downgrade(grant.key, grant.token, driver.clock.now() + ttlMs);
   }
@@ -160,8 +160,8 @@ export class Leases {
   }
 
   /**
-   * From now on the lease is its client's; nothing of it stays here. What has passed since the question came is looked at before what
-   * is left: a pause in between must not make it longer.
+   * Transfers the lease to its client, so no state stays here. The elapsed time is read before the remaining time, because a pause
+   * between the two must not lengthen the reported validity.
    */
   #respond(leases: readonly Lease[], { ttlMs, begun: startedAt, queuedMs }: Times): WireLease {
     const elapsedMs = performance.now() - startedAt;
@@ -173,7 +173,7 @@ export class Leases {
     return this.#wire({ ttlMs, grants }, { leftMs, validMs: leftMs + elapsedMs - queuedMs, queuedMs });
   }
 
-  /** What is left counts from when the question came, less the wait: so the client can count from when it was sent. */
+  /** The remaining time counts from the request's receipt, without the wait. So the client can count from the sending of its request. */
   #wire(
     parts: LeaseParts,
     { leftMs, validMs, queuedMs }: { leftMs: number; validMs: number; queuedMs: number },
@@ -232,14 +232,14 @@ export class Leases {
 
 interface Times {
   readonly ttlMs: number;
-  /** When the question came. */
+  /** The receipt of the request. */
   readonly begun: number;
   readonly queuedMs: number;
 }
 
-/** It was granted, and over before it could be handed out. */
+/** The grant expired before its response. */
 function repliedTooLate({ key }: LeaseLostError): EngineError {
-  const message = "The grant had expired before it was handed out";
+  const message = "The grant had expired before its response was sent";
   return new EngineError(message, { key, outcome: "none", retryable: true });
 }
 

@@ -2,7 +2,7 @@ import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 
 import { ServiceError } from "./refusal.ts";
 
-/** Bounds how often one principal may ask. What keeps or ends a lease is never refused: that would lose locks. */
+/** Limits the request rate of each principal. Renewals and releases are never refused, because that would lose or keep locks. */
 export class RateLimit {
   readonly #limiter: RateLimiterMemory;
 

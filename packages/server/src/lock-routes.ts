@@ -15,7 +15,7 @@ const lockSchema = z
     limit: z
       .number()
       .nullable()
-      .openapi({ description: "How many may hold it at once; null: any number of readers" }),
+      .openapi({ description: "The number of permits; null: any number of readers" }),
     remaining: z.number().optional(),
     holders: z.array(holderSchema),
     waiters: z
@@ -23,7 +23,7 @@ const lockSchema = z
       .openapi({ description: "The first 100, in order" }),
     waiterCount: z
       .number()
-      .openapi({ description: "Callers that wait: on the engine, and `localWaiters` of the holder" }),
+      .openapi({ description: "Waiting callers: the engine's waiters and the holder's `localWaiters`" }),
     remainingMs: z.number().nullable(),
     fencingToken: fencingToken.nullable(),
     nodes: z.array(z.object({ node: z.string(), held: z.boolean().nullable() })),
@@ -32,13 +32,13 @@ const lockSchema = z
 
 const listQuery = z.object({
   prefix: z.string().max(512).optional(),
-  state: z.enum(["held", "contended"]).optional().openapi({ description: "contended: somebody waits" }),
-  owner: z.string().optional().openapi({ description: "Only what this owner holds" }),
+  state: z.enum(["held", "contended"]).optional().openapi({ description: "contended: held, with waiters" }),
+  owner: z.string().optional().openapi({ description: "Only locks of this owner" }),
   limit: z.coerce.number().int().min(1).max(1000).optional(),
   cursor: z.string().max(1024).optional(),
 });
 
-/** What is known of locks, and an operator's force. */
+/** The state of locks, and the operations of an operator. */
 export function lockRoutes(context: ServiceContext): App {
   const app = newApp();
   listRoute(app, context);
@@ -54,7 +54,7 @@ function listRoute(app: App, { engine: { locks }, connections }: ServiceContext)
       method: "get",
       path: "/v1/locks",
       summary:
-        "Locks that are held, page by page; a page may be shorter than `limit`, or empty: only `cursor` null is the end",
+        "Held locks, in pages. A page may be shorter than `limit`, or empty. The last page has `cursor` null",
       request: { query: listQuery },
       responses: {
         200: json(z.object({ locks: z.array(lockSchema), cursor: z.string().nullable() }), "A page"),
@@ -80,9 +80,9 @@ function inspectRoute(app: App, { engine, waitLimits }: ServiceContext): void {
     createRoute({
       method: "get",
       path: "/v1/lock",
-      summary: "One lock: who holds it, and who waits, in order",
+      summary: "One lock: its holders, and its waiters in order",
       request: { query: z.object({ key: keySchema }) },
-      responses: { 200: json(lockSchema, "The lock, also if it is free"), ...problems },
+      responses: { 200: json(lockSchema, "The state of the lock, held or free"), ...problems },
     }),
     async (c) => {
       const { key } = c.req.valid("query");
@@ -97,12 +97,11 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
     createRoute({
       method: "post",
       path: "/v1/lock/break",
-      summary:
-        "End a grant by force, with the fencing token that was seen. Its holder is told, but not stopped",
+      summary: "Break a grant, named by its fencing token. The holder is notified, but not stopped",
       request: {
         body: body(z.strictObject({ key: keySchema, fencingToken, reason: z.string().min(1).max(1024) })),
       },
-      responses: { 200: json(z.object({ broken: z.literal(true) }), "It is ended"), ...problems },
+      responses: { 200: json(z.object({ broken: z.literal(true) }), "The grant has ended"), ...problems },
     }),
     async (c) => {
       const { key, fencingToken: seen, reason } = c.req.valid("json");
@@ -117,7 +116,7 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
       const isBroken = await locks
         .breakLock(key, { fencingToken: BigInt(seen), reason })
         .catch((error: unknown) => {
-          record("unknown"); // it may have been done
+          record("unknown"); // the engine may have executed it
           throw error;
         });
       record(isBroken);
@@ -139,9 +138,9 @@ function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContex
     createRoute({
       method: "post",
       path: "/v1/lock/limit",
-      summary: "The limit of a semaphore from now on; who holds keeps what he has",
+      summary: "Set the limit of a semaphore; present holders keep their permits",
       request: { body: body(z.strictObject({ key: keySchema, limit: z.number().int() })) },
-      responses: { 200: json(z.object({ limit: z.number() }), "It is changed"), ...problems },
+      responses: { 200: json(z.object({ limit: z.number() }), "The new limit"), ...problems },
     }),
     async (c) => {
       const { key, limit } = c.req.valid("json");
@@ -174,7 +173,7 @@ function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContex
   );
 }
 
-/** Fencing tokens as text; a limit that is none as null. */
+/** The wire form: fencing tokens as text, and an infinite limit as null. */
 export function wireLock(state: LockState): WireLock {
   return state.toJSON() as WireLock;
 }

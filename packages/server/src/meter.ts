@@ -21,18 +21,18 @@ const holdEnds = "tracing:holdfast:hold:asyncEnd";
 interface MetricsOptions {
   readonly engine: string;
   readonly groups: KeyGroups;
-  /** How many wait by this instance now. */
+  /** The present number of waiters at this instance. */
   readonly waiters: () => number;
 }
 
-/** How one acquisition went. */
+/** The progress of one acquisition. */
 interface Acquiring {
   granted(queuedMs: number): void;
   failed(error: unknown): void;
 }
 
 /**
- * What Prometheus asks for. A key is never a label: `lock_group` is what stands before its first `:`, or a pattern that it fits.
+ * The metrics for Prometheus. A key is never a label. The label `lock_group` is a configured prefix, or the part before the first `:`.
  */
 export class Metrics {
   readonly registry: Registry = new Registry();
@@ -67,25 +67,21 @@ export class Metrics {
     this.#leaseTracker = new LeaseTracker((grant, heldMs, end) => {
       this.#ended(grant.key, heldMs, end);
     });
-    this.#acquire = this.#histogram("lock_acquire_duration_seconds", "From the question to the answer", seconds, ["lock_mode", "outcome"]); // prettier-ignore
-    this.#wait = this.#histogram("lock_wait_duration_seconds", "Of those who stood in the queue", seconds, ["outcome"]); // prettier-ignore
-    this.#hold = this.#histogram("lock_hold_duration_seconds", "From the grant to its end", seconds, ["end"]); // prettier-ignore
-    this.#renew = this.#histogram("lock_renew_duration_seconds", "How long the engine took to prolong", seconds, ["outcome"]); // prettier-ignore
-    this.#margin = this.#histogram("lock_renew_margin_ratio", "What was left of the TTL when a renewal came", fractions, []); // prettier-ignore
-    this.#overrun = this.#histogram("lock_overrun_duration_seconds", "For how long what is held by a connection was taken for held after its end", seconds, []); // prettier-ignore
-    this.#votes = new Counter({ name: "lock_quorum_votes_total", help: "Of the nodes, where too few agreed", labelNames: ["server_address", "vote"], registers: [this.registry] }); // prettier-ignore
+    this.#acquire = this.#histogram("lock_acquire_duration_seconds", "Time from the request to the response", seconds, ["lock_mode", "outcome"]); // prettier-ignore
+    this.#wait = this.#histogram("lock_wait_duration_seconds", "Time of queued requests in the queue", seconds, ["outcome"]); // prettier-ignore
+    this.#hold = this.#histogram("lock_hold_duration_seconds", "Time from the grant to its end", seconds, ["end"]); // prettier-ignore
+    this.#renew = this.#histogram("lock_renew_duration_seconds", "Time of the engine for an extension", seconds, ["outcome"]); // prettier-ignore
+    this.#margin = this.#histogram("lock_renew_margin_ratio", "Remaining part of the TTL at a renewal", fractions, []); // prettier-ignore
+    this.#overrun = this.#histogram("lock_overrun_duration_seconds", "Time between the end of a grant and its detection, for locks held by a connection", seconds, []); // prettier-ignore
+    this.#votes = new Counter({ name: "lock_quorum_votes_total", help: "Votes of the nodes in failed attempts", labelNames: ["server_address", "vote"], registers: [this.registry] }); // prettier-ignore
     this.#quorum = new Histogram({ name: "lock_quorum_margin_votes", help: "Votes above the majority; 0: one failure from loss", buckets: [0, 1, 2, 3, 4], registers: [this.registry] }); // prettier-ignore
     this.#lost = this.#counter("lock_lost_total", "Leases that ended without a release", ["reason"]);
     this.#release = this.#counter("lock_release_total", "Releases", ["outcome"]);
     this.#fence = this.#counter("lock_fence_rejected_total", "Checks that found a fencing token stale", []);
-    this.#broken = this.#counter("lock_broken_total", "Grants that were ended by force", []);
+    this.#broken = this.#counter("lock_broken_total", "Grants that an operator broke", []);
     const leaseTracker = this.#leaseTracker;
-    this.#gauge("lock_waiters", "Who waits by this instance", waiters);
-    this.#gauge(
-      "lock_held",
-      "Leases that this instance gave out and knows no end of",
-      () => leaseTracker.count,
-    );
+    this.#gauge("lock_waiters", "Waiters at this instance", waiters);
+    this.#gauge("lock_held", "Leases of this instance without a known end", () => leaseTracker.count);
     channel("holdfast:vote").subscribe(this.#onVote);
     channel(holdEnds).subscribe(this.#onHoldEnd);
   }
@@ -110,7 +106,7 @@ export class Metrics {
     };
   }
 
-  /** A lease is its client's from now on, or is so still. */
+  /** Counts a lease as held by its client, from its response or renewal on. */
   leaseHeld(grant: Grant, ttlMs: number, remainingMs: number): void {
     this.#leaseTracker.track(grant, ttlMs, remainingMs);
   }
@@ -129,7 +125,7 @@ export class Metrics {
     }
   }
 
-  /** The nodes of a quorum did not agree, and each has told. Of those that do only the number is known. */
+  /** Counts the votes of a failed majority attempt. After a success only the number of votes is known. */
   voted(error: unknown): void {
     for (const { node, vote } of error instanceof QuorumError ? error.votes : []) {
       this.#votes.inc({ server_address: node, vote });
@@ -146,7 +142,7 @@ export class Metrics {
     this.#leaseTracker.leaseEnded(grant, wasHeld ? "released" : "lost");
   }
 
-  /** The engine says that a grant of this instance is over. */
+  /** The engine has reported the end of a grant of this instance. */
   lost(token: string, reason: LossReason): void {
     this.#leaseTracker.tokenEnded(token, reason === "broken" ? "broken" : "lost");
   }

@@ -4,10 +4,10 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { NodeState } from "holdfast";
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** For how long an answer of the servers is good for all that is told of them. */
+/** The age up to which one reply of the servers serves all gauges, ms. */
 const freshMs = 1_000;
 
-/** What each server of the engine says of itself, asked for when somebody asks for metrics. */
+/** Gauges of the engine's servers, read at each scrape. */
 export function addNodeGauges(registry: Registry, nodes: () => Promise<NodeState[]>): void {
   let asked: { readonly at: number; readonly states: Promise<NodeState[]> } | undefined;
   const states = (): Promise<NodeState[]> => {
@@ -34,13 +34,13 @@ export function addNodeGauges(registry: Registry, nodes: () => Promise<NodeState
       },
     });
   };
-  add("lock_node_up", "Whether the server can be reached, and votes", ({ reachable, quarantine }) =>
+  add("lock_node_up", "1: the server is reachable, and its votes count", ({ reachable, quarantine }) =>
     reachable && quarantine === null ? 1 : 0,
   );
-  add("lock_node_clock_offset_seconds", "The server's clock less ours", ({ clockOffsetMs }) =>
+  add("lock_node_clock_offset_seconds", "The server's clock minus the service's clock", ({ clockOffsetMs }) =>
     inSeconds(clockOffsetMs),
   );
-  add("lock_node_uptime_seconds", "Since the server's start", ({ uptimeMs }) => inSeconds(uptimeMs));
+  add("lock_node_uptime_seconds", "Time since the server's start", ({ uptimeMs }) => inSeconds(uptimeMs));
   addRoles(registry, states);
   addRestarts(registry, states);
 }
@@ -63,12 +63,12 @@ function addRoles(registry: Registry, states: () => Promise<NodeState[]>): void 
   });
 }
 
-/** A server that was started anew has another id: of several starts between two questions one is seen. */
+/** A restarted server has another run id. Of several restarts between two scrapes, one is counted. */
 function addRestarts(registry: Registry, states: () => Promise<NodeState[]>): void {
   const ids = new Map<string, string>();
   new Counter({
     name: "lock_node_restarts_total",
-    help: "Starts of the server that were seen since our own",
+    help: "Restarts of the server since the start of the service",
     labelNames: ["server_address"],
     registers: [registry],
     async collect() {
@@ -83,11 +83,11 @@ function addRestarts(registry: Registry, states: () => Promise<NodeState[]>): vo
   });
 }
 
-/** What the library says of servers as it happens. Returns its end. */
+/** Counts the library's events about servers. Returns the removal. */
 export function addNodeEvents(registry: Registry): () => void {
   const events = new Counter({
     name: "lock_node_events_total",
-    help: "What the library told of the server, as connection-failed, restarted, may-have-forgotten, evicts",
+    help: "Events of the server, such as connection-failed, restarted, may-have-forgotten, evicts",
     labelNames: ["server_address", "event"],
     registers: [registry],
   });
@@ -101,7 +101,7 @@ export function addNodeEvents(registry: Registry): () => void {
   };
 }
 
-/** How late our timers are: a service whose event loop is blocked renews late. Returns its end. */
+/** Measures the lateness of timers, because a service with a blocked event loop renews late. Returns the removal. */
 export function addTimerLag(registry: Registry): () => void {
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();

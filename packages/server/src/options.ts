@@ -5,34 +5,34 @@ import type { AuthOptions } from "./auth.ts";
 import type { Log } from "./log.ts";
 
 export interface ServiceOptions {
-  /** A URL as `holdfast/connect` reads it, or a driver, which is closed with the service. @defaultValue "memory:" */
+  /** A URL for `holdfast/connect`, or a driver, which the service closes. @defaultValue "memory:" */
   readonly engine?: string | Driver | undefined;
-  /** Who may come in. Without it everybody, and only from this machine. */
+  /** Authentication. Without this option, every client on this machine has access, and no other machine has. */
   readonly auth?: AuthOptions | undefined;
-  /** The longest that an answer is held back, ms; a stream waits as long as is asked. @defaultValue 60 000 */
+  /** The longest wait for one response, ms. A stream waits for the request's `waitMs`. @defaultValue 60 000 */
   readonly maxWaitMs?: number | undefined;
-  /** How many requests of one principal are taken in a second; renewals and releases always are. @defaultValue no bound */
+  /** The limit of requests per second and principal. Renewals and releases are exempt. @defaultValue no limit */
   readonly requestsPerSecond?: number | undefined;
-  /** Signs lease ids; the same for every instance. 16 characters at least. @defaultValue lease ids are unsigned */
+  /** The signing key of lease ids, the same for every instance, at least 16 characters. @defaultValue lease ids are unsigned */
   readonly leaseKey?: string | undefined;
-  /** How many waits one principal may have open at this instance. @defaultValue 20 000 */
+  /** The limit of open waits of one principal at this instance. @defaultValue 20 000 */
   readonly maxWaitsOfOne?: number | undefined;
-  /** How many streams of events one principal may have open at this instance. @defaultValue 200 */
+  /** The limit of open event streams of one principal at this instance. @defaultValue 200 */
   readonly maxStreamsOfOne?: number | undefined;
   /** @defaultValue 50 000 */
   readonly maxConnections?: number | undefined;
-  /** How long `drain` waits for what is open, ms. @defaultValue 10 000 */
+  /** How long `drain` waits for open requests, ms. @defaultValue 10 000 */
   readonly drainMs?: number | undefined;
-  /** Prefixes of keys that metrics tell apart; other keys by what stands before their first `:`. */
+  /** Key prefixes that are groups of the metrics. Other keys belong to the group of the part before their first `:`. */
   readonly groups?: readonly string[] | undefined;
-  /** @defaultValue nothing is logged */
+  /** @defaultValue no log */
   readonly log?: Log | undefined;
 }
 
-/** May be left away, and have no default. */
+/** Options without a default. */
 type Optional = "auth" | "requestsPerSecond" | "leaseKey";
 
-/** The same, with the defaults. */
+/** The options with their defaults. */
 export type ResolvedService = Pick<ServiceOptions, Optional> & {
   readonly [Name in Exclude<keyof ServiceOptions, Optional>]-?: NonNullable<ServiceOptions[Name]>;
 };
@@ -60,7 +60,10 @@ const authSchema: z.ZodType<AuthOptions> = z
       )
       .optional(),
   })
-  .refine(({ tokens = [], jwt = [] }) => tokens.length + jwt.length > 0, "there is nobody in it");
+  .refine(
+    ({ tokens = [], jwt = [] }) => tokens.length + jwt.length > 0,
+    "expected at least one token or JWT issuer",
+  );
 
 const count = z.number().int().min(1);
 
@@ -78,11 +81,11 @@ const schema = z.strictObject({
   log: z.unknown().optional(),
 });
 
-/** Checks each value once. @throws {TypeError} that says which is wrong */
+/** Validates each value once. @throws {TypeError} with the name of each invalid option */
 export function resolveService(options: ServiceOptions): ResolvedService {
   const read = schema.safeParse(options);
   if (!read.success) {
-    throw new TypeError(`The options of the service are not understood:\n${z.prettifyError(read.error)}`);
+    throw new TypeError(`Invalid options of the service:\n${z.prettifyError(read.error)}`);
   }
   const { engine = "memory:", log = () => undefined } = options;
   const { auth, requestsPerSecond, leaseKey, ...rest } = read.data;

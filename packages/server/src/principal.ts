@@ -1,15 +1,15 @@
 import { ServiceError } from "./refusal.ts";
 
-/** What somebody may do. */
+/** A right of a principal. */
 export type Scope = "lock:acquire" | "lock:read" | "lock:force" | "admin";
 
-/** Who asks, and what he may do. */
+/** The identity of a client, and its rights. */
 export interface Principal {
   readonly name: string;
   readonly grants: readonly { readonly scope: Scope; readonly prefix: string }[];
 }
 
-/** Who asks a service that asks nobody for his name. */
+/** The principal of every request to a service without authentication. */
 export const anonymous: Principal = {
   name: "anybody",
   grants: [
@@ -35,7 +35,7 @@ export function authorize(principal: Principal, scope: Scope, keys: readonly str
   }
 }
 
-/** Whether somebody may do that to a key, or to all that begin so. */
+/** Whether the principal has the scope for a key, or for all keys with that prefix. */
 export function hasScope({ grants }: Principal, scope: Scope, key: string): boolean {
   return grants.some((grant) => grant.scope === scope && key.startsWith(grant.prefix));
 }

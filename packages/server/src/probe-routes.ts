@@ -9,10 +9,10 @@ import { ServiceError } from "./refusal.ts";
 
 const health = z.object({ status: z.string() });
 
-/** Anybody may ask for the readiness: one question to the engine answers all probes of so long a time. */
+/** How long one reply of the engine serves all readiness probes, ms. Unauthenticated clients may send probes. */
 const readinessMs = 250;
 
-/** For those who keep the service running. */
+/** The routes for orchestration and monitoring. */
 export function probeRoutes({ engine, draining, metrics }: ServiceContext): App {
   const app = newApp();
   const nodes = cachedFor(readinessMs, () => engine.locks.nodes());
@@ -21,7 +21,7 @@ export function probeRoutes({ engine, draining, metrics }: ServiceContext): App 
     createRoute({
       method: "get",
       path: "/healthz",
-      summary: "Whether the process answers",
+      summary: "Liveness: the process responds",
       responses: { 200: json(health, "It does") },
     }),
     (c) => c.json({ status: "ok" }, 200),
@@ -31,8 +31,7 @@ export function probeRoutes({ engine, draining, metrics }: ServiceContext): App 
     createRoute({
       method: "get",
       path: "/readyz",
-      summary:
-        "Whether it takes requests: its engine can be reached, and grants locks, and it is not about to end",
+      summary: "Readiness: the engine is reachable and grants locks, and the service does not drain",
       responses: { 200: json(health, "It does"), ...problems },
     }),
     async (c) => {
@@ -61,7 +60,7 @@ export function probeRoutes({ engine, draining, metrics }: ServiceContext): App 
     }),
     async (c) => {
       if (!hasScope(c.var.principal, "admin", "")) {
-        throw new ServiceError("forbidden", "It takes admin");
+        throw new ServiceError("forbidden", "Expected the scope admin");
       }
       return c.text(await metrics.registry.metrics(), 200, { "content-type": metrics.registry.contentType });
     },
@@ -70,7 +69,7 @@ export function probeRoutes({ engine, draining, metrics }: ServiceContext): App 
   return app;
 }
 
-/** One question at a time; its answer also serves every caller of the next `ms` after it came. */
+/** Sends one request at a time. Its reply also serves all callers of the next `ms`. */
 function cachedFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let answer: Promise<T> | undefined;
   return () => {

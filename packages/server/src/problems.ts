@@ -28,7 +28,7 @@ const lockStatuses: Readonly<Record<LockErrorCode, number>> = {
   closed: 503,
 };
 
-/** The status of each code; of `engine-unavailable` where the outcome is known. */
+/** The status of each code; for `engine-unavailable`, if the outcome is known. */
 export const statuses: Readonly<Record<LockErrorCode | ServiceCode, number>> = {
   ...lockStatuses,
   ...serviceStatuses,
@@ -56,7 +56,7 @@ const titles: Readonly<Record<LockErrorCode | ServiceCode, string>> = {
   draining: "Service shutting down",
 };
 
-/** The problem that a failure is told as. What nobody foresaw says nothing of itself: it may hold a secret. */
+/** The problem document of an error. An unexpected error has no details in it, because they may contain a secret. */
 export function problemOf(error: unknown): WireProblem {
   if (error instanceof ServiceError) {
     const { code, message, extras, status } = error;
@@ -72,11 +72,11 @@ export function problemOf(error: unknown): WireProblem {
   if (error instanceof HTTPException && error.status < 500) {
     return { ...headOf("invalid", error.status, error.message), retryable: false, outcome: "none" };
   }
-  const detail = "The service failed; its log tells more";
+  const detail = "The service failed; its log has the details";
   return { ...headOf("engine-unavailable", 500, detail), retryable: true, outcome: "unknown" };
 }
 
-/** The library refuses a value with its name, what was expected, and what came; any other such error is a fault of ours. */
+/** The library's errors for invalid values begin with "Expected". Any other error of these types is a defect of the service. */
 function isInvalidValue(error: unknown): error is Error {
   return (error instanceof TypeError || error instanceof RangeError) && error.message.startsWith("Expected ");
 }

@@ -1,6 +1,6 @@
 import type { ServiceCode } from "holdfast/http";
 
-/** What the service itself refuses. */
+/** An error of the service itself, with its code. */
 export class ServiceError extends Error {
   readonly code: ServiceCode;
   readonly status: number;

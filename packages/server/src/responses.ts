@@ -7,24 +7,24 @@ interface DescribedResponse {
   content: { "application/json": { schema: z.ZodType } };
 }
 
-/** An answer of JSON, for the OpenAPI document. */
+/** A JSON response in the OpenAPI document. */
 export function json(schema: z.ZodType, description: string): DescribedResponse {
   return { description, content: { "application/json": { schema } } };
 }
 
-/** The body of a request, for the OpenAPI document and for its check. */
+/** The body of a request, for validation and for the OpenAPI document. */
 export function body<T extends z.ZodType>(
   schema: T,
 ): { required: true; content: { "application/json": { schema: T } } } {
   return { required: true, content: { "application/json": { schema } } };
 }
 
-/** What any request may be refused with. */
+/** The problems of any request. */
 export const problems: {
   default: { description: string; content: { "application/problem+json": { schema: z.ZodType } } };
 } = {
   default: {
-    description: "A problem (RFC 9457); `code` says which",
+    description: "A problem (RFC 9457), identified by its `code`",
     content: { "application/problem+json": { schema: problemSchema } },
   },
 };

@@ -1,13 +1,13 @@
 import { z } from "@hono/zod-openapi";
 import type { WireAcquire, WireHolder, WireLease, WireReleased, WireRenew } from "holdfast/http";
 
-/** What travels, for the checking of requests and for the OpenAPI document; the types are those of `holdfast/http`. */
+/** The schemas of requests and responses, for validation and for the OpenAPI document. Their types are those of `holdfast/http`. */
 
 export const keySchema: z.ZodString = z
   .string()
   .min(1)
   .max(512)
-  .openapi({ example: "order:555", description: "What is locked: 1 to 512 bytes of UTF-8" });
+  .openapi({ example: "order:555", description: "The key of the lock: 1 to 512 bytes of UTF-8" });
 const ttlMs = z
   .number()
   .int()
@@ -19,7 +19,7 @@ export const fencingToken: z.ZodString = z
   .regex(/^\d{1,39}$/)
   .openapi({
     example: "1795298798123456",
-    description: "Larger than every earlier one of its key: the resource refuses smaller ones",
+    description: "Larger than every earlier token of its key: the resource refuses smaller tokens",
   });
 const owner = z
   .union([
@@ -30,7 +30,7 @@ const owner = z
       pid: z.number().int().min(0).optional(),
     }),
   ])
-  .openapi({ example: "billing@host-1:4711", description: "Who asks; told to whoever looks" });
+  .openapi({ example: "billing@host-1:4711", description: "The owner, shown by `inspect` and lists" });
 const holderInfo = {
   owner: owner.optional(),
   reason: z.string().min(1).max(1024).optional(),
@@ -47,8 +47,16 @@ export const acquireSchema: z.ZodType<WireAcquire> = z
       .optional()
       .openapi({ description: "Instead of `key`: every one of them or none" }),
     mode: z.enum(["exclusive", "read", "write", "semaphore"]).optional(),
-    limit: z.number().int().optional().openapi({ description: "Of a semaphore: how many permits there are" }),
-    permits: z.number().int().optional().openapi({ description: "Of a semaphore: how many are wanted" }),
+    limit: z
+      .number()
+      .int()
+      .optional()
+      .openapi({ description: "Of a semaphore: the number of permits in total" }),
+    permits: z
+      .number()
+      .int()
+      .optional()
+      .openapi({ description: "Of a semaphore: the number of requested permits" }),
     ttlMs: ttlMs.optional(),
     waitMs: z.number().int().min(0).max(86_400_000).optional().openapi({
       description:
@@ -59,10 +67,9 @@ export const acquireSchema: z.ZodType<WireAcquire> = z
       .int()
       .min(100)
       .optional()
-      .openapi({ description: "A grant that comes after a wait is for this long only, until it is renewed" }),
+      .openapi({ description: "The TTL of a grant after a wait, until its first renewal" }),
     attemptId: z.string().min(1).max(256).optional().openapi({
-      description:
-        "The caller's own name for the attempt: repeated with it to the same instance, it has the same lease",
+      description: "The caller's name for this attempt: a repeat to the same instance gets the same lease",
     }),
     ...holderInfo,
   })
@@ -87,23 +94,23 @@ export const renewManySchema: z.ZodType<RenewMany> = z
 
 export const leaseSchema: z.ZodType<WireLease> = z
   .object({
-    leaseId: z.string().openapi({ description: "A secret: who has it, has the lease" }),
+    leaseId: z.string().openapi({ description: "A secret: its bearer controls the lease" }),
     key: keySchema,
     keys: z.array(keySchema),
     fencingToken,
     fencingTokens: z.record(z.string(), fencingToken),
     ttlMs,
     validMs: z.number().openapi({
-      description: "What is left for certain, counted from `queuedMs` after the question was sent",
+      description: "The certain remaining validity, counted from `queuedMs` after the request was sent",
     }),
-    expiresAt: z.string().openapi({ description: "By the service's clock, for people" }),
+    expiresAt: z.string().openapi({ description: "By the service's clock, for display only" }),
     queuedMs: z.number(),
     guarantee: z.enum(["process", "server", "quorum", "consensus", "database"]),
   })
   .openapi("Lease");
 
 export const releasedSchema: z.ZodType<WireReleased> = z
-  .object({ released: z.boolean().openapi({ description: "false: it had been lost" }) })
+  .object({ released: z.boolean().openapi({ description: "false: the lease had been lost" }) })
   .openapi("Released");
 
 export const holderSchema: z.ZodType<Undefined<WireHolder>> = z
@@ -116,8 +123,7 @@ export const holderSchema: z.ZodType<Undefined<WireHolder>> = z
     permits: z.number().optional(),
     remainingMs: z.number().optional(),
     localWaiters: z.number().optional().openapi({
-      description:
-        "Callers that wait in memory in the holder's process, as of its last renewal; absent: none",
+      description: "Callers that wait in the holder's process, as of its last renewal; absent: none",
     }),
   })
   .openapi("Holder");
@@ -149,5 +155,5 @@ export const leaseIdParam: z.ZodObject<{ leaseId: z.ZodString }> = z.object({
     .openapi({ param: { name: "leaseId", in: "path" } }),
 });
 
-/** What zod makes of optional properties. */
+/** Adds undefined to optional properties, as zod's types do. */
 type Undefined<T> = { [Name in keyof T]: undefined extends T[Name] ? T[Name] | undefined : T[Name] };

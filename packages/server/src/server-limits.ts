@@ -3,11 +3,11 @@ import type { Server, ServerOptions } from "node:http";
 import { problemOf } from "./problems.ts";
 import { ServiceError } from "./refusal.ts";
 
-/** What one client may cost before anybody knows who it is. */
+/** The limits of one connection before authentication. */
 export const limits: ServerOptions = {
   maxHeaderSize: 16_384,
   headersTimeout: 10_000,
-  /** The whole of a request, its body too. */
+  /** The limit of a whole request, body included, ms. */
   requestTimeout: 20_000,
   connectionsCheckingInterval: 1_000,
 };
@@ -17,7 +17,7 @@ const statuses: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-/** What is no HTTP, too long or too slow is told so, and ended. */
+/** Sends a problem to a client whose request is not HTTP, too long or too slow, and closes its connection. */
 export function rejectBadRequests(server: Server): void {
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) {
@@ -26,7 +26,7 @@ export function rejectBadRequests(server: Server): void {
     }
     const status = statuses[error.code ?? ""] ?? 400;
     const text = JSON.stringify(
-      problemOf(new ServiceError("invalid", "The request is no HTTP, too long or too slow", {}, status)),
+      problemOf(new ServiceError("invalid", "The request is not HTTP, too long, or too slow", {}, status)),
     );
     socket.end(
       `HTTP/1.1 ${status} \r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,

@@ -23,21 +23,24 @@ import { PrincipalLimit, WaitLimits } from "./waits.ts";
 
 export interface Service {
   readonly app: App;
-  /** How far the exclusion of its locks reaches; `process`: no other instance can share them. */
+  /** The guarantee of the engine. `process`: no other instance can share the locks. */
   readonly guarantee: Driver["capabilities"]["guarantee"];
   /**
-   * @param options by default 127.0.0.1:7420; port 0: any
-   * @returns where it can be reached
-   * Rejects for an address that others can reach, where there is no authentication.
+   * @param options by default 127.0.0.1:7420; port 0: any free port
+   * @returns the address of the service
+   * Without authentication, rejects for an address that other machines can reach.
    */
   listen(options?: { readonly host?: string; readonly port?: number }): Promise<string>;
-  /** Takes nothing new, ends what waits, and resolves when all is answered, or `drainMs` have passed. Leases can be renewed and released. */
+  /**
+   * Refuses new requests, ends waits, and resolves when all requests are answered or `drainMs` have passed. Renewals and releases still
+   * succeed.
+   */
   drain(): Promise<void>;
-  /** Ends it. What is held stays held, until it is released by another instance or expires. */
+  /** Stops the service. Held leases stay held until another instance releases them, or they expire. */
   close(): Promise<void>;
 }
 
-/** A lock service on one engine. Rejects as `connect` does. */
+/** Creates a lock service on one engine. Rejects like `connect`. */
 export async function createService(options: ServiceOptions = {}): Promise<Service> {
   const resolved = resolveService(options);
   return new HttpService(resolved, await Engine.open(resolved.engine));
@@ -71,7 +74,7 @@ class HttpService implements Service {
     this.#context = {
       engine,
       waitLimits,
-      streams: new PrincipalLimit(options.maxStreamsOfOne, "open streams of events"),
+      streams: new PrincipalLimit(options.maxStreamsOfOne, "open event streams"),
       metrics,
       leases,
       attempts: new AttemptCache(leases, leaseIds),
@@ -120,7 +123,7 @@ class HttpService implements Service {
     const { connections, log } = this.#context;
     if (!this.#draining.signal.aborted) {
       log({ level: "info", event: "draining", open: connections.count });
-      const refusal = new ServiceError("draining", "The service is about to end; ask another instance", {
+      const refusal = new ServiceError("draining", "The service is shutting down; use another instance", {
         retryAfterMs: 0,
       });
       this.#draining.abort(refusal);

@@ -1,13 +1,13 @@
 import { LockError } from "holdfast";
 import type { WireLock } from "holdfast/http";
 
-/** How many of something each principal may have at once. */
+/** Limits a number for each principal, such as open streams. */
 export class PrincipalLimit {
   readonly #ofPrincipal = new Map<string, number>();
   readonly #max: number;
   readonly #what: string;
 
-  /** @param what is bounded, in the plural */
+  /** @param what the counted things, in the plural, for the error */
   constructor(max: number, what: string) {
     this.#max = max;
     this.#what = what;
@@ -18,8 +18,8 @@ export class PrincipalLimit {
   }
 
   /**
-   * One more.
-   * @returns to be called when it is over
+   * Counts one more.
+   * @returns ends it; call it once
    * @throws {LockError} `too-many-waiters`
    */
   begin(principal: string): () => void {
@@ -40,12 +40,12 @@ export class PrincipalLimit {
   }
 }
 
-/** Who waits by this instance, in the order of arrival. */
+/** The waiters of this instance, in the order of arrival. */
 export class WaitLimits {
   readonly #ofKey = new Map<string, Set<{ readonly owner: string }>>();
   readonly #bound: PrincipalLimit;
 
-  /** @param maxPerPrincipal how many one principal may have */
+  /** @param maxPerPrincipal the limit of waits of one principal */
   constructor(maxPerPrincipal: number) {
     this.#bound = new PrincipalLimit(maxPerPrincipal, "open waits");
   }
@@ -55,8 +55,8 @@ export class WaitLimits {
   }
 
   /**
-   * Somebody waits from now on.
-   * @returns to be called when that is over
+   * Counts one more waiter.
+   * @returns ends the wait; call it once
    * @throws {LockError} `too-many-waiters`
    */
   begin(key: string, owner: string, principal: string): () => void {
@@ -72,7 +72,7 @@ export class WaitLimits {
     };
   }
 
-  /** The names of those who wait by this instance, where the engine knows of the instance only. */
+  /** Adds the owners of this instance's waiters, because the engine knows only the instance. */
   named(lock: WireLock, instance: string): WireLock {
     const own = this.#ofKey.get(lock.key);
     if (!own) {

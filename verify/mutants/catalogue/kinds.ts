@@ -149,8 +149,8 @@ export const kinds: readonly Mutant[] = [
       ),
       edit(
         "drivers/memory/lock.ts",
-        "    this.#queue.splice(this.placeOf(waiter), 0, waiter);",
-        "    if (waiter.request.deadline === null) {\n      this.#queue.unshift(waiter);\n      return;\n    }\n    this.#queue.splice(this.placeOf(waiter), 0, waiter);",
+        "    this.#queue.splice(this.positionOf(waiter), 0, waiter);",
+        "    if (waiter.request.deadline === null) {\n      this.#queue.unshift(waiter);\n      return;\n    }\n    this.#queue.splice(this.positionOf(waiter), 0, waiter);",
       ),
     ],
     killers: [

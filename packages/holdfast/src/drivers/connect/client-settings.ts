@@ -4,25 +4,25 @@ import type { ConnectionUrl } from "./url.ts";
 import type { Credentials } from "./options.ts";
 import type { TlsSettings } from "./tls.ts";
 
-/** All that a client is made of. */
+/** The settings with which a client is created. */
 export interface ClientSettings {
   readonly url: ConnectionUrl;
   readonly credentials: Credentials;
   readonly tls: TlsSettings | undefined;
   readonly commandTimeoutMs: number;
   readonly random: Random;
-  /** Why a connection could not be opened, or was lost. */
+  /** Called with the error when a connection cannot be opened, or is lost. */
   readonly failed: (error: unknown) => void;
 }
 
-/** A client that is ours. */
+/** A client that `connect` opened, and so must close. */
 export interface OwnedClient {
   readonly client: RedisClient;
-  /** Ends it at once. What it was asked and has not answered is not waited for. */
+  /** Closes the client at once, without waiting for unanswered commands. */
   close(): void;
 }
 
-/** How long to wait before the connection is tried for the so-and-so-manieth time, from 1. */
+/** The delay before a reconnection. @param times the number of the reconnection, from 1 */
 export function reconnectDelayMs(times: number, random: Random): number {
   return backoffMs(random, times - 1, 1_000);
 }

@@ -17,22 +17,22 @@ import { memory } from "../memory/driver.ts";
 import { redis, redlock } from "../redis/index.ts";
 
 /**
- * What may also stand in the query of the URL, but for `username`, `password`, `clock` and `random`. Nothing may be said twice.
- * With `memory:` they may be given, and only `clock` and `random` mean something.
+ * The options of a connection and of its driver. All but `username`, `password`, `clock` and `random` are also accepted in the query
+ * of the URL, but none in both places. With `memory:` all options are accepted, and only `clock` and `random` have an effect.
  */
 export type ConnectOptions = ConnectionOptions & DriverOptions;
 
 /**
- * A driver from a URL, with clients of its own, which it closes when it is closed itself. It resolves as soon as the client library
- * is loaded: the servers need not answer yet. No error and no diagnostics show a secret of the URL.
+ * Creates a driver from a URL. The driver has its own clients, and closes them when the driver is closed. The promise resolves when
+ * the client library is loaded, before any server has replied. No error and no diagnostic event contains a secret of the URL.
  *
  * `memory:`, `redis://host`, `rediss://host`, `redis+unix:///socket`, `redis+sentinel://host,host/primary`,
  * `redis+cluster://host,host`, `redlock://host,host,host`; with TLS `rediss+sentinel:`, `rediss+cluster:`, `redlocks:`.
- * `http://host`, `https://host`: a lock service, with its token as `password`; beside that it takes `commandTimeoutMs`, and
- * with TLS the options of that.
+ * `http://host`, `https://host`: a lock service, with its token as `password`. The lock service also accepts `commandTimeoutMs`, and
+ * with `https:` the TLS options.
  *
- * @throws {TypeError | RangeError} at once, for a URL or an option that is not understood
- * Rejects with a `LockError`, code `unsupported`, where the client library is not installed, or cannot do it.
+ * Rejects with a `LockError`, code `unsupported`, if the client library is not installed, or does not support the topology.
+ * @throws {TypeError | RangeError} synchronously, for an invalid URL or option
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Driver> {
   if (isHttpUrl(url)) {
@@ -53,7 +53,7 @@ async function open(
 ): Promise<Driver> {
   const openClients = await loadClientLibrary(credentials.client);
   const node = target.endpoints
-    .map((one) => ("path" in one ? one.path : `${one.host}:${one.port}`))
+    .map((endpoint) => ("path" in endpoint ? endpoint.path : `${endpoint.host}:${endpoint.port}`))
     .join(",");
   const settings: ClientSettings = {
     url: target,
@@ -64,45 +64,45 @@ async function open(
     failed: (error) =>
       publish("node", () => ({ node, event: "connection-failed", detail: messageOf(error) })),
   };
-  const client = openClients(settings);
+  const owned = openClients(settings);
   try {
-    return withClose(driverOf(target, client, options), client);
+    return withClose(driverOf(target, owned, options), owned);
   } catch (error) {
-    closeAll(client);
+    closeAll(owned);
     throw error;
   }
 }
 
 function driverOf(
   { topology }: ConnectionUrl,
-  client: readonly OwnedClient[],
+  owned: readonly OwnedClient[],
   options: DriverOptions,
 ): Driver {
-  const clients = client.map(({ client }) => client);
+  const clients = owned.map(({ client }) => client);
   const [first] = clients as [OwnedClient["client"]];
   return topology === "quorum" ? redlock(clients, options) : redis(first, options);
 }
 
-/** The same driver, that ends what was opened for it when it is closed. */
-function withClose(driver: Driver, client: readonly OwnedClient[]): Driver {
+/** Makes `close` of the driver also close the driver's own clients. */
+function withClose(driver: Driver, owned: readonly OwnedClient[]): Driver {
   const close = driver.close.bind(driver);
   driver.close = async () => {
     try {
       await close();
     } finally {
-      closeAll(client);
+      closeAll(owned);
     }
   };
   return driver;
 }
 
-function closeAll(client: readonly OwnedClient[]): void {
-  for (const one of client) {
-    one.close();
+function closeAll(owned: readonly OwnedClient[]): void {
+  for (const client of owned) {
+    client.close();
   }
 }
 
-/** Of a client's error only the words: it may carry the command that failed, and with it the password. */
+/** Only the message of a client's error, because the error object may contain the failed command and so the password. */
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -5,14 +5,14 @@ import type { HttpOptions } from "../http/index.ts";
 import { tlsOf, type ConnectionOptions, type TlsFiles } from "./options.ts";
 import { loadTls } from "./tls.ts";
 
-/** Whether a URL leads to a lock service. */
+/** Whether a URL is the address of a lock service. */
 export function isHttpUrl(url: string | URL): boolean {
   return /^https?:/i.test(String(url));
 }
 
 /**
- * A driver for a lock service. The token may stand in the URL as its password, or be `password` of the options.
- * @throws {TypeError} at once; the driver is loaded after that
+ * Creates a driver for a lock service. The token is the password of the URL, or the option `password`.
+ * @throws {TypeError} synchronously, before the driver is loaded
  */
 export function connectHttp(url: string | URL, options: object): Promise<Driver> {
   checkObject("options", options);
@@ -23,8 +23,8 @@ export function connectHttp(url: string | URL, options: object): Promise<Driver>
   if (token !== undefined && password !== undefined) {
     throw new TypeError("Expected `password` to be given in the URL or in the options, got it in both");
   }
-  const known = { clock, random, token: token ?? password, requestTimeoutMs: commandTimeoutMs };
-  return load(address, known, isEncrypted ? tlsOf(files) : undefined);
+  const httpOptions = { clock, random, token: token ?? password, requestTimeoutMs: commandTimeoutMs };
+  return load(address, httpOptions, isEncrypted ? tlsOf(files) : undefined);
 }
 
 const names = ["password", "commandTimeoutMs", "clock", "random"];

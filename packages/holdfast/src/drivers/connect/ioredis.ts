@@ -13,9 +13,9 @@ interface HostPort {
 }
 
 /**
- * Clients of ioredis, which connect by themselves and again after every loss. At a loss every command is given back, and none is
- * sent a second time by the client: a repeat is ours to decide, as the request may be over by then. (`autoResendUnfulfilledCommands:
- * false` alone would not do: unanswered commands were then dropped without a word.)
+ * Opens clients of ioredis, which connect and reconnect automatically. When a connection is lost, the client rejects all unanswered
+ * commands and never resends them. The driver decides on repeats, because the request may have ended since.
+ * `autoResendUnfulfilledCommands: false` is not enough, because ioredis would then drop unanswered commands without settling them.
  */
 export function openIoredis(library: object, settings: ClientSettings): OwnedClient[] {
   const { Redis, Cluster } = library as Library;
@@ -44,7 +44,7 @@ function commonOptions(settings: ClientSettings): Options {
     ...(connectionName !== undefined && { connectionName }),
     ...(tls !== undefined && { tls }),
     connectTimeout: connectTimeoutMs,
-    socketTimeout: Math.max(10_000, 2 * commandTimeoutMs), // half-open: the system itself would try for a quarter of an hour
+    socketTimeout: Math.max(10_000, 2 * commandTimeoutMs), // the system would keep a half-open connection for 15 minutes
     retryStrategy: reconnectDelay(settings),
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
@@ -62,7 +62,7 @@ function sentinelOptions({ url, credentials, tls, random }: ClientSettings): Opt
     ...(tls !== undefined && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
     sentinelRetryStrategy: (times) => reconnectDelayMs(times, random),
     sentinelReconnectStrategy: (times) => reconnectDelayMs(times, random),
-    failoverDetector: true, // else a connection to a primary that was replaced, and lives, would be kept
+    failoverDetector: true, // without this, ioredis keeps its connection to a replaced primary that still runs
   };
 }
 

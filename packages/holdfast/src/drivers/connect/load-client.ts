@@ -5,12 +5,12 @@ import type { OwnedClient, ClientSettings } from "./client-settings.ts";
 
 export type ClientName = "ioredis" | "node-redis";
 
-/** Opens what a library's clients are needed for. */
-export type ClientOpener = (plan: ClientSettings) => OwnedClient[];
+/** Opens the clients for a URL: one for each node of a quorum, else a single one. */
+export type ClientOpener = (settings: ClientSettings) => OwnedClient[];
 
 /**
- * Loads the library that was asked for, or of both the first that is installed: ioredis before node-redis.
- * @throws {LockError} `unsupported` where it is not installed; what fails while it is loaded, as it is
+ * Loads the requested client library; without a request ioredis, or else node-redis.
+ * @throws {LockError} `unsupported` if no library is installed; an error of the loading itself is thrown unchanged
  */
 export async function loadClientLibrary(requested: ClientName | undefined): Promise<ClientOpener> {
   const names: readonly ClientName[] = requested === undefined ? ["ioredis", "node-redis"] : [requested];
@@ -28,12 +28,12 @@ export async function loadClientLibrary(requested: ClientName | undefined): Prom
 
 const packages: Readonly<Record<ClientName, string>> = { ioredis: "ioredis", "node-redis": "redis" };
 
-// The names are written out, and each import stands in a `try` of its own, so that bundlers find them and can do without.
+// Bundlers need literal names in the imports, and a `try` around each import to treat the library as optional.
 const loaders: Readonly<Record<ClientName, () => Promise<ClientOpener | undefined>>> = {
   ioredis: async () => {
     try {
       const library = await import("ioredis");
-      return (plan) => openIoredis(library, plan);
+      return (settings) => openIoredis(library, settings);
     } catch (error) {
       return ifMissing("ioredis", error);
     }
@@ -41,14 +41,14 @@ const loaders: Readonly<Record<ClientName, () => Promise<ClientOpener | undefine
   "node-redis": async () => {
     try {
       const library = await import("redis");
-      return (plan) => openNodeRedis(library, plan);
+      return (settings) => openNodeRedis(library, settings);
     } catch (error) {
       return ifMissing("redis", error);
     }
   },
 };
 
-/** A library that is there and cannot be loaded is broken, and not to be passed over in silence. */
+/** Throws the error of an installed library that cannot be loaded, because a broken library must not be skipped silently. */
 function ifMissing(name: string, error: unknown): undefined {
   const { code, message } = error as NodeJS.ErrnoException;
   const isMissing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";

@@ -8,7 +8,7 @@ import { tlsTo } from "./tls.ts";
 
 type Library = Partial<Pick<typeof NodeRedis, "createClient" | "createCluster" | "createSentinel">>;
 
-/** What we use of every client of this library. */
+/** The members of a node-redis client that are used here. */
 interface Client {
   on(event: "error", listener: (error: unknown) => void): unknown;
   connect(): Promise<unknown>;
@@ -16,7 +16,7 @@ interface Client {
   disconnect?(): Promise<unknown>;
 }
 
-/** Clients of node-redis, made to connect, and again after every loss. */
+/** Opens clients of node-redis, and connects them. They reconnect automatically. */
 export function openNodeRedis(library: object, settings: ClientSettings): OwnedClient[] {
   const { createClient, createCluster, createSentinel } = library as Required<Library>;
   const { url } = settings;
@@ -26,12 +26,12 @@ export function openNodeRedis(library: object, settings: ClientSettings): OwnedC
     }
     return [opened(createSentinel(sentinelOptions(settings)), settings)];
   }
-  const client = url.endpoints.map((endpoint) => clientOptions(settings, endpoint));
+  const servers = url.endpoints.map((endpoint) => clientOptions(settings, endpoint));
   if (url.topology === "cluster") {
-    const rootNodes = client.map(({ socket }) => ({ socket }));
+    const rootNodes = servers.map(({ socket }) => ({ socket }));
     return [opened(createCluster({ rootNodes, defaults: clientOptions(settings) } as never), settings)];
   }
-  return client.map((options) => opened(createClient(options as never), settings));
+  return servers.map((options) => opened(createClient(options as never), settings));
 }
 
 function clientOptions(
@@ -80,7 +80,7 @@ function opened(connection: object, { failed, random }: ClientSettings): OwnedCl
   let isClosed = false;
   let timer: Timer;
   client.on("error", failed); // without a listener an error would end the process
-  // A client of one server tries for ever by itself; that of a cluster, or of Sentinel, gives up if nobody answers it at first.
+  // A client of one server retries its first connection forever. A client of a cluster or of Sentinel fails after its first attempt.
   const connect = (times: number): void => {
     client.connect().catch((error: unknown) => {
       if (!isClosed) {
@@ -108,6 +108,6 @@ function end(client: Client): void {
       client.disconnect?.().catch(() => undefined);
     }
   } catch {
-    // It was closed already.
+    // The client was already closed.
   }
 }

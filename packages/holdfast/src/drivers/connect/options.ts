@@ -2,47 +2,47 @@ import { checkInteger, checkOptionNames, checkObject, checkText, invalidValue } 
 import { resolveRedis, resolveRedlock, type RedisOptions, type RedlockOptions } from "../redis/options.ts";
 import type { ConnectionUrl, Topology } from "./url.ts";
 
-/** What can be said about the connections; by the same name in the query of the URL, if not stated otherwise. */
+/** Options of the connections. The query of the URL accepts them by the same names, unless stated otherwise. */
 export interface ConnectionOptions {
-  /** Which library to use. @defaultValue "ioredis", and where it is not installed "node-redis" */
+  /** The client library. @defaultValue "ioredis", or "node-redis" if ioredis is not installed */
   client?: "ioredis" | "node-redis" | undefined;
-  /** In the URL it stands before the host. */
+  /** In the URL, the user name precedes the host. */
   username?: string | undefined;
-  /** In the URL it stands before the host. */
+  /** In the URL, the password precedes the host. */
   password?: string | undefined;
-  /** In a URL with hosts it may also be the path. @defaultValue 0 */
+  /** In a URL with hosts, the path may contain the database instead. @defaultValue 0 */
   database?: number | undefined;
-  /** By which the servers know our connections (`CLIENT SETNAME`). @defaultValue none */
+  /** The name of the connections on the servers (`CLIENT SETNAME`). @defaultValue none */
   connectionName?: string | undefined;
-  /** How long the opening of a connection may take before it is tried anew, ms. @defaultValue 5 000 */
+  /** How long the opening of a connection may take before the client retries, ms. @defaultValue 5 000 */
   connectTimeoutMs?: number | undefined;
-  /** Of the sentinels themselves, if they have one. */
+  /** The user name for the sentinels, if they require one. */
   sentinelUsername?: string | undefined;
-  /** Of the sentinels themselves, if they have one. */
+  /** The password for the sentinels, if they require one. */
   sentinelPassword?: string | undefined;
-  /** A file with the certificates (PEM) of who may sign the server's. @defaultValue those that Node trusts */
+  /** A file with the authorities (PEM) that may sign the server's certificate. @defaultValue the authorities that Node trusts */
   tlsCaFile?: string | undefined;
-  /** A file with our own certificate (PEM). */
+  /** A file with the client's certificate (PEM). */
   tlsCertFile?: string | undefined;
-  /** A file with the key of our own certificate (PEM). */
+  /** A file with the private key (PEM) of the client's certificate. */
   tlsKeyFile?: string | undefined;
-  /** The name that the server's certificate has to have. @defaultValue the host of the URL */
+  /** The name that the server's certificate must contain. @defaultValue the host of the URL */
   tlsServername?: string | undefined;
-  /** `false`: any certificate will do, and anybody can pretend to be the server. @defaultValue true */
+  /** `false` accepts any certificate, so any server can pretend to be the requested server. @defaultValue true */
   tlsVerify?: boolean | undefined;
 }
 
-/** Of one server and of a quorum. */
+/** Options of the drivers for one server and for a quorum. */
 export type DriverOptions = RedisOptions & RedlockOptions;
 
 type DriverNames = Exclude<keyof DriverOptions, "clock" | "random">;
 
 interface Parameter {
   readonly parse: "text" | "number" | "boolean";
-  /** Where it has a meaning. */
+  /** The topologies that use the parameter. */
   readonly of: readonly Topology[];
   readonly needsTls?: boolean;
-  /** Not in the query: it has a place of its own in the URL. */
+  /** The query does not accept the parameter, because the URL has another place for it. */
   readonly isOption?: boolean;
 }
 
@@ -84,7 +84,7 @@ const parameters: Readonly<Record<string, Parameter>> = { ...connectionParameter
 const forTests = ["clock", "random"];
 const secrets = ["password", "sentinelPassword"];
 
-/** What connections are opened with. */
+/** The resolved options with which connections are opened. */
 export interface Credentials {
   readonly client: "ioredis" | "node-redis" | undefined;
   readonly username: string | undefined;
@@ -106,8 +106,8 @@ export interface TlsFiles {
 }
 
 /**
- * Puts together what the URL and the options say. Nothing may be said twice, and nothing that has no meaning there.
- * @throws {TypeError | RangeError} that names the option, what was expected, and what came unless that is a secret
+ * Merges the URL and the options. No option may occur in both, and the topology must support every option.
+ * @throws {TypeError | RangeError} with the option, the expected value, and the actual value unless it is a secret
  */
 export function resolve(
   address: ConnectionUrl,
@@ -117,7 +117,7 @@ export function resolve(
   const known = namesOf(address, () => true);
   checkOptionNames(options, [...known, ...forTests]);
   const given: Record<string, unknown> = { ...options };
-  for (const [name, value] of givenBy(address)) {
+  for (const [name, value] of optionsOf(address)) {
     if (given[name] !== undefined) {
       throw new TypeError(`Expected \`${name}\` to be given in the URL or in the options, got it in both`);
     }
@@ -129,34 +129,34 @@ export function resolve(
   return { access: credentialsOf(address, given as ConnectionOptions), driver };
 }
 
-/** Of the options those that a driver without connections has a use for; the others may be given, and mean nothing to it. */
+/** The options of a driver without connections. The other options are accepted, and have no effect. */
 export function withoutConnectionOptions(options: DriverOptions): Pick<DriverOptions, "clock" | "random"> {
   checkOptionNames(options, [...Object.keys(parameters), ...forTests]);
   const { clock, random } = options;
   return { clock, random };
 }
 
-/** The names that mean something there. */
+/** The names of the parameters that the topology supports. */
 function namesOf(
   { topology, isEncrypted }: ConnectionUrl,
-  isMeant: (parameter: Parameter) => boolean,
+  isIncluded: (parameter: Parameter) => boolean,
 ): readonly string[] {
   return Object.keys(parameters).filter((name) => {
     const parameter = parameters[name] as Parameter;
     return (
-      parameter.of.includes(topology) && (isEncrypted || parameter.needsTls !== true) && isMeant(parameter)
+      parameter.of.includes(topology) && (isEncrypted || parameter.needsTls !== true) && isIncluded(parameter)
     );
   });
 }
 
-/** All that the URL says, by the names of the options. */
-function givenBy(address: ConnectionUrl): [string, unknown][] {
+/** The options in the URL, by name. */
+function optionsOf(address: ConnectionUrl): [string, unknown][] {
   const { username, password, database, query } = address;
   const known = namesOf(address, ({ isOption }) => isOption !== true);
   const values: [string, unknown][] = [];
   for (const [name, text] of query) {
     if (!known.includes(name)) {
-      throw unknown(address, name, known);
+      throw unknownOption(address, name, known);
     }
     values.push([name, valueOf(name, text)]);
   }
@@ -172,16 +172,20 @@ function givenBy(address: ConnectionUrl): [string, unknown][] {
   return [...values, ...user];
 }
 
-/** A part of a secret that was not encoded may look like a name: where there is one in the query, no name is shown. */
-function unknown({ query, isEncrypted }: ConnectionUrl, name: string, known: readonly string[]): TypeError {
+/** If the query contains a secret, the error shows no name, because part of an unencoded secret may look like a name. */
+function unknownOption(
+  { query, isEncrypted }: ConnectionUrl,
+  name: string,
+  known: readonly string[],
+): TypeError {
   if (!isEncrypted && parameters[name]?.needsTls === true) {
     return new TypeError(
-      `Expected \`${name}\` to stand in a URL with TLS (rediss:, rediss+sentinel:, rediss+cluster:, redlocks:)`,
+      `Expected \`${name}\` to be given in a URL with TLS (rediss:, rediss+sentinel:, rediss+cluster:, redlocks:)`,
     );
   }
-  const what = secrets.some((secret) => query.has(secret)) ? "An option" : `\`${name}\``;
+  const shown = secrets.some((secret) => query.has(secret)) ? "An option" : `\`${name}\``;
   return new TypeError(
-    `${what} in the query of the URL is unknown there; expected one of ${known.join(", ")}`,
+    `${shown} in the query of the URL is unknown there; expected one of ${known.join(", ")}`,
   );
 }
 
@@ -216,7 +220,7 @@ function credentialsOf(address: ConnectionUrl, given: ConnectionOptions): Creden
   };
 }
 
-/** A user without a password would be ignored by one library and refused by the other; a forgotten colon looks the same. */
+/** A user name needs a password: one library ignores a lone user name, and the other rejects it. Its cause may be a missing colon. */
 function credentials<
   User extends "username" | "sentinelUsername",
   Password extends "password" | "sentinelPassword",
@@ -243,7 +247,7 @@ export function tlsOf(given: ConnectionOptions): TlsFiles {
   }
   const [certFile, keyFile] = [text("tlsCertFile"), text("tlsKeyFile")];
   if ((certFile === undefined) !== (keyFile === undefined)) {
-    throw new TypeError("Expected `tlsCertFile` and `tlsKeyFile` to be given together, got one of them");
+    throw new TypeError("Expected `tlsCertFile` and `tlsKeyFile` to be given together, got only one");
   }
   return {
     caFile: text("tlsCaFile"),

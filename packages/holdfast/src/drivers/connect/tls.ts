@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import type { Endpoint } from "./url.ts";
 import type { TlsFiles } from "./options.ts";
 
-/** What both libraries hand on to `tls.connect`. */
+/** The settings that both client libraries pass to `tls.connect`. */
 export interface TlsSettings {
   readonly ca?: string;
   readonly cert?: string;
@@ -13,14 +13,14 @@ export interface TlsSettings {
   readonly rejectUnauthorized: boolean;
 }
 
-/** @throws {TypeError} that names the option whose file cannot be read */
+/** @throws {TypeError} with the name of the option whose file cannot be read */
 export async function loadTls(files: TlsFiles | undefined): Promise<TlsSettings | undefined> {
   if (files === undefined) {
     return undefined;
   }
   const { caFile, certFile, keyFile, servername, isVerified } = files;
   if (!isVerified) {
-    process.emitWarning("tlsVerify is false: anybody can pretend to be the server", {
+    process.emitWarning("tlsVerify is false, so any server can pretend to be the requested server", {
       code: "HOLDFAST_TLS_NOT_VERIFIED",
     });
   }
@@ -38,7 +38,7 @@ export async function loadTls(files: TlsFiles | undefined): Promise<TlsSettings 
   };
 }
 
-/** The same for one server, which is told by which of its names we know it: Node says that of itself only over HTTPS. */
+/** The TLS settings for one server, with its name for SNI, because Node adds that name only for HTTPS. */
 export function tlsTo(endpoint: Endpoint, tls: TlsSettings | undefined): TlsSettings | undefined {
   return tls === undefined || "path" in endpoint || isIP(endpoint.host) !== 0
     ? tls

@@ -1,15 +1,15 @@
-/** What kind of deployment a URL leads to. */
+/** The kind of deployment at a URL. */
 export type Topology = "memory" | "server" | "sentinel" | "cluster" | "quorum";
 
-/** Where one server listens. */
+/** The address of one server. */
 export type Endpoint = { readonly host: string; readonly port: number } | { readonly path: string };
 
-/** A URL taken apart. Nothing of the query is understood yet. */
+/** The parts of a URL. The options in the query are not yet checked. */
 export interface ConnectionUrl {
   readonly topology: Topology;
   readonly isEncrypted: boolean;
   readonly endpoints: readonly Endpoint[];
-  /** What Sentinel calls the group of the primary and its replicas. */
+  /** Sentinel's name for the group of the primary and its replicas. */
   readonly primary: string | undefined;
   readonly database: string | undefined;
   readonly username: string | undefined;
@@ -40,15 +40,15 @@ const defaultPort = 6379;
 const sentinelPort = 26_379;
 
 /**
- * Takes a URL apart. It may have a secret anywhere, if only by a mistake in writing it, so no error shows any of it but a scheme
- * and what stands in the query for something else than a secret. WHATWG's parser knows no lists of hosts, and shows all.
+ * Splits a URL into its parts. A mistyped URL may contain a secret anywhere. Therefore an error shows only the scheme, and names and
+ * values of query options that are not secret. The WHATWG parser accepts no lists of hosts, and its errors contain the URL.
  * @throws {TypeError}
  */
 export function parseUrl(url: string | URL): ConnectionUrl {
   const { name, scheme, rest } = schemeOf(url);
   if (scheme.topology === "memory") {
     if (rest !== "" && rest !== "//") {
-      throw invalidUrl("a memory: URL", "to have nothing behind its colon");
+      throw invalidUrl("a memory: URL", "to end with its colon");
     }
     return { ...none, ...scheme };
   }
@@ -57,9 +57,9 @@ export function parseUrl(url: string | URL): ConnectionUrl {
     throw invalidUrl("the URL", `to read ${name}://host/path?query, without a fragment; ${encoding}`);
   }
   const { user, hosts } = userOf(authority, `${path}?${query}`);
-  const where =
-    scheme.isSocket === true ? { endpoints: [socketOf(hosts, path)] } : whereOf(name, scheme, hosts, path);
-  return { ...none, ...scheme, ...user, ...where, query: queryOf(query) };
+  const target =
+    scheme.isSocket === true ? { endpoints: [socketOf(hosts, path)] } : targetOf(name, scheme, hosts, path);
+  return { ...none, ...scheme, ...user, ...target, query: queryOf(query) };
 }
 
 const none = {
@@ -71,7 +71,7 @@ const none = {
   query: new Map<string, string>(),
 };
 
-const encoding = "in a user or a password every character that is no letter or digit can be written as %XX";
+const encoding = "in a user name or password, write characters other than letters and digits as %XX";
 
 function schemeOf(url: string | URL): { name: string; scheme: Scheme; rest: string } {
   const text: unknown = url instanceof URL ? url.href : url;
@@ -83,7 +83,7 @@ function schemeOf(url: string | URL): { name: string; scheme: Scheme; rest: stri
   if (scheme === undefined) {
     const given =
       /^[a-z][a-z0-9+.-]{0,30}$/i.test(name) && rest.startsWith("//") ? `${name}:` : "none of them";
-    const known = Object.keys(schemes).map((one) => `${one}:`);
+    const known = Object.keys(schemes).map((scheme) => `${scheme}:`);
     throw new TypeError(`Expected \`url\` to begin with one of ${known.join(", ")}, got ${given}`);
   }
   return { name: name.toLowerCase(), scheme, rest };
@@ -95,7 +95,7 @@ function userOf(
 ): { user: Pick<ConnectionUrl, "username" | "password">; hosts: string } {
   const parts = authority.split("@");
   if (parts.length > 2 || host.includes("@")) {
-    throw invalidUrl("the URL", `to have one @ at the most, before the hosts; ${encoding}`);
+    throw invalidUrl("the URL", `to have at most one @, before the hosts; ${encoding}`);
   }
   const [user, hosts] = parts.length === 2 ? (parts as [string, string]) : ["", authority];
   const [, username = "", password = ""] = /^([^:]*):?(.*)$/s.exec(user) ?? [];
@@ -106,7 +106,7 @@ function userOf(
   return { user: { username: decode(username), password: decode(password) }, hosts };
 }
 
-function whereOf(name: string, scheme: Scheme, hosts: string, path: string): Partial<ConnectionUrl> {
+function targetOf(name: string, scheme: Scheme, hosts: string, path: string): Partial<ConnectionUrl> {
   const endpoints = endpointsOf(name, scheme, hosts);
   return scheme.topology === "sentinel"
     ? { endpoints, primary: primaryOf(path) }
@@ -119,11 +119,11 @@ function endpointsOf(name: string, { topology }: Scheme, hosts: string): Endpoin
   if (topology === "server" && endpoints.length > 1) {
     throw invalidUrl(
       `a ${name}: URL`,
-      `to name one host, got ${endpoints.length}; several are for ${name}+sentinel:, ${name}+cluster: and redlock:`,
+      `to name one host, got ${endpoints.length}; several hosts need ${name}+sentinel, ${name}+cluster or redlock`,
     );
   }
   if (new Set(endpoints.map((endpoint) => Object.values(endpoint).join(" "))).size < endpoints.length) {
-    throw invalidUrl("the URL", "to name different hosts: one that is named twice would count twice");
+    throw invalidUrl("the URL", "to name different hosts, because a repeated host would count twice");
   }
   return endpoints;
 }
@@ -133,7 +133,7 @@ function endpointOf(text: string, index: number, defaultPort: number): Endpoint 
   if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {
     throw invalidUrl(
       `host ${index + 1} of the URL`,
-      'to be a name or an address and perhaps a port, as in "cache-1:6379" or "[::1]:6379"',
+      'to be a name or an address with an optional port, as in "cache-1:6379" or "[::1]:6379"',
     );
   }
   return { host: host.replace(/^\[|\]$/g, "").toLowerCase(), port: Number(port) };
@@ -151,7 +151,7 @@ function primaryOf(path: string): string {
   const invalid = (): TypeError =>
     invalidUrl(
       "the path of the URL",
-      "to be the name by which Sentinel knows the primary, as in redis+sentinel://h1,h2/primary",
+      "to be Sentinel's name of the primary, as in redis+sentinel://h1,h2/primary",
     );
   if (name === undefined) {
     throw invalid();
@@ -162,7 +162,7 @@ function primaryOf(path: string): string {
 function databaseOf({ topology }: Scheme, path: string): string | undefined {
   const number = /^\/(\d{1,9})?$/.exec(path === "" ? "/" : path);
   if (number === null) {
-    throw invalidUrl("the path of the URL", 'to be the number of a database, as in "/2", or not to be there');
+    throw invalidUrl("the path of the URL", 'to be the number of a database, as in "/2", or to be empty');
   }
   if (topology === "cluster" && Number(number[1] ?? 0) > 0) {
     throw invalidUrl("the URL of a cluster", "to name no database: a cluster has database 0 only");
@@ -177,9 +177,9 @@ function queryOf(query: string | undefined): Map<string, string> {
     if (value === undefined || !/^[a-z]\w*$/i.test(name)) {
       throw invalidUrl("the query of the URL", `to read name=value&name=value; ${encoding}`);
     }
-    const shown = isSecret(query) ? "an option" : `\`${name}\``; // it may be a part of one that was not encoded
+    const shown = isSecret(query) ? "an option" : `\`${name}\``; // the name may be part of an unencoded secret
     if (pairs.has(name)) {
-      throw invalidUrl(shown, "to stand once in the URL, got it twice");
+      throw invalidUrl(shown, "to occur once in the URL, got it twice");
     }
     pairs.set(
       name,

@@ -24,7 +24,7 @@ import type { HolderEntry } from "./lock.ts";
 import { WatchHub } from "./watch.ts";
 
 export interface MemoryOptions {
-  /** Time and timers. @defaultValue those of this process */
+  /** Time and timers. @defaultValue the clock of the process */
   readonly clock?: Clock | undefined;
   /** @defaultValue the operating system's */
   readonly random?: Random | undefined;
@@ -43,9 +43,9 @@ const capabilities: Capabilities = {
 };
 
 /**
- * An engine inside this process, that needs no server: among all who use the same driver object, and nobody else, one holds
- * a key at a time. A TTL runs on the monotonic clock, so it stands still while the machine sleeps.
- * @throws {TypeError} for an option that it does not know
+ * Locks within this process, without a server. Exclusion covers all users of the same driver object, and no other driver object.
+ * A TTL runs on the monotonic clock, so a TTL stands still while the machine sleeps.
+ * @throws {TypeError} for an unknown option
  */
 export function memory(options: MemoryOptions = {}): Driver {
   checkOptionNames(options, ["clock", "random"]);
@@ -97,26 +97,26 @@ class MemoryDriver implements Driver {
     this.#assertOpen(requests[0]?.key);
     const held = requests.find((request) => !this.#table.matches(request));
     if (held) {
-      await this.#table.request(held, this.#owner).result; // refuses what is another kind of lock
+      await this.#table.request(held, this.#owner).result; // rejects if the key is another kind of lock
       return { outcome: "held", key: held.key };
     }
-    const answers = requests.map((request) => this.#table.request(request, this.#owner).result);
-    const granted = (await Promise.all(answers)).flatMap((answer) =>
-      answer.outcome === "granted" ? [answer.grant] : [],
+    const pending = requests.map((request) => this.#table.request(request, this.#owner).result);
+    const granted = (await Promise.all(pending)).flatMap((result) =>
+      result.outcome === "granted" ? [result.grant] : [],
     );
     return { outcome: "granted", grants: granted };
   }
 
   requeue(previous: Grant, request: AcquireRequest): PendingRequeue {
-    const entry = this.#table.holdingOf(previous.key, previous.token);
+    const entry = this.#table.entryOf(previous.key, previous.token);
     if (entry !== undefined) {
-      // Nobody is served before the new request stands in the queue too: its ticket may be the first.
+      // The table grants nothing before the new request is queued, because its ticket may be the first.
       this.#table.end(entry);
     }
     const pending = this.acquire(request);
     const lock = this.#table.lockAt(previous.key);
     if (lock) {
-      this.#table.grantNext(lock); // the request may have been refused, as of a limit that was lowered
+      this.#table.grantNext(lock); // a rejected request, for example after a lowered limit, has granted nothing
     }
     return { ...pending, released: Promise.resolve(entry !== undefined) };
   }
@@ -125,7 +125,7 @@ class MemoryDriver implements Driver {
     if (this.#isClosed) {
       return { outcome: "unknown", error: closedError(key) };
     }
-    const entry = this.#table.holdingOf(key, token);
+    const entry = this.#table.entryOf(key, token);
     if (entry === undefined) {
       return { outcome: "lost", reason: this.#lossReason(key) };
     } else if (entry.fence.first > fencingToken) {
@@ -139,16 +139,16 @@ class MemoryDriver implements Driver {
 
   async verify(key: string, token: string): Promise<VerifyResult> {
     this.#assertOpen(key);
-    const entry = this.#table.holdingOf(key, token);
+    const entry = this.#table.entryOf(key, token);
     if (entry === undefined) {
       return { outcome: "lost", reason: this.#lossReason(key) };
     }
-    const asked = instantNow(this.clock);
-    return { outcome: "held", validity: validFrom(asked, entry.dueAt - asked.now) };
+    const sent = instantNow(this.clock);
+    return { outcome: "held", validity: validFrom(sent, entry.dueAt - sent.now) };
   }
 
   async release(key: string, token: string): Promise<boolean> {
-    const entry = this.#table.holdingOf(key, token);
+    const entry = this.#table.entryOf(key, token);
     if (entry === undefined) {
       return false;
     }
@@ -158,7 +158,7 @@ class MemoryDriver implements Driver {
   }
 
   async downgrade(key: string, token: string): Promise<boolean> {
-    const entry = this.#table.holdingOf(key, token);
+    const entry = this.#table.entryOf(key, token);
     if (entry === undefined) {
       return false;
     }
@@ -222,7 +222,7 @@ class MemoryDriver implements Driver {
     }
     this.#table.end(entry);
     this.#table.grantNext(entry.lock);
-    // Nobody sees the next grant before this turn ends: the old holder hears of its loss first.
+    // The next holder learns of its grant after this turn of the event loop, so the loss is reported before.
     for (const listener of this.#listeners) {
       listener.lost(entry.token, "broken", new Error(reason));
     }
@@ -237,7 +237,7 @@ class MemoryDriver implements Driver {
     if (entry === undefined) {
       return "stale";
     }
-    return fencingToken === entry.fence.last ? "current" : "unknown"; // it may have been handed on since
+    return fencingToken === entry.fence.last ? "current" : "unknown"; // a later number may have been handed over in memory
   }
 
   async nodes(): Promise<NodeState[]> {
@@ -268,16 +268,16 @@ class MemoryDriver implements Driver {
   }
 
   #setReport(entry: HolderEntry, { fencingToken, localWaiters = 0, ...info }: HolderReport): void {
-    const isNews = entry.fence.current !== fencingToken || entry.localWaiters !== localWaiters;
+    const isChanged = entry.fence.current !== fencingToken || entry.localWaiters !== localWaiters;
     entry.info = info;
     entry.fence.current = fencingToken;
     entry.localWaiters = localWaiters;
-    if (isNews) {
+    if (isChanged) {
       this.#watchers.changed(entry.lock.key);
     }
   }
 
-  /** Why a token does not hold that did: of those who share nobody takes it. */
+  /** Why a token no longer holds its lock. A shared grant cannot be stolen, because other holders need no grant to end. */
   #lossReason(key: string): LossReason {
     return this.#table.lockAt(key)?.kind === "mutex" ? "stolen" : "expired";
   }

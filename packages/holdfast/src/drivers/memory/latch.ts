@@ -8,13 +8,13 @@ const maxWaitersListed = 100;
 
 interface LatchDeps {
   readonly clock: Clock;
-  /** What else the key is now; undefined: nobody holds it or waits for it. */
+  /** The kind of a lock at this key; undefined if there is no lock. */
   readonly kindAt: (key: string) => HeldKind | undefined;
-  /** Hears of every key whose latch changed otherwise than by the passing of time. */
+  /** Called with each key whose latch changed, except by the passing of time. */
   readonly changed: (key: string) => void;
 }
 
-/** The latches of a memory engine. Each ends when its TTL is over, whether its timer ran or not. */
+/** The latches of a memory engine. A latch ends at its expiry, even if its timer has not run yet. */
 export class MemoryLatches implements LatchEngine {
   readonly #deps: LatchDeps;
   readonly #latches = new Map<string, MemoryLatch>();
@@ -23,20 +23,20 @@ export class MemoryLatches implements LatchEngine {
   #createdCount = 0;
   #isClosed = false;
 
-  constructor(neighbours: LatchDeps) {
-    this.#deps = neighbours;
-    this.#expiries = new TimerQueue(neighbours.clock, ({ key }) => this.at(key));
+  constructor(deps: LatchDeps) {
+    this.#deps = deps;
+    this.#expiries = new TimerQueue(deps.clock, ({ key }) => this.at(key));
     this.#deadlines = new TimerQueue(
-      neighbours.clock,
+      deps.clock,
       (waiter) => {
         this.#dequeue(waiter);
         waiter.resolve(waiter.latch.remaining);
       },
-      true, // somebody waits for it
+      true, // a waiting caller keeps the process alive
     );
   }
 
-  /** The latch of the key as it is now. */
+  /** The latch of the key, unless the latch has expired. */
   at(key: string): MemoryLatch | undefined {
     const latch = this.#latches.get(key);
     if (latch && latch.dueAt <= this.#deps.clock.now()) {
@@ -75,7 +75,7 @@ export class MemoryLatches implements LatchEngine {
       return { result: Promise.resolve(latch.remaining), cancel: () => undefined };
     }
     const waiter = new LatchWaiter(latch);
-    latch.waiting.add(waiter);
+    latch.waiters.add(waiter);
     this.#deadlines.schedule(waiter, deadline);
     return {
       result: waiter.result,
@@ -86,7 +86,7 @@ export class MemoryLatches implements LatchEngine {
     };
   }
 
-  /** Forgets everything; who waits is rejected `closed`. */
+  /** Removes everything, and rejects all waiters with `closed`. */
   close(): void {
     this.#isClosed = true;
     for (const latch of this.#latches.values()) {
@@ -96,7 +96,7 @@ export class MemoryLatches implements LatchEngine {
     this.#expiries.clear();
   }
 
-  /** The latch that the caller sees, made if nobody has touched it yet. */
+  /** The latch of the caller's generation. The first call for a key creates the latch. */
   #loadOrCreate(ref: LatchRef): MemoryLatch {
     const { key, count, ttlMs } = ref;
     if (this.#isClosed) {
@@ -117,27 +117,27 @@ export class MemoryLatches implements LatchEngine {
     }
     this.#createdCount += 1;
     ref.generation = String(this.#createdCount);
-    const made = new MemoryLatch(key, ref.generation, count);
-    this.#latches.set(key, made);
-    this.#expiries.schedule(made, this.#deps.clock.now() + ttlMs);
+    const created = new MemoryLatch(key, ref.generation, count);
+    this.#latches.set(key, created);
+    this.#expiries.schedule(created, this.#deps.clock.now() + ttlMs);
     this.#deps.changed(key);
-    return made;
+    return created;
   }
 
   #dequeue(waiter: LatchWaiter): void {
     this.#deadlines.cancel(waiter);
-    waiter.latch.waiting.delete(waiter);
+    waiter.latch.waiters.delete(waiter);
   }
 
   #resolveWaiters(latch: MemoryLatch, settle: (waiter: LatchWaiter) => void): void {
-    for (const waiter of Array.from(latch.waiting)) {
+    for (const waiter of Array.from(latch.waiters)) {
       this.#dequeue(waiter);
       settle(waiter);
     }
   }
 }
 
-/** One latch, open when nothing is left; `dueAt` is its end. */
+/** One latch, which is open when `remaining` is 0. `dueAt` is its expiry. */
 class MemoryLatch implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;
@@ -145,9 +145,9 @@ class MemoryLatch implements Scheduled {
   readonly key: string;
   readonly id: string;
   readonly count: number;
-  readonly waiting: Set<LatchWaiter> = new Set();
+  readonly waiters: Set<LatchWaiter> = new Set();
   remaining: number;
-  /** The attempts that have counted. Once it is open they are of no use any more. */
+  /** The attempts that have counted down. An open latch needs none, because no attempt changes it. */
   readonly #attempts = new Set<string>();
 
   constructor(key: string, id: string, count: number) {
@@ -157,7 +157,7 @@ class MemoryLatch implements Scheduled {
     this.remaining = count;
   }
 
-  /** @returns whether it counted */
+  /** @returns whether the call changed the count */
   countDown(attemptId: string | undefined): boolean {
     if (this.remaining === 0 || (attemptId !== undefined && this.#attempts.has(attemptId))) {
       return false;
@@ -171,10 +171,10 @@ class MemoryLatch implements Scheduled {
     return true;
   }
 
-  /** @param owner who waits, as far as the driver knows */
+  /** @param owner reported as the owner of every waiter */
   state(now: number, owner: string): LockState {
-    const { key, count, remaining, waiting: waiter } = this;
-    const listed = Math.min(waiter.size, maxWaitersListed);
+    const { key, count, remaining, waiters } = this;
+    const listed = Math.min(waiters.size, maxWaitersListed);
     return lockState({
       key,
       kind: "latch",
@@ -182,7 +182,7 @@ class MemoryLatch implements Scheduled {
       remaining,
       holders: [],
       waiters: Array.from({ length: listed }, (_, position) => ({ owner, position })),
-      waiterCount: waiter.size,
+      waiterCount: waiters.size,
       remainingMs: this.dueAt - now,
       fencingToken: null,
       nodes: [{ node: "memory", held: remaining > 0 }],
@@ -190,7 +190,7 @@ class MemoryLatch implements Scheduled {
   }
 }
 
-/** Somebody who waits; `dueAt` is his deadline. */
+/** A caller that waits for a latch. `dueAt` is its deadline. */
 class LatchWaiter implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;

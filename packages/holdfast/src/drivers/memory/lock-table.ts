@@ -10,8 +10,8 @@ import { MemoryLatches } from "./latch.ts";
 import { modeRequestOf, MemoryLock, MemoryWaiter, type ModeRequest, type HolderEntry } from "./lock.ts";
 
 /**
- * Who holds and who waits, key by key: everything that a server would do by itself, expiry included.
- * Between any two calls every lock that it knows has a holder; what is free is forgotten.
+ * The holders and waiters of every key. The table does the work of a server, including expiry.
+ * Between two calls every lock in the table has a holder, because the table removes free locks.
  */
 export class LockTable {
   readonly latches: MemoryLatches;
@@ -19,14 +19,14 @@ export class LockTable {
   readonly #random: Random;
   readonly #changed: (key: string) => void;
   readonly #locks = new Map<string, MemoryLock>();
-  /** The last fencing number given out, for any key. */
+  /** The last fencing number of all grants, of any key. */
   #fences = 0n;
   readonly #expiries: TimerQueue<HolderEntry>;
   readonly #deadlines: TimerQueue<MemoryWaiter>;
   #lastTicket = 0;
   #arrivals = 0;
 
-  /** @param changed hears of every key whose state changed otherwise than by the passing of time or a renewal */
+  /** @param changed called with each key whose state changed, except by the passing of time or a renewal */
   constructor(clock: Clock, random: Random, changed: (key: string) => void) {
     this.#clock = clock;
     this.#random = random;
@@ -36,7 +36,7 @@ export class LockTable {
     this.#deadlines = new TimerQueue(
       clock,
       (waiter) => this.#timeOut(waiter),
-      true, // somebody waits for it
+      true, // a waiting caller keeps the process alive
     );
   }
 
@@ -45,7 +45,7 @@ export class LockTable {
     return this.#lastTicket;
   }
 
-  /** @param instance who asks, unless the request has an owner of its own */
+  /** @param instance the owner, unless the request names one */
   request(request: AcquireRequest, instance: string): PendingAcquire {
     const modeRequest = modeRequestOf(request.lockMode);
     const present = this.lockAt(request.key);
@@ -60,13 +60,13 @@ export class LockTable {
     return this.#enqueue(lock, request, instance);
   }
 
-  /** Whether a request for itself alone would be granted at once. */
+  /** Whether the key is free, so that any request would be granted at once. */
   matches(request: AcquireRequest): boolean {
     const present = this.lockAt(request.key);
     return present === undefined && this.latches.at(request.key) === undefined;
   }
 
-  /** The lock as it is now: a holder whose TTL has passed is gone, whether its timer ran or not. Undefined: free. */
+  /** The lock without expired holders, even if their timer has not run yet. Undefined if the key is free. */
   lockAt(key: string): MemoryLock | undefined {
     const lock = this.#locks.get(key);
     const due = lock && Array.from(lock.entries).filter(({ dueAt }) => dueAt <= this.#clock.now());
@@ -77,30 +77,30 @@ export class LockTable {
     return this.#locks.get(key);
   }
 
-  /** The grant in force, if it is that token's. */
-  holdingOf(key: string, token: string): HolderEntry | undefined {
+  /** The current grant of this token, if there is one. */
+  entryOf(key: string, token: string): HolderEntry | undefined {
     return this.lockAt(key)?.entryOf(token);
   }
 
-  /** Takes the lock from a holder. {@link grantNext} or {@link request} has to follow in the same turn. */
+  /** Ends a grant. The caller must call {@link grantNext} or {@link request} in the same turn of the event loop. */
   end(entry: HolderEntry): void {
     this.#expiries.cancel(entry);
     entry.lock.removeHolder(entry);
   }
 
-  /** Gives the lock to the first in its queue whose deadline is still to come, while there is room for him; or forgets it. */
+  /** Grants the lock to its first waiters while their weight fits. Skips waiters past their deadline. Removes a free lock. */
   grantNext(lock: MemoryLock): void {
     for (let { first } = lock; first !== undefined; { first } = lock) {
       const isAlive = first.dueAt > this.#clock.now();
       if (isAlive && first.modeRequest.weight > lock.limit) {
-        lock.takeFirst();
+        lock.removeFirst();
         this.#deadlines.cancel(first);
-        first.reject(limitMismatch(lock.key, lock.limit)); // it was lowered
+        first.reject(limitMismatch(lock.key, lock.limit)); // the limit was lowered
         continue;
       } else if (isAlive && !lock.fits(first.modeRequest)) {
         break;
       }
-      lock.takeFirst();
+      lock.removeFirst();
       this.#deadlines.cancel(first);
       if (isAlive) {
         this.#grant(lock, first);
@@ -127,7 +127,7 @@ export class LockTable {
     return undefined;
   }
 
-  /** Raises the expiry to `ttlMs` from now; never brings it forward. */
+  /** Raises the expiry to `ttlMs` from now, and never lowers it. */
   extend(entry: HolderEntry, ttlMs: number): Validity {
     const sent = instantNow(this.#clock);
     if (sent.now + ttlMs > entry.dueAt) {
@@ -136,7 +136,7 @@ export class LockTable {
     return validFrom(sent, ttlMs);
   }
 
-  /** @param instance who waits for latches */
+  /** @param instance reported as the owner of every waiter of a latch */
   state(key: string, instance: string): LockState {
     const latch = this.latches.at(key);
     if (latch) {
@@ -153,7 +153,7 @@ export class LockTable {
     );
   }
 
-  /** Forgets everything; who waits is rejected `closed`. */
+  /** Removes everything, and rejects all waiters with `closed`. */
   close(): void {
     this.latches.close();
     const locks = [...this.#locks.values()];
@@ -161,13 +161,16 @@ export class LockTable {
     this.#expiries.clear();
     this.#deadlines.clear();
     for (const lock of locks) {
-      for (const waiter of lock.takeAll()) {
+      for (const waiter of lock.removeAll()) {
         waiter.reject(closedError(lock.key));
       }
     }
   }
 
-  /** Another kind, or another limit, is refused while somebody holds or waits; not where it has waited and there is enough. */
+  /**
+   * The error for a request whose kind or limit differs from the present lock. A request that has waited in its process accepts any
+   * limit that suffices for its permits.
+   */
   #refusal(
     { key, lockMode }: AcquireRequest,
     { kind, limit, weight }: ModeRequest,
@@ -180,8 +183,8 @@ export class LockTable {
     if (present && present.kind !== kind) {
       return kindMismatch(key, present.kind);
     }
-    const takesAny = lockMode?.kind === "semaphore" && lockMode.hasWaited === true;
-    const isRefused = present && present.limit !== limit && !(takesAny && weight <= present.limit);
+    const acceptsAny = lockMode?.kind === "semaphore" && lockMode.hasWaited === true;
+    const isRefused = present && present.limit !== limit && !(acceptsAny && weight <= present.limit);
     return isRefused ? limitMismatch(key, present.limit) : undefined;
   }
 
@@ -193,14 +196,14 @@ export class LockTable {
 
   #enqueue(lock: MemoryLock, request: AcquireRequest, instance: string): PendingAcquire {
     this.#arrivals += 1;
-    const position = { ticket: request.ticket ?? this.ticket(), serial: this.#arrivals };
-    const waiter = new MemoryWaiter(request, position, instance);
+    const order = { ticket: request.ticket ?? this.ticket(), serial: this.#arrivals };
+    const waiter = new MemoryWaiter(request, order, instance);
     lock.enqueue(waiter);
     this.grantNext(lock);
     if (!waiter.isSettled) {
-      // A try that gave up a grant in the same step, and is not first, is over at once.
+      // A try times out at once. It is queued only if it released a grant in the same step and earlier requests wait.
       this.#deadlines.schedule(waiter, request.deadline ?? this.#clock.now());
-      publish("queued", () => ({ key: lock.key, position: lock.placeOf(waiter) }));
+      publish("queued", () => ({ key: lock.key, position: lock.positionOf(waiter) }));
     }
     return {
       result: waiter.result,
@@ -208,7 +211,7 @@ export class LockTable {
         if (lock.dequeue(waiter) >= 0) {
           this.#deadlines.cancel(waiter);
           waiter.reject(reason);
-          this.grantNext(lock); // for whoever stood behind it there may be room
+          this.grantNext(lock); // later waiters may fit now
         }
       },
     };

@@ -4,14 +4,14 @@ import type { Scheduled } from "../../runtime/timer-queue.ts";
 
 const maxWaitersListed = 100;
 
-/** How much of a lock a request wants: holders share it while their weights stay within the limit. */
+/** The share of a lock that a request needs. Holders share a lock while the sum of their weights is within the limit. */
 export interface ModeRequest {
   readonly kind: HeldKind;
   readonly weight: number;
   readonly limit: number;
 }
 
-/** A mutex has one permit; a writer takes all that there are. */
+/** A mutex has a limit of 1. A writer has the weight of the whole limit. */
 export function modeRequestOf(lockMode: LockMode | undefined): ModeRequest {
   if (lockMode === undefined) {
     return { kind: "mutex", weight: 1, limit: 1 };
@@ -23,7 +23,7 @@ export function modeRequestOf(lockMode: LockMode | undefined): ModeRequest {
 
 const allPermits = 2 ** 31;
 
-/** One lock that is held: its holders and its queue. */
+/** One lock: its holders and its queue. */
 export class MemoryLock {
   readonly key: string;
   kind: HeldKind;
@@ -84,12 +84,12 @@ export class MemoryLock {
   }
 
   enqueue(waiter: MemoryWaiter): void {
-    this.#queue.splice(this.placeOf(waiter), 0, waiter);
+    this.#queue.splice(this.positionOf(waiter), 0, waiter);
   }
 
-  /** @returns its position, from 0; -1: it does not wait here any more */
+  /** @returns the position of the waiter, from 0; -1 if the waiter is no longer in the queue */
   dequeue(waiter: MemoryWaiter): number {
-    const position = this.placeOf(waiter);
+    const position = this.positionOf(waiter);
     if (this.#queue[position] !== waiter) {
       return -1;
     }
@@ -97,11 +97,11 @@ export class MemoryLock {
     return position;
   }
 
-  takeFirst(): void {
+  removeFirst(): void {
     this.#queue.shift();
   }
 
-  takeAll(): MemoryWaiter[] {
+  removeAll(): MemoryWaiter[] {
     return this.#queue.splice(0);
   }
 
@@ -124,8 +124,8 @@ export class MemoryLock {
     });
   }
 
-  /** Where it stands in the queue, or would stand; usually at one of the ends. */
-  placeOf(waiter: MemoryWaiter): number {
+  /** The position of the waiter in the queue, or the position that a new waiter would get. */
+  positionOf(waiter: MemoryWaiter): number {
     let low = 0;
     for (let high = this.#queue.length; low < high;) {
       const middle = (low + high) >> 1;
@@ -139,49 +139,48 @@ export class MemoryLock {
   }
 }
 
-/** A grant in force; `dueAt` is its expiry. */
+/** A current grant. `dueAt` is its expiry. */
 export interface HolderEntry extends Scheduled {
   readonly lock: MemoryLock;
   readonly token: string;
-  /** Its own numbers. */
   readonly fence: Fence;
   weight: number;
-  /** The description of its instance; an owner in its words goes before it. */
+  /** The owner of the instance. An owner in `info` replaces it. */
   readonly owner: string;
   info: HolderInfo | undefined;
-  /** As its holder last reported. */
+  /** The last count that the holder reported. */
   localWaiters: number;
 }
 
-/** The numbers of a grant. */
+/** The fencing numbers of a grant. */
 interface Fence {
   readonly first: bigint;
   readonly last: bigint;
-  /** The number in use, as far as we were told: inside the holder's process they change hands without us. */
+  /** The last number that the holder reported. A hand-over in the holder's process uses the next number without a report. */
   current: bigint;
 }
 
-/** A request in a queue; `dueAt` is its deadline once it waits. */
+/** A request in a queue. `dueAt` is its deadline while it waits. */
 export class MemoryWaiter implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;
   isSettled = false;
   readonly request: AcquireRequest;
   readonly ticket: number;
-  /** Decides between equal tickets. */
+  /** Orders waiters with equal tickets. */
   readonly serial: number;
   readonly modeRequest: ModeRequest;
-  /** The description of its instance. */
+  /** The owner of the instance. */
   readonly instance: string;
   readonly result: Promise<AcquireResult>;
   #resolve: (acquired: AcquireResult) => void = () => undefined;
   #reject: (reason: unknown) => void = () => undefined;
 
-  constructor(request: AcquireRequest, position: { ticket: number; serial: number }, instance: string) {
+  constructor(request: AcquireRequest, order: { ticket: number; serial: number }, instance: string) {
     this.request = request;
     this.modeRequest = modeRequestOf(request.lockMode);
-    this.ticket = position.ticket;
-    this.serial = position.serial;
+    this.ticket = order.ticket;
+    this.serial = order.serial;
     this.instance = instance;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;

@@ -2,7 +2,7 @@ import { exists, type LockEvent, type LockState } from "../../lock-state.ts";
 
 export type WatchTarget = string | { readonly prefix: string };
 
-/** Where watchers find what they tell. */
+/** The source of the states that watchers receive. */
 export interface WatchSource {
   heldKeys(prefix: string): string[];
   state(key: string): LockState;
@@ -10,12 +10,12 @@ export interface WatchSource {
 
 interface WatchSubscription {
   readonly target: WatchTarget;
-  /** Keys to tell of. A key that changes again before it was told is told once, with its newest state. */
+  /** Changed keys that are not reported yet. Several changes of a key before its report become one event with the newest state. */
   readonly pending: Set<string>;
   wake: () => void;
 }
 
-/** Tells of changes to whoever watches; a slow reader costs no more than one entry for each key. */
+/** Reports changes to all watchers. A slow reader costs at most one entry for each key. */
 export class WatchHub {
   readonly #source: WatchSource;
   readonly #watchers = new Set<WatchSubscription>();
@@ -74,14 +74,14 @@ export class WatchHub {
   }
 }
 
-/** From a key to the event that its reader, who remembers what was told, needs. */
+/** Turns changed keys into the events of one watcher. It remembers which keys were reported as held. */
 class ChangeReporter {
   readonly #source: WatchSource;
   readonly #only: string | undefined;
   readonly #snapshots: Set<string>;
   readonly #reportedHeld = new Set<string>();
 
-  /** @param only the key of a watch of one key: its snapshot is told even if it is free */
+  /** @param only the key of a watch of one key, whose snapshot is reported even if the key is free */
   constructor(source: WatchSource, only: string | undefined, snapshots: readonly string[]) {
     this.#source = source;
     this.#only = only;

@@ -68,7 +68,7 @@ export function shortRunId(runId: string): string {
 /** What a client process tells of itself and its leases. A lease has the number of the ask that it came from. */
 export type ClientRecord =
   | { readonly e: "opened"; readonly at: Instant; readonly pid: number; readonly handover: boolean }
-  | (LeaseRequest & { readonly e: "asked"; readonly at: Instant; readonly requestId: number })
+  | (LeaseRequest & { readonly e: "requested"; readonly at: Instant; readonly requestId: number })
   | {
       readonly e: "granted";
       readonly at: Instant;

@@ -38,7 +38,7 @@ function summaryOf({ plan }: RunHistory, violations: readonly Violation[], figur
     failovers.length === 0
       ? ""
       : `, ${failovers.length} failovers with ${conflictsAcrossFailovers} conflicts across them`;
-  const headline = `${plan.engine}, seed ${plan.seed}: ${faults} faults in ${seconds} s, ${grants} grants, ${losses} losses told${failoverNote}`;
+  const headline = `${plan.engine}, seed ${plan.seed}: ${faults} faults in ${seconds} s, ${grants} grants, ${losses} losses reported${failoverNote}`;
   const shownLines = violations
     .slice(0, maxShown)
     .map(

@@ -8,20 +8,20 @@ export function readClient(run: RunHistory, name: string): (record: ClientRecord
   run.processes.set(name, process);
   const latchCalls = new Map<number, LatchCall>();
   const attempts = new Map<number, readonly AttemptHistory[]>();
-  const update = (ask: number, changes: Partial<AttemptHistory>): void => {
-    for (const attempt of attempts.get(ask) ?? []) {
+  const update = (requestId: number, changes: Partial<AttemptHistory>): void => {
+    for (const attempt of attempts.get(requestId) ?? []) {
       Object.assign(attempt, changes);
     }
   };
-  const extendValidity = (ask: number, until: Instant): void => {
-    update(ask, { validUntil: Math.max(attempts.get(ask)?.[0]?.validUntil ?? 0, until) });
+  const extendValidity = (requestId: number, until: Instant): void => {
+    update(requestId, { validUntil: Math.max(attempts.get(requestId)?.[0]?.validUntil ?? 0, until) });
   };
   return handledBy<ClientRecord>({
     opened: ({ at, handover }) => {
       process.openedAt = at;
       process.handover = handover;
     },
-    asked: (record) => {
+    requested: (record) => {
       const { key, keys = [key] } = record;
       const keyAttempts = keys.map((each, part) => newAttempt(name, record, each, part));
       attempts.set(record.requestId, keyAttempts);
@@ -122,7 +122,7 @@ function newProcessHistory(name: string): ProcessHistory {
 
 function newAttempt(
   process: string,
-  request: Extract<ClientRecord, { e: "asked" }>,
+  request: Extract<ClientRecord, { e: "requested" }>,
   key: string,
   keyIndex: number,
 ): AttemptHistory {

@@ -69,11 +69,11 @@ function activitySection(figures: Figures): string {
         ["time", `${figures.seconds} s`],
         ["faults", String(figures.faults)],
         ["client processes, with those that replaced killed ones", String(figures.processes)],
-        ["asks", String(figures.requests)],
+        ["requests", String(figures.requests)],
         ["grants", `${figures.grants} (${list(figures.grantsByKind)})`],
         ["by key", list(figures.grantsByKey)],
         ["refused", list(figures.refusals)],
-        ["losses told", `${figures.losses} (${list(figures.lossesByReason)})`],
+        ["losses reported", `${figures.losses} (${list(figures.lossesByReason)})`],
         [
           "of them told after another's grant, by processes that could not run",
           String(figures.lateLossNotices),
@@ -104,7 +104,7 @@ function kindsSection({ byLock, maxConcurrent, latches }: Figures): string {
   return [
     "## Kinds of lock, in storms",
     "",
-    table(["", "asks", "grants", "refused", "losses told"], rows),
+    table(["", "requests", "grants", "refused", "losses reported"], rows),
     "",
     ...(latches.counts + latches.waits > 0 ? [latchSection(latches), ""] : []),
     `Valid at once, at most: ${shared.length === 0 ? "one" : shared.join(", ")}.`,
@@ -193,7 +193,7 @@ function slowestSection(title: string, slowest: readonly SlowRequest[]): string 
     kind,
     requester,
   ]);
-  return [`## ${title}`, "", table(["waited", "asked at", "key", "as", "kind", "by"], rows)].join("\n");
+  return [`## ${title}`, "", table(["waited", "requested at", "key", "as", "kind", "by"], rows)].join("\n");
 }
 
 function memorySection({ processes }: RunHistory): string {

@@ -94,7 +94,7 @@ export class Caller {
       (work) => withLock(locks, lock, { ttlMs, waitMs, renew }, work),
       async (recorded) => {
         await useResource(this.#client, recorded, holdMs);
-        return this.#downgradeIfAsked(recorded, task);
+        return this.#downgradeIfRequested(recorded, task);
       },
     );
   }
@@ -193,12 +193,12 @@ export class Caller {
   async #useAndRelease(recorded: RecordedLease | undefined, task: UseOptions): Promise<void> {
     if (recorded) {
       await useResource(this.#client, recorded, task.holdMs);
-      await (await this.#downgradeIfAsked(recorded, task)).release();
+      await (await this.#downgradeIfRequested(recorded, task)).release();
     }
   }
 
   /** A writer that is to become a reader reads as such for as long; others stay as they are. */
-  async #downgradeIfAsked(
+  async #downgradeIfRequested(
     recorded: RecordedLease,
     { downgrades, holdMs }: UseOptions,
   ): Promise<RecordedLease> {

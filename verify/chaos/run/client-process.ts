@@ -101,9 +101,9 @@ export class ClientProcess {
   async kill(): Promise<void> {
     this.#isExpectedToEnd = true;
     if (this.isUp) {
-      const gone = once(this.#child, "exit");
+      const exit = once(this.#child, "exit");
       this.#child.kill("SIGKILL");
-      await gone;
+      await exit;
     }
   }
 
@@ -113,10 +113,10 @@ export class ClientProcess {
     if (!this.isUp) {
       return;
     }
-    const gone = once(this.#child, "exit");
+    const exit = once(this.#child, "exit");
     this.send({ order: "stop" });
     const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), stopTimeoutMs);
-    await gone;
+    await exit;
     clearTimeout(tooLong);
   }
 }

@@ -105,7 +105,7 @@ export class Recorder {
   /** @returns the number of the ask */
   requested(request: LeaseRequest): number {
     this.#requestCount += 1;
-    this.write({ e: "asked", at: this.clock.now(), requestId: this.#requestCount, ...request });
+    this.write({ e: "requested", at: this.clock.now(), requestId: this.#requestCount, ...request });
     return this.#requestCount;
   }
 

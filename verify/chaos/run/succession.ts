@@ -98,8 +98,8 @@ export class FailoverGroups {
 
 /** The first that says so. */
 async function primaryOf(members: readonly ChaosServer[]): Promise<ChaosServer> {
-  const giveUpAt = performance.now() + failoverTimeoutMs;
-  while (performance.now() < giveUpAt) {
+  const failsAt = performance.now() + failoverTimeoutMs;
+  while (performance.now() < failsAt) {
     const answers = members
       .filter(({ isUp }) => isUp)
       .map(async (member) => {

@@ -160,7 +160,7 @@ export class ClientRules {
   }
 
   /** The agreement rule: the token is a number that a majority reported in the same round. */
-  #decide(a: number, heard: number): void {
+  #decide(a: number, node: number): void {
     const layout = this.#layout;
     const agreed = this.#agreedFence(a);
     if (agreed >= Math.max(1, layout.proposed(a))) {
@@ -168,8 +168,8 @@ export class ClientRules {
       return;
     }
     if (this.#anyLinkHas(a, flags.isAgreeing)) {
-      if (layout.vote(a, heard) !== layout.proposed(a)) {
-        this.#requestRaise(a, heard);
+      if (layout.vote(a, node) !== layout.proposed(a)) {
+        this.#requestRaise(a, node);
       }
     } else if (layout.round(a) < maxRounds) {
       this.#nextRound(a);

@@ -15,13 +15,13 @@ import { engineNames, usualEngines, type EngineName, type Plan } from "../../cha
 import { planOf } from "../../chaos/plan/planner.ts";
 import type { Verdict } from "../../chaos/judge/judge.ts";
 
-// `npm run verify:chaos` for two minutes, as a user runs it, and a storm of 10 s where servers take each other's place.
+// Runs `npm run verify:chaos` as a user does: for two minutes, and for a storm of 10 s with failovers.
 
 const program = fileURLToPath(new URL("../../dist/chaos/main.js", import.meta.url));
 const minutes = 2;
-/** One storm of 10 s, and plans with every way to a failover in it. */
+/** One storm of 10 s. With these seeds the plan has every kind of failover. */
 const shortRun = { minutes: 0.4, seeds: { sentinel: 2, cluster: 3 } } as const;
-/** Far less than is seen on an idle machine. */
+/** Far fewer than on an idle machine. */
 const minGrants = 200;
 
 let folder: string;
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 describe("a plan", () => {
   test.each(engineNames)(
-    "has every kind of fault of %s in the first minute, and repeats by its seed",
+    "has every kind of fault of %s in the first minute, and is the same for the same seed",
     (name) => {
       for (let seed = 0; seed < 20; seed += 1) {
         const plan = planFor(name, seed);
@@ -47,7 +47,7 @@ describe("a plan", () => {
     },
   );
 
-  test("lets only a minority of a quorum forget, or have a wrong clock, in one storm", () => {
+  test("lets only a minority of a quorum lose data or have a wrong clock in one storm", () => {
     for (let seed = 0; seed < 50; seed += 1) {
       for (const { faults } of planFor("redlock", seed).storms) {
         const unreliable = faults.filter(({ kind }) => /empty|step a clock/.test(kind));
@@ -74,11 +74,11 @@ describe("options", () => {
     expect(() => parseOptions(args)).toThrow(message);
   });
 
-  test("without a rule only the engine that has it runs", () => {
+  test("a run without a rule runs only the engine with that rule", () => {
     expect(parseOptions(["--without", "guard"]).engines).toEqual(["redlock"]);
   });
 
-  test("both are one server and Redlock, and all are all", () => {
+  test("the default engines are one server and Redlock, and `all` selects every engine", () => {
     expect(parseOptions([]).engines).toEqual(["redis", "redlock"]);
     expect(parseOptions(["--engine", "all"]).engines).toEqual(["redis", "redlock", "sentinel", "cluster"]);
   });
@@ -110,7 +110,7 @@ test("chaos on one server and on Redlock of five violates nothing", async () => 
 }, 420_000);
 
 test.each(["sentinel", "cluster"] as const)(
-  "chaos by %s: failovers, across which tokens rise, nobody hangs and every loss is told",
+  "chaos on %s: tokens rise across failovers, no call hangs, and every loss is reported",
   async (name) => {
     const seed = String(shortRun.seeds[name]);
     const own = ["--engine", name, "--minutes", String(shortRun.minutes), "--seed", seed];
@@ -127,13 +127,13 @@ test.each(["sentinel", "cluster"] as const)(
     console.info(
       `${name}: ${figures.failovers.length} failovers, nothing granted for ` +
         `${figures.failovers.map(({ withoutGrantMs }) => withoutGrantMs).join(" and ")} ms, ` +
-        `${figures.conflictsAcrossFailovers} conflicts across them; ${figures.grants} grants, ${figures.losses} losses told`,
+        `${figures.conflictsAcrossFailovers} conflicts across them; ${figures.grants} grants, ${figures.losses} losses reported`,
     );
   },
   120_000,
 );
 
-test("a server that forgets when it is restarted is found out", async () => {
+test("the checker detects a server that loses its data at a restart", async () => {
   const own = join(folder, "without");
   const { code, output } = await run(["--minutes", "0.5", "--without", "durability", "--folder", own]);
   const { violations } = JSON.parse(await readFile(join(own, "redis", "verdict.json"), "utf8")) as Verdict;
@@ -144,7 +144,7 @@ test("a server that forgets when it is restarted is found out", async () => {
   expect(code).toBe(1);
 }, 120_000);
 
-test("restarted nodes of a quorum that vote at once are found out by whose votes were counted", async () => {
+test("the checker detects votes of restarted nodes that vote at once", async () => {
   const own = join(folder, "without-guard");
   const { code, output } = await run(["--minutes", "0.4", "--without", "guard", "--folder", own]);
   const { violations } = JSON.parse(await readFile(join(own, "redlock", "verdict.json"), "utf8")) as Verdict;

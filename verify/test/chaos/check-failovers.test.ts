@@ -4,11 +4,11 @@ import type { ClientRecord, CoordinatorRecord, Failover, LatchRequest } from "..
 import { judge } from "../../chaos/judge/judge.ts";
 import { endOfRun, granted, historyFixture, released, type PlantedHistory } from "./planted-history.ts";
 
-// One server takes the place of another: what is promised across that is judged, and what is not is counted.
+// Failovers: the checker judges only the rules that hold across a failover, and counts the other conflicts.
 
 const { folder, plant, violated } = historyFixture();
 
-/** Another is the primary from 1 000 on; the former said that it is as well until 1 500. The largest TTL is 4 000. */
+/** Another server is the primary from 1 000 on; the former primary reports that role until 1 500. The largest TTL is 4 000. */
 const failover: Failover = {
   at: 1_050,
   since: 1_000,
@@ -19,7 +19,7 @@ const failover: Failover = {
 };
 const conductor: readonly CoordinatorRecord[] = [{ e: "failover", ...failover }, endOfRun];
 
-/** One has it until 3 000, and the other is granted it meanwhile. */
+/** The first client holds the lock until 3 000, and the second client is granted the lock before that. */
 function overlappingGrants(grantedAt: number, token: number, key = "hot"): PlantedHistory {
   const until = 3_000;
   return {
@@ -36,7 +36,7 @@ function overlappingGrants(grantedAt: number, token: number, key = "hot"): Plant
 }
 
 describe("exclusion", () => {
-  test("is not promised across a failover: the conflict is counted", async () => {
+  test("is not judged across a failover: the conflict is counted", async () => {
     await plant(overlappingGrants(1_200, 11));
     const { violations, figures, summary } = await judge(folder());
     expect(violations).toEqual([]);
@@ -45,15 +45,15 @@ describe("exclusion", () => {
     expect(summary).toContain("1 failovers with 1 conflicts across them: nothing violated");
   });
 
-  test("is promised before it", async () => {
+  test("is judged before a failover", async () => {
     expect(await violated(overlappingGrants(999, 11))).toEqual(["exclusion"]);
   });
 
-  test("is promised for what another shard has", async () => {
+  test("is judged for a key of another shard", async () => {
     expect(await violated(overlappingGrants(1_200, 11, "lukewarm-1"))).toEqual(["exclusion"]);
   });
 
-  test("is promised of those that were both granted after it", async () => {
+  test("is judged for two grants after the failover", async () => {
     const found = await violated({
       engine: "cluster",
       coordinator: conductor,
@@ -65,7 +65,7 @@ describe("exclusion", () => {
     expect(found).toEqual(["exclusion"]);
   });
 
-  test("is promised when what was forgotten must be over", async () => {
+  test("is judged once a grant that the failover lost has expired", async () => {
     const found = await violated({
       engine: "cluster",
       coordinator: conductor,
@@ -91,7 +91,7 @@ describe("tokens", () => {
     expect(found).toContain("tokens");
   });
 
-  test("of a grant that was forgotten are handed over in memory until its process learns of that", async () => {
+  test("of a grant that the failover lost are handed over in memory until the process notices the loss", async () => {
     const handed = [
       ...granted(1, 900, 1_000, { until: 3_000 }),
       ...released(1, 1_300, 3_000),
@@ -105,7 +105,7 @@ describe("tokens", () => {
     );
   });
 
-  test("of a new grant are larger, whoever was forgotten", async () => {
+  test("of a new grant are larger than the token of a grant that the failover lost", async () => {
     const found = await violated({
       engine: "cluster",
       coordinator: conductor,
@@ -133,21 +133,21 @@ describe("attempts", () => {
     ],
   });
 
-  test("may be granted anew across a failover", async () => {
+  test("may get a new grant across a failover", async () => {
     expect(await violated({ engine: "cluster", coordinator: conductor, clients: repeated(11, 0) })).toEqual(
       [],
     );
   });
 
-  test("share the grant after it", async () => {
+  test("share one grant after the failover", async () => {
     const found = await violated({ engine: "cluster", coordinator: conductor, clients: repeated(11, 700) });
     expect(found).toContain("attempts");
   });
 });
 
 test.each([
-  ["may be granted anew from the moment on that an operator breaks it", 299, []],
-  ["shares the grant until that moment", 301, ["attempts", "exclusion"]],
+  ["may get a new grant after an operator breaks the lock", 299, []],
+  ["shares the grant until an operator breaks the lock", 301, ["attempts", "exclusion"]],
 ])("an attempt %s", async (_what, breaking, rules) => {
   const attempt = { kind: "attempt", attemptId: "a" } as const;
   const lost: ClientRecord = { e: "lost", at: 400, requestId: 1, reason: "broken" };
@@ -165,7 +165,7 @@ test.each([
   expect(found.toSorted()).toEqual(rules);
 });
 
-test("a latch may be forgotten by a failover, and by nothing else", async () => {
+test("only a failover may lose a latch", async () => {
   const about: LatchRequest = {
     key: "latch-1",
     handle: 1,
@@ -183,7 +183,7 @@ test("a latch may be forgotten by a failover, and by nothing else", async () => 
   expect(await violated({ engine: "cluster", coordinator: conductor, clients })).toEqual([]);
 });
 
-test("a latch that counts anew without a failover is found", async () => {
+test("a latch that starts its count again without a failover is a violation", async () => {
   const about = { key: "latch-1", handle: 1, count: 3, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
   const found = await violated({
     engine: "cluster",

@@ -3,15 +3,15 @@ import { describe, expect, test } from "vitest";
 import type { ClientRecord, CoordinatorRecord, LatchRequest } from "../../chaos/judge/history.ts";
 import { endOfRun, historyFixture } from "./planted-history.ts";
 
-// Planted histories of latches that the checker has to find something in, beside one in which it must not.
+// Histories of latches with a violation, and beside each a similar history without a violation.
 
 const { violated } = historyFixture();
 
-/** A latch of two, for 30 s. */
+/** A latch of two, with a TTL of 30 s. */
 const request = { key: "latch-7", handle: 1, count: 2, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
 type RequestChanges = Partial<LatchRequest>;
 
-/** The same for a minute. */
+/** A latch of two, with a TTL of one minute. */
 const longTtlMs = { ttlMs: 60_000 };
 
 function requestRecord(call: number, at: number, change: RequestChanges = {}): ClientRecord {
@@ -51,14 +51,14 @@ function refused(
   ];
 }
 
-const inPeace: readonly CoordinatorRecord[] = [
+const inQuietPeriod: readonly CoordinatorRecord[] = [
   { e: "phase", at: 0, phase: "storm", round: 1 },
   { e: "phase", at: 20_000, phase: "quiet", round: 1 },
   endOfRun,
 ];
 
 describe("counts", () => {
-  test("an attempt may be repeated by anybody, and counts once", async () => {
+  test("an attempt counts once, even if another process repeats it", async () => {
     const found = await violated({
       clients: {
         "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 200, "one", 1), ...waits(3, 210, 303)],
@@ -72,7 +72,7 @@ describe("counts", () => {
     expect(found).toEqual([]);
   });
 
-  test.each([0, 1])("an attempt without an answer may have counted, or not: %d is left", async (left) => {
+  test.each([0, 1])("an attempt without a reply may count or not: %d remains", async (left) => {
     const found = await violated({
       clients: {
         "client-0.1": refused(1, 100, 150, "engine-unavailable", { attemptId: "one" }),
@@ -92,7 +92,7 @@ describe("counts", () => {
     expect(found).toEqual(["count"]);
   });
 
-  test("what was answered must have counted", async () => {
+  test("an attempt with a reply counts", async () => {
     const found = await violated({
       clients: {
         "client-0.1": counts(1, 100, "one", 1),
@@ -104,7 +104,7 @@ describe("counts", () => {
 });
 
 describe("waits", () => {
-  test("nobody must be let go before the last count was asked for", async () => {
+  test("no waiter may return before the last countdown was requested", async () => {
     const found = await violated({
       clients: {
         "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 300, "two", 0)],
@@ -117,9 +117,9 @@ describe("waits", () => {
   test.each([
     [29_900, []],
     [30_100, ["latch"]],
-  ])("who waits for what is open is let go soon in peace: at %d ms", async (to, expected) => {
+  ])("a waiter of an open latch returns soon in a quiet period: at %d ms", async (to, expected) => {
     const found = await violated({
-      coordinator: inPeace,
+      coordinator: inQuietPeriod,
       clients: {
         "client-0.1": [...counts(1, 9_000, "one", 1, longTtlMs), ...counts(2, 9_300, "two", 0, longTtlMs)],
         "client-1.2": waits(1, 9_150, to, { ...longTtlMs, waitMs: 30_000 }),
@@ -128,9 +128,9 @@ describe("waits", () => {
     expect(found).toEqual(expected);
   });
 
-  test("who gives up in peace, and could have been let go, is found", async () => {
+  test("a waiter of an open latch that times out in a quiet period is a violation", async () => {
     const found = await violated({
-      coordinator: inPeace,
+      coordinator: inQuietPeriod,
       clients: {
         "client-0.1": [...counts(1, 9_000, "one", 1, longTtlMs), ...counts(2, 9_300, "two", 0, longTtlMs)],
         "client-1.2": refused(1, 9_150, 39_150, "wait-timeout", { ...longTtlMs, waitMs: 30_000 }),
@@ -139,7 +139,7 @@ describe("waits", () => {
     expect(found).toEqual(["latch"]);
   });
 
-  test("a probe in peace must be let go", async () => {
+  test("a probe in a quiet period must return", async () => {
     const probe = { isProbe: true, waitMs: 20_000 };
     const found = await violated({
       clients: { "client-0.1": refused(1, 100, 20_100, "wait-timeout", probe) },
@@ -154,7 +154,7 @@ describe("waits", () => {
 });
 
 describe("the end", () => {
-  test("a latch must not be over before its TTL is", async () => {
+  test("a latch must not expire before its TTL", async () => {
     const found = await violated({
       clients: {
         "client-0.1": [
@@ -168,7 +168,7 @@ describe("the end", () => {
 
   const brief = { key: "latch-brief", ttlMs: 500 };
 
-  test("who knew one that is over is told so, and another object has the next", async () => {
+  test("an object of an expired latch reports the expiry, and a new object gets the next latch", async () => {
     const found = await violated({
       clients: {
         "client-0.1": [
@@ -181,7 +181,7 @@ describe("the end", () => {
     expect(found).toEqual([]);
   });
 
-  test("who knew one that is over must not count the next one down", async () => {
+  test("an object of an expired latch must not count the next latch down", async () => {
     const found = await violated({
       clients: {
         "client-0.1": [...counts(1, 100, "one", 1, brief), ...counts(2, 5_000, "two", 1, brief)],
@@ -191,7 +191,7 @@ describe("the end", () => {
   });
 });
 
-test("an error that no latch may be refused with is found", async () => {
+test("an error code that no latch reports is a violation", async () => {
   const found = await violated({
     clients: { "client-0.1": refused(1, 100, 110, "limit-mismatch", { attemptId: "one" }) },
   });

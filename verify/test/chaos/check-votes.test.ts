@@ -14,7 +14,7 @@ import {
   type PlantedHistory,
 } from "./planted-history.ts";
 
-// Histories with votes that must not be counted, each beside one in which they may.
+// Histories with votes that must not be counted, and beside each a similar history with a vote that may be counted.
 
 const { folder, plant, violated } = historyFixture();
 
@@ -24,30 +24,30 @@ const durable = nodes.findIndex((node) => node.durable);
 const step = storms
   .flatMap(({ faults }) => faults)
   .find((fault) => fault.kind === "step a clock" && !nodes[fault.nodes[0] as number]?.durable);
-/** It has been up since long. */
+/** The first run started long before the history. */
 const [first, second] = ["00000001", "00000002"];
 const startedAt = 50_000;
 const guardMs = maxTtlMs + 3_000;
-/** Uptimes are whole seconds, and clocks drift by 1 %. */
+/** An uptime is in whole seconds, and clocks drift by 1 %. */
 const minUptimeMs = startedAt + Math.ceil((guardMs - 1_000) * 0.99);
 const minForObserver = startedAt + Math.ceil(guardMs * 0.99);
 
 describe("the vote of a server that was restarted empty", () => {
-  test("counts when the largest TTL and 3 s are over by its uptime, and not before", async () => {
+  test("does not count before its uptime reaches the largest TTL and 3 s", async () => {
     expect(await violatedBy(leaseAt(minUptimeMs - 1, second))).toEqual(["votes"]);
   });
 
-  test("counts then", async () => {
+  test("counts from that uptime on", async () => {
     expect(await violatedBy(leaseAt(minUptimeMs, second))).toEqual([]);
   });
 
-  test("counts later for who had counted its vote before it restarted, and so saw that", async () => {
+  test("does not count until later in a process that noticed the restart, because the process had counted an earlier vote", async () => {
     expect(
       await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(minForObserver - 1, second, 2)]),
     ).toEqual(["votes"]);
   });
 
-  test("counts then for those, too", async () => {
+  test("counts in that process after the whole quarantine", async () => {
     expect(await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(minForObserver, second, 2)])).toEqual(
       [],
     );
@@ -63,48 +63,51 @@ describe("the vote of a server that was restarted empty", () => {
     expect(await violatedBy([extended])).toEqual(["votes"]);
   });
 
-  test("counts at once where it has every write on its disk", async () => {
+  test("counts at once if the server is durable", async () => {
     expect(await violatedBy(leaseAt(startedAt + 100, second, 1, durable), durable)).toEqual([]);
   });
 
-  test("is not judged where its clock was set since, in a process that has nothing but its uptime", async () => {
+  test("is not judged in a process that knows only the uptime, if the server's clock was set after the restart", async () => {
     const node = step?.nodes[0] as number;
-    const told = leaseAt(startedAt + 2_000, second, 2, node);
-    expect(await violatedBy(told, node, clockSetAt(startedAt + 1_000))).toEqual([]);
+    const records = leaseAt(startedAt + 2_000, second, 2, node);
+    expect(await violatedBy(records, node, clockSetAt(startedAt + 1_000))).toEqual([]);
   });
 
-  test("is judged where it was set before", async () => {
+  test("is judged if the clock was set before the restart", async () => {
     const node = step?.nodes[0] as number;
-    const told = leaseAt(startedAt + 2_000, second, 2, node);
-    expect(await violatedBy(told, node, clockSetAt(startedAt - 9_000))).toEqual(["votes"]);
+    const records = leaseAt(startedAt + 2_000, second, 2, node);
+    expect(await violatedBy(records, node, clockSetAt(startedAt - 9_000))).toEqual(["votes"]);
   });
 
-  test("is judged all the same in one that saw the restart", async () => {
+  test("is judged in a process that noticed the restart, even if the clock was set", async () => {
     const node = step?.nodes[0] as number;
-    const told = [...leaseAt(40_000, first, 1, node), ...leaseAt(startedAt + 2_000, second, 2, node)];
-    expect(await violatedBy(told, node, clockSetAt(startedAt + 1_000))).toEqual(["votes"]);
+    const records = [...leaseAt(40_000, first, 1, node), ...leaseAt(startedAt + 2_000, second, 2, node)];
+    expect(await violatedBy(records, node, clockSetAt(startedAt + 1_000))).toEqual(["votes"]);
   });
 });
 
-describe("the vote of a run that is over", () => {
-  test("may have been on its way when it ended", async () => {
+describe("the vote of a run that has ended", () => {
+  test("counts if it was in transit when the run ended", async () => {
     expect(await violatedBy(leaseAt(startedAt + 100, first, 1, forgetful, startedAt - 210))).toEqual([]);
   });
 
   test.each([
-    ["that forgets", forgetful],
-    ["with every write on its disk", durable],
-  ])("is none of a grant that was asked for later, by a server %s", async (_, node) => {
-    const told = leaseAt(startedAt + 100, first, 1, node, startedAt - 150);
-    expect(await violatedBy(told, node)).toEqual(["votes"]);
-  });
+    ["without durability", forgetful],
+    ["with durability", durable],
+  ])(
+    "does not count for a grant that was requested after the end of the run, on a server %s",
+    async (_, node) => {
+      const records = leaseAt(startedAt + 100, first, 1, node, startedAt - 150);
+      expect(await violatedBy(records, node)).toEqual(["votes"]);
+    },
+  );
 });
 
-test("the vote of a run that nobody has started is found", async () => {
+test("the vote of a run that never existed is a violation", async () => {
   expect(await violatedBy(leaseAt(60_000, "0000000f"))).toEqual(["votes"]);
 });
 
-test("of a second holder the report tells whose votes each had", async () => {
+test("the report lists the votes of both holders", async () => {
   await plant({
     engine: "redlock",
     clients: {
@@ -131,15 +134,15 @@ test("of a second holder the report tells whose votes each had", async () => {
   );
 });
 
-/** By one process, with one server that was restarted. */
+/** The violations in a history of one process, with one server that was restarted. */
 async function violatedBy(
-  told: readonly ClientRecord[],
+  records: readonly ClientRecord[],
   node: number = forgetful,
   faults: readonly CoordinatorRecord[] = [],
 ): Promise<string[]> {
   const planted: PlantedHistory = {
     engine: "redlock",
-    clients: { "client-0.1": told },
+    clients: { "client-0.1": records },
     coordinator: coordinatorRecords([...restartOf(node), ...faults]),
   };
   return violated(planted);
@@ -158,28 +161,34 @@ function restartOf(node: number): CoordinatorRecord[] {
   ];
 }
 
-/** By a plan's step, which goes on to the end of the run. */
+/** A step of a plan sets the clock, and that fault lasts until the end of the run. */
 function clockSetAt(at: number): CoordinatorRecord[] {
   return [{ e: "fault", at, faultId: step?.faultId ?? -1, kind: "step a clock", target: "" }];
 }
 
-/** Given back soon. */
-function leaseAt(at: number, run: string, requestId = 1, node?: number, askedAt?: number): ClientRecord[] {
-  return [...grantAt(at, run, requestId, node, askedAt), ...released(requestId, at + 10)];
+/** A lease that is released soon after its grant. */
+function leaseAt(
+  at: number,
+  run: string,
+  requestId = 1,
+  node?: number,
+  requestedAt?: number,
+): ClientRecord[] {
+  return [...grantAt(at, run, requestId, node, requestedAt), ...released(requestId, at + 10)];
 }
 
-/** A lease of which it is known whose votes it has. */
+/** A lease with a record of its votes. */
 function grantAt(
   at: number,
   run: string,
   requestId: number,
   node: number = forgetful,
-  askedAt: number = at - 1,
+  requestedAt: number = at - 1,
 ): ClientRecord[] {
-  const [asked, lease] = granted(requestId, at, at, { askedAt });
+  const [requested, lease] = granted(requestId, at, at, { requestedAt });
   const votes = [voteOf(node, run)];
   return [
-    asked as ClientRecord,
+    requested as ClientRecord,
     { e: "vote", at, key: "hot", token: String(at), rounds: 1, votes },
     lease as ClientRecord,
   ];

@@ -17,7 +17,7 @@ import { planOf } from "../../chaos/plan/planner.ts";
 import { readHistory } from "../../chaos/judge/read-history.ts";
 import type { RuleName } from "../../chaos/judge/rules.ts";
 
-/** A history that no run wrote. */
+/** A history that a test writes instead of a run. */
 export interface PlantedHistory {
   readonly engine?: EngineName;
   readonly clients?: Readonly<Record<string, readonly ClientRecord[]>>;
@@ -31,22 +31,22 @@ const closed: ClientRecord = { e: "closed", at: 99_000 };
 
 interface PlantedLeaseOptions extends Partial<LeaseRequest> {
   readonly until?: number;
-  readonly askedAt?: number;
+  readonly requestedAt?: number;
   readonly tokens?: Readonly<Record<string, string>>;
 }
 
-/** An ask that is granted at once. */
+/** The records of a request that is granted at once. */
 export function granted(
   requestId: number,
   at: number,
   token: number,
   lease: PlantedLeaseOptions = {},
 ): ClientRecord[] {
-  const { until: validUntil = at + 1_000, askedAt = at - 1, tokens, ...request } = lease;
-  const asked = { key: "hot", kind: "acquire", waitMs: 1_000, ...request } as const;
+  const { until: validUntil = at + 1_000, requestedAt = at - 1, tokens, ...request } = lease;
+  const requested = { key: "hot", kind: "acquire", waitMs: 1_000, ...request } as const;
   const allTokens = tokens === undefined ? {} : { tokens };
   return [
-    { e: "asked", at: askedAt, requestId, ...asked },
+    { e: "requested", at: requestedAt, requestId, ...requested },
     { e: "granted", at, requestId, token: String(token), validUntil, ...allTokens },
   ];
 }
@@ -59,14 +59,14 @@ export function released(requestId: number, at: number, validUntil: number = at 
 }
 
 interface HistoryFixture {
-  /** Of the present test. */
+  /** The folder of the current test. */
   folder(): string;
   plant(planted: PlantedHistory): Promise<void>;
-  /** The rules that a planted history violates. */
+  /** The names of the rules that a planted history violates. */
   violated(planted: PlantedHistory): Promise<RuleName[]>;
 }
 
-/** For the tests of a file. */
+/** Sets up a folder for each test of a file. */
 export function historyFixture(): HistoryFixture {
   let folder: string;
   beforeEach(async () => {
@@ -86,7 +86,7 @@ export function historyFixture(): HistoryFixture {
   };
 }
 
-/** Which each planted history is said to follow. */
+/** The plan that a planted history follows. */
 export function planFor(engine: EngineName): Plan {
   const nodeCount = engines[engine].nodeCounts[0] as number;
   return planOf(engines[engine], { seed: 1, minutes: 1, nodeCount, without: null });

@@ -43,9 +43,9 @@ test.each(mutants.map(({ name, configuration }) => [name, configuration] as cons
 test("a counterexample is told step by step, with the nodes in their places", () => {
   const { model, limits } = queue("three", "", { mutant: "yield-after-election" });
   const steps = explore(model(), limits).violation?.schedule.steps ?? [];
-  const words = steps.map((step) => step.description);
-  expect(words[0]).toMatch(/^[AB] asks all nodes for the lock$/);
-  expect(words.some((line) => /^node \d executes yield of B of number \d$/.test(line))).toBe(true);
+  const descriptions = steps.map((step) => step.description);
+  expect(descriptions[0]).toMatch(/^[AB] asks all nodes for the lock$/);
+  expect(descriptions.some((line) => /^node \d executes yield of B of number \d$/.test(line))).toBe(true);
   expect(steps.at(-1)?.state).toMatch(/A holding.*B holding/);
 });
 
@@ -53,8 +53,8 @@ test("with no assumption about time, a lease may go on although another was gran
   const { model, limits } = extension("strict", "", { datesFrom: "confirmation" });
   const { violation } = explore(model(), limits);
   expect(violation?.invariant).toMatch(/^extension: /);
-  const words = violation?.schedule.steps.map((step) => step.description) ?? [];
-  expect(words).toContain("node 1 lets go of the grant of A"); // which Redlock's assumption rules out
+  const descriptions = violation?.schedule.steps.map((step) => step.description) ?? [];
+  expect(descriptions).toContain("node 1 lets go of the grant of A"); // which Redlock's assumption rules out
 });
 
 test("nodes are interchangeable: no schedule depends on which is which", () => {

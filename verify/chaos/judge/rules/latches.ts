@@ -114,11 +114,11 @@ function releaseDelays(run: RunHistory): Violation[] {
   return latchesOf(run).flatMap((calls) => {
     const openAt = Math.min(...calls.filter(({ remaining }) => remaining === 0).map(endOf));
     return calls.flatMap((call) => {
-      const peaceFrom = phaseAt(run, endOf(call))?.from;
-      if (call.attemptId !== undefined || call.settledAt === undefined || peaceFrom === undefined) {
+      const quietFrom = phaseAt(run, endOf(call))?.from;
+      if (call.attemptId !== undefined || call.settledAt === undefined || quietFrom === undefined) {
         return [];
       }
-      const from = Math.max(call.requestedAt, openAt, peaceFrom);
+      const from = Math.max(call.requestedAt, openAt, quietFrom);
       const process = run.processes.get(call.process) as ProcessHistory;
       const lateMs = endOf(call) - from - stalledMs(process, from, endOf(call));
       const text = `${callName(call)} was not let go ${lateMs.toFixed(0)} ms after it was open, in peace`;

@@ -97,10 +97,10 @@ function duplicateToken(
  * have been granted as soon as it was first asked for.
  */
 function firstGrants(run: RunHistory, held: readonly GrantedAttempt[]): GrantedAttempt[] {
-  const askedAt = new Map<string, number>();
+  const requestedAt = new Map<string, number>();
   for (const { attemptId, requestedAt: at } of run.attempts) {
     if (attemptId !== undefined) {
-      askedAt.set(attemptId, Math.min(at, askedAt.get(attemptId) ?? Infinity));
+      requestedAt.set(attemptId, Math.min(at, requestedAt.get(attemptId) ?? Infinity));
     }
   }
   const attempts = new Set<string>();
@@ -112,7 +112,7 @@ function firstGrants(run: RunHistory, held: readonly GrantedAttempt[]): GrantedA
       return isFirst && kind !== "adopt" && kind !== "downgrade";
     })
     .filter((lease) => !isHandedOver(lease, held))
-    .map((lease) => ({ ...lease, requestedAt: askedAt.get(lease.attemptId ?? "") ?? lease.requestedAt }));
+    .map((lease) => ({ ...lease, requestedAt: requestedAt.get(lease.attemptId ?? "") ?? lease.requestedAt }));
 }
 
 /** A lease of a semaphore that its process passed on in memory, beside which others may have been granted meanwhile. */

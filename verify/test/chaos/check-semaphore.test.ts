@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+
+import { granted, historyFixture, released } from "./planted-history.ts";
+
+const { violated } = historyFixture();
+
+/** Permits of a semaphore with four permits. */
+const permits = (count: number) => ({ key: "permits-1", lockKind: "semaphore", permits: count }) as const;
+
+describe("a semaphore", () => {
+  test("may grant all its permits", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...granted(1, 100, 10, permits(3)), ...released(1, 200)],
+        "client-1.2": [...granted(1, 150, 11, permits(1)), ...released(1, 250)],
+        "client-2.3": [...granted(1, 200, 12, permits(3)), ...released(1, 300)],
+      },
+    });
+    expect(found).toEqual([]);
+  });
+
+  test.each([
+    ["the next number", 11, []],
+    ["no other number", 12, ["tokens"]],
+  ])(
+    "hands permits over in a process with %s, whatever other processes are granted",
+    async (_, token, expected) => {
+      const found = await violated({
+        clients: {
+          "client-0.1": [
+            ...granted(1, 100, 10, permits(1)),
+            ...released(1, 200),
+            ...granted(2, 205, token, { ...permits(1), requestedAt: 190 }),
+            ...released(2, 300),
+          ],
+          "client-1.2": [...granted(1, 150, 100, permits(1)), ...released(1, 250)],
+        },
+      });
+      expect(found).toEqual(expected);
+    },
+  );
+
+  test("must not grant more permits", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...granted(1, 100, 10, permits(3)), ...released(1, 200)],
+        "client-1.2": [...granted(1, 150, 11, permits(1)), ...released(1, 250)],
+        "client-2.3": [...granted(1, 199.999, 12, permits(1)), ...released(1, 300)],
+      },
+    });
+    expect(found).toEqual(["exclusion"]);
+  });
+
+  test("must not grant more permits to one holder", async () => {
+    const clients = { "client-0.1": [...granted(1, 100, 10, permits(5)), ...released(1, 200)] };
+    expect(await violated({ clients })).toEqual(["exclusion"]);
+  });
+
+  test("counts the permits of a killed process until their validity ends", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": granted(1, 100, 10, { ...permits(4), until: 600 }),
+        "client-1.2": [...granted(1, 599, 11, permits(1)), ...released(1, 700)],
+      },
+      coordinator: [
+        { e: "killed", at: 300, process: "client-0.1" },
+        { e: "phase", at: 100_000, phase: "end", round: 1 },
+      ],
+    });
+    expect(found).toContain("exclusion");
+  });
+
+  test("has rising tokens", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
+        "client-1.2": [...granted(1, 150, 9, permits(1)), ...released(1, 250)],
+      },
+    });
+    expect(found).toEqual(["tokens"]);
+  });
+
+  test("has unique tokens", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
+        "client-1.2": [...granted(1, 150, 10, { ...permits(1), requestedAt: 95 }), ...released(1, 250)],
+      },
+    });
+    expect(found).toEqual(["tokens"]);
+  });
+
+  test("may grant a smaller token to a request that was sent earlier and answered later", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
+        "client-1.2": [...granted(1, 150, 9, { ...permits(1), requestedAt: 95 }), ...released(1, 250)],
+      },
+    });
+    expect(found).toEqual([]);
+  });
+});

@@ -1,19 +1,14 @@
 import type { Lease } from "holdfast";
 
+import { FencingCheck } from "./fencing-check.ts";
 import type { Findings } from "./findings.ts";
 import type { Limits } from "./limits.ts";
-import { FencingNumbers } from "./numbers.ts";
 import { GrantRuns, type GrantRun } from "../run/grant-runs.ts";
-import type { WaitingRequest } from "./queue-order.ts";
-import { wallStart } from "../run/virtual-clock.ts";
+import { grantKey, type SharedGroup } from "./shared-group.ts";
+import type { WaitingRequest } from "./waiting-request.ts";
 
 /** What is watched of a lease. */
 export type WatchedLease = Pick<Lease, "key" | "fencingToken" | "remainingMs" | "signal">;
-
-/** Callers of this name may have leases on one grant: repeats of an attempt, or entries of a nest. The last release ends it. */
-export interface SharedGroup {
-  readonly name: string;
-}
 
 /** One lease, from its grant until its caller gives it back. It counts while its client's own clocks say so. */
 export interface TrackedLease {
@@ -44,12 +39,10 @@ export class Holdings {
   readonly #findings: Findings;
   readonly #limits: Limits;
   readonly #dataLostAt: () => number;
-  readonly #isQuorum: boolean;
-  readonly #numbersLostAt: readonly number[];
   /** All leases that there were. */
   readonly #knownLeases = new WeakMap<WatchedLease, TrackedLease>();
   readonly #runs = new GrantRuns();
-  readonly #numbers = new FencingNumbers();
+  readonly #fencing: FencingCheck;
   /** When an attempt was first asked for: its grant may be as old. */
   readonly #firstAsked = new Map<string, number>();
   /** The grants that several have a lease on, and those of them that were given back. */
@@ -60,8 +53,7 @@ export class Holdings {
     this.#findings = findings;
     this.#limits = limits;
     this.#dataLostAt = judges.dataLostAt;
-    this.#isQuorum = judges.isQuorum;
-    this.#numbersLostAt = judges.numbersLostAt;
+    this.#fencing = new FencingCheck(findings, this.#runs, judges);
   }
 
   /** Somebody asks by the name of an attempt. */
@@ -78,10 +70,10 @@ export class Holdings {
     const since = preceding?.since ?? this.#firstAsked.get(sharedGroup?.name ?? "") ?? request.since;
     // Who hears of a grant when an operator has ended it already learns that behind it.
     const isBroken = this.#runs.isBroken(fencingToken, isShared) || preceding?.isBroken === true;
-    if (!isBroken) {
-      this.#checkNumber(request, lease, sharedGroup, since);
+    if (!isBroken && !this.#namedAttempts.has(grantKey(sharedGroup, lease))) {
+      this.#fencing.check(request, lease, since, this.#maxCapacity(0));
     }
-    this.#numbers.reported(fencingToken, weight, this.#findings.now);
+    this.#fencing.reported(fencingToken, weight);
     const grantRun = this.#runs.granted(client, fencingToken, {
       preceding,
       isShared,
@@ -101,44 +93,6 @@ export class Holdings {
       [...this.leases].some((one) => one.grantRun === run && one.lease.remainingMs() > 0);
     const run = this.#runs.precedingRun(client, fencingToken, isShared);
     return run && isShared && isHeld(run) ? undefined : run;
-  }
-
-  #checkNumber(
-    request: WaitingRequest,
-    lease: WatchedLease,
-    sharedGroup: SharedGroup | undefined,
-    since: number,
-  ): void {
-    const { client, isShared, weight } = request;
-    const { fencingToken } = lease;
-    const wrong = isShared
-      ? this.#numbers.problemOf(
-          fencingToken,
-          { weight, since },
-          this.#maxCapacity(0),
-          this.#isQuorum && weight === 1,
-        )
-      : this.#runs.problemOf(fencingToken);
-    // What the server granted before it forgot may be told behind what it granted since.
-    const mayBeLate = since < this.#dataLostAt() && fencingToken > this.#numbers.largestBefore(since);
-    if (wrong === undefined || this.#namedAttempts.has(grantKey(sharedGroup, lease))) {
-      return;
-    } else if (mayBeLate || this.#mayBeReissued()) {
-      this.#findings.skip("fencing: a server forgot its numbers");
-    } else {
-      this.#findings.add(
-        "fencing",
-        `client ${client} was granted ${lease.key} with the number ${fencingToken} ${wrong}`,
-      );
-    }
-  }
-
-  /** The largest number was told ahead of the time, and a node that may have been the only one to know it lost it since. */
-  #mayBeReissued(): boolean {
-    const { largest } = this.#numbers;
-    const { now } = this.#findings;
-    const isAhead = largest !== undefined && largest.largest > BigInt(Math.ceil((wallStart + now) * 1_000));
-    return isAhead && this.#numbersLostAt.some((at) => at > largest.at && at < now);
   }
 
   /** A grant that the last of its owners gave back is never shared again. */
@@ -300,10 +254,6 @@ export class Holdings {
 function describeLease({ client, lease, since, weight }: TrackedLease): string {
   const sharePart = weight < 2 ** 31 ? `, ${weight}` : "";
   return `client ${client} since ${since.toFixed(3)} (${lease.fencingToken}${sharePart})`;
-}
-
-function grantKey(sharing: SharedGroup | undefined, { fencingToken }: WatchedLease): string {
-  return `${sharing?.name} ${fencingToken}`;
 }
 
 function isSameGrant(one: TrackedLease, other: TrackedLease): boolean {

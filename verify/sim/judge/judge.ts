@@ -2,7 +2,7 @@ import { isLockError } from "holdfast";
 
 import type { History } from "./history.ts";
 import type { Use } from "../plan/schedule.ts";
-import type { WaitingRequest } from "./queue-order.ts";
+import type { WaitingRequest } from "./waiting-request.ts";
 
 /** What the work of a `withLock` throws. */
 export const workFailure: Error = new Error("the work failed");

@@ -3,7 +3,8 @@ import type { Findings } from "./findings.ts";
 import { Holdings } from "./holdings.ts";
 import { Limits } from "./limits.ts";
 import { isFaultFree, numbersLostAt, type Schedule } from "../plan/schedule.ts";
-import { toleranceMs, QueueOrder, type WaitingRequest } from "./queue-order.ts";
+import { toleranceMs, QueueOrder } from "./queue-order.ts";
+import type { WaitingRequest } from "./waiting-request.ts";
 
 /** Somebody who wants an answer. */
 export interface Waiting {
@@ -45,6 +46,18 @@ export class KeyHistory {
     };
     this.holdings = new Holdings(findings, this.limits, context);
     this.order = new QueueOrder(findings, key, healthOf.isQuiet);
+  }
+
+  /** @returns how long what the client holds, and what it is granted yet, may keep the key, ms */
+  clientDied(client: number): number {
+    this.order.clientDied(client);
+    const { leases, downgrading } = this.holdings;
+    const current = [...leases].filter(({ lease }) => lease.remainingMs() > 0);
+    const granted = [...current, ...downgrading].filter((one) => one.client === client);
+    const longestMs = Math.max(0, ...granted.map(({ ttlMs }) => ttlMs));
+    const pending = [...this.waiting].filter(({ request }) => request.client === client);
+    pending.forEach((one) => this.waiting.delete(one));
+    return pending.reduce((sum, { request }) => sum + request.ttlMs, longestMs);
   }
 
   /** Whether whoever is first in the queue could be let in: as it is not known exactly who that is, all who may be. */

@@ -1,40 +1,5 @@
 import type { Findings } from "./findings.ts";
-
-/** One caller that asks for a key. */
-export interface WaitingRequest {
-  readonly client: number;
-  readonly keys: readonly string[];
-  /** How much of the key's room it wants. */
-  readonly weight: number;
-  /** It shares the key with others, each by a grant of its own. */
-  readonly isShared: boolean;
-  readonly ttlMs: number;
-  readonly since: number;
-  /** Its place in the queue may be that of so early an arrival: see {@link QueueOrder}. */
-  readonly arrivedFrom: number;
-  /** Or of so late a one. */
-  readonly arrivedTo: number;
-  /** A fault since then may have cost it its place: since the first of its client's own line that stands before it asked. */
-  readonly judgedSince: number;
-  /** Of two that ask at the same moment the smaller one was first. */
-  readonly serial: number;
-  /** It stands in its client's own line, as an attempt and a request for several keys do too, which may come there again. */
-  readonly isInLocalQueue: boolean;
-  /** It stands there once, so nobody overtakes it. */
-  readonly usesLocalQueue: boolean;
-  /** Of a semaphore: it may wait in memory, where others of its client with as many permits came before it. */
-  readonly mayWaitInMemory: boolean;
-  /** Since when it has been the first of those; Infinity: it is not. */
-  headSince: number;
-  /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
-  isQueued: boolean;
-  /** It once wanted more than there was, or another has what it wants: until it asks again it is in no queue. */
-  isDequeued: boolean;
-  /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
-  readonly until: number;
-  wasGranted: boolean;
-  isSettled: boolean;
-}
+import type { WaitingRequest } from "./waiting-request.ts";
 
 interface SuspectedOvertake {
   readonly request: WaitingRequest;
@@ -46,16 +11,6 @@ interface SuspectedOvertake {
 
 /** By how much a later arrival may go before an earlier one at the servers, ms: see {@link QueueOrder}. */
 export const toleranceMs = 30;
-/** By how much the median of a majority's clocks may be behind that of all, ms. @param offsetsMs of each from the true time */
-export function unsyncedAheadMs(offsetsMs: readonly number[]): number {
-  const sorted = [...offsetsMs].sort((one, other) => one - other);
-  return medianOf(sorted) - medianOf(sorted.slice(0, Math.floor(sorted.length / 2) + 1));
-}
-
-function medianOf(sorted: readonly number[]): number {
-  const middle = (sorted.length - 1) / 2;
-  return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
-}
 
 /** How often in a row a lease may be handed over inside a process while others wait. */
 const maxHandovers = 16;
@@ -66,7 +21,7 @@ const maxHandovers = 16;
  * Inside one client's line nobody is overtaken, whatever happens. Between clients the place in the queue is the time of arrival by
  * the servers' clocks, which each client knows within half a round trip, and who is still on the way to a free lock has no place yet;
  * both are below 5 ms each way here, at each of the two. On a quorum a client's first place is by the clocks of a majority, where the
- * others have not told their time yet: as much earlier as that is behind the clocks of all (see {@link unsyncedAheadMs}). Since a
+ * others have not told their time yet: as much earlier as that is behind the clocks of all (see `unsyncedAheadMs`). Since a
  * client's last answer its clock and the servers' have drifted apart. So where
  * nothing goes wrong nobody who came `toleranceMs` later is granted first, but by a hand-over inside a process, and that `longestRun`
  * times in a row at the most. Of a semaphore only the first of a client's line is sure to stand at the servers.

@@ -31,7 +31,7 @@ export class ServerWatch {
       );
     }
     if (limit !== undefined) {
-      this.#history.limitApplied(this.#key, limit);
+      this.#history.operator.limitApplied(this.#key, limit);
     }
     [this.#holders, this.#limit] = [holders, limit];
   }

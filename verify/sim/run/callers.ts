@@ -4,12 +4,12 @@ import { isLockError, LeaseLostError, type Lease } from "holdfast";
 
 import { keysOf } from "../plan/lock-mode.ts";
 import type { Client } from "./client.ts";
-import { attemptKey, type History } from "../judge/history.ts";
-import type { SharedGroup } from "../judge/holdings.ts";
+import type { History } from "../judge/history.ts";
 import { CallJudge } from "../judge/judge.ts";
+import { attemptKey, type SharedGroup } from "../judge/shared-group.ts";
 import { LeaseUse } from "./lease-use.ts";
 import type { Break, SetLimit, Use } from "../plan/schedule.ts";
-import type { WaitingRequest } from "../judge/queue-order.ts";
+import type { WaitingRequest } from "../judge/waiting-request.ts";
 import { AcquireSpecs, withSignal, type AcquireSpec } from "../plan/acquire-options.ts";
 
 /** How often a named attempt is repeated where its outcome is unknown. */
@@ -49,7 +49,7 @@ export class Callers {
       const [holder] = (await locks.inspect(key)).holders;
       const fencingToken = holder?.fencingToken;
       if (fencingToken !== undefined) {
-        this.#history.operatorBreaks(key, fencingToken, Number(holder?.owner?.slice("client ".length)));
+        this.#history.operator.breaks(key, fencingToken, Number(holder?.owner?.slice("client ".length)));
         this.#history.operations += 1;
         const isBroken = await locks.breakLock(key, { fencingToken, reason: "an operator wants it" });
         this.#trace(`client ${index} breaks ${fencingToken}: ${isBroken}`);
@@ -61,10 +61,10 @@ export class Callers {
 
   async setLimit({ locks, index }: Client, { key, limit }: SetLimit): Promise<boolean> {
     this.#history.operations += 1;
-    const change = this.#history.limitRequested(key, limit);
+    const change = this.#history.operator.limitRequested(key, limit);
     try {
       const set = locks.semaphore(key, { limit }).setLimit(limit);
-      this.#history.limitSet(key, limit);
+      this.#history.operator.limitSet(key, limit);
       await set;
       change.until = this.#history.findings.now;
       this.#trace(`client ${index} has set the limit of ${key} to ${limit}`);

@@ -3,8 +3,8 @@ import { isLockError, type Lease } from "holdfast";
 import type { Nested } from "../plan/lock-mode.ts";
 import type { Client } from "./client.ts";
 import type { History } from "../judge/history.ts";
-import type { SharedGroup } from "../judge/holdings.ts";
 import type { CallJudge } from "../judge/judge.ts";
+import type { SharedGroup } from "../judge/shared-group.ts";
 import type { Use } from "../plan/schedule.ts";
 
 const longestMs = 30;

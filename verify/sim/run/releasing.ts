@@ -24,7 +24,7 @@ export class LeaseRelease {
     const { fencingToken, validUntil } = lease;
     const leftMs = lease.remainingMs();
     const wallEnd = process.clock.wall() + leftMs; // the other clock stands still while the machine sleeps
-    const isBroken = this.#history.breakOf(lease);
+    const isBroken = this.#history.operator.breakOf(lease);
     const isExpectedToLast = (): boolean => !mayExpire && !isBroken();
     this.#trace(`client ${index} releases ${fencingToken} with ${leftMs.toFixed(1)} ms left`);
     if (leftMs === 0 && isExpectedToLast()) {

@@ -1,9 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
 
-import { attemptKey, History } from "../../sim/judge/history.ts";
-import type { SharedGroup, WatchedLease } from "../../sim/judge/holdings.ts";
+import { unsyncedAheadMs } from "../../sim/judge/arrivals.ts";
+import { History } from "../../sim/judge/history.ts";
+import type { WatchedLease } from "../../sim/judge/holdings.ts";
 import type { Schedule, Step, Use } from "../../sim/plan/schedule.ts";
-import { unsyncedAheadMs, toleranceMs, type WaitingRequest } from "../../sim/judge/queue-order.ts";
+import { toleranceMs } from "../../sim/judge/queue-order.ts";
+import { attemptKey, type SharedGroup } from "../../sim/judge/shared-group.ts";
+import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
 
 let now: number;
 let isRunning: boolean;
@@ -100,7 +103,7 @@ test("of two leases one is over, given back, broken, or on the same grant", () =
       watched.released(first);
     },
     (_: FakeLease, watched: History) => {
-      watched.operatorBreaks("k", 1n, 0);
+      watched.operator.breaks("k", 1n, 0);
     },
   ]) {
     const watched = history();
@@ -120,7 +123,7 @@ test("of two leases one is over, given back, broken, or on the same grant", () =
 
 test("who hears of a grant when an operator has ended it does not hold it", () => {
   const watched = history();
-  watched.operatorBreaks("k", 1n, 0);
+  watched.operator.breaks("k", 1n, 0);
   grant(watched, 0, new FakeLease(30));
   grant(watched, 1, new FakeLease(2));
   expect(checkNames(watched)).toEqual([]);
@@ -519,7 +522,7 @@ test("an operator who was told another number of a client's grant ends that, and
   ] as const) {
     const watched = history();
     grant(watched, 0, new FakeLease(1));
-    watched.operatorBreaks("k", 30n, client);
+    watched.operator.breaks("k", 30n, client);
     grant(watched, 1, new FakeLease(60));
     expect(checkNames(watched)).toEqual(found);
   }

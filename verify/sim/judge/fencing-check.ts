@@ -1,0 +1,53 @@
+import { FencingNumbers } from "./numbers.ts";
+import type { Findings } from "./findings.ts";
+import type { HoldingsContext, WatchedLease } from "./holdings.ts";
+import type { GrantRuns } from "../run/grant-runs.ts";
+import { wallStart } from "../run/virtual-clock.ts";
+import type { WaitingRequest } from "./waiting-request.ts";
+
+/** Whether the fencing numbers of one key are unique, and rise. */
+export class FencingCheck {
+  readonly #findings: Findings;
+  readonly #runs: GrantRuns;
+  readonly #context: HoldingsContext;
+  readonly #numbers = new FencingNumbers();
+
+  constructor(findings: Findings, runs: GrantRuns, context: HoldingsContext) {
+    this.#findings = findings;
+    this.#runs = runs;
+    this.#context = context;
+  }
+
+  check(request: WaitingRequest, lease: WatchedLease, since: number, capacity: number): void {
+    const { client, isShared, weight } = request;
+    const { fencingToken } = lease;
+    const mayBeEqual = this.#context.isQuorum && weight === 1;
+    const wrong = isShared
+      ? this.#numbers.problemOf(fencingToken, { weight, since }, capacity, mayBeEqual)
+      : this.#runs.problemOf(fencingToken);
+    // What the server granted before it forgot may be told behind what it granted since.
+    const mayBeLate = since < this.#context.dataLostAt() && fencingToken > this.#numbers.largestBefore(since);
+    if (wrong === undefined) {
+      return;
+    } else if (mayBeLate || this.#mayBeReissued()) {
+      this.#findings.skip("fencing: a server forgot its numbers");
+    } else {
+      this.#findings.add(
+        "fencing",
+        `client ${client} was granted ${lease.key} with the number ${fencingToken} ${wrong}`,
+      );
+    }
+  }
+
+  reported(fencingToken: bigint, weight: number): void {
+    this.#numbers.reported(fencingToken, weight, this.#findings.now);
+  }
+
+  /** The largest number was told ahead of the time, and a node that may have been the only one to know it lost it since. */
+  #mayBeReissued(): boolean {
+    const { largest } = this.#numbers;
+    const { now } = this.#findings;
+    const isAhead = largest !== undefined && largest.largest > BigInt(Math.ceil((wallStart + now) * 1_000));
+    return isAhead && this.#context.numbersLostAt.some((at) => at > largest.at && at < now);
+  }
+}

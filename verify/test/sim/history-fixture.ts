@@ -1,0 +1,87 @@
+import { beforeEach } from "vitest";
+
+import { History } from "../../sim/judge/history.ts";
+import type { WatchedLease } from "../../sim/judge/holdings.ts";
+import { attemptKey, type SharedGroup } from "../../sim/judge/shared-group.ts";
+import type { Schedule, Step, Use } from "../../sim/plan/schedule.ts";
+
+/** The true time, and the state of every process, of the world in a test. */
+export const world: { now: number; isRunning: boolean; hadFault: boolean } = {
+  now: 0,
+  isRunning: true,
+  hadFault: false,
+};
+
+beforeEach(() => {
+  Object.assign(world, { now: 0, isRunning: true, hadFault: false });
+});
+
+/** @param offsetsMs of the nodes' clocks; none: it is one server */
+export function history(
+  weather: Schedule["scenario"] = "calm",
+  steps: readonly Step[] = [],
+  offsetsMs: readonly number[] = [],
+): History {
+  const nodes = offsetsMs.map((offsetMs) => ({ offsetMs, rate: 1 }));
+  const engine = nodes.length > 0 ? "quorum" : "server";
+  const clients = [1, 1, 1, 1.01].map((rate) => ({ rate }));
+  const schedule = { scenario: weather, steps, engine, nodes, clients, kind: "mutex" } as unknown as Schedule;
+  return new History(
+    () => world.now,
+    schedule,
+    () => ({ isRunning: world.isRunning, hadFault: world.hadFault }),
+  );
+}
+
+export const use: Use = {
+  kind: "acquire",
+  client: 0,
+  key: "k",
+  ttlMs: 1_000,
+  waitMs: null,
+  renew: false,
+  holdMs: 0,
+};
+
+/** A lease on "k" that ends when it is told to. */
+export class FakeLease implements WatchedLease {
+  readonly key = "k";
+  readonly fencingToken: bigint;
+  leftMs: number = 1_000;
+  readonly #controller = new AbortController();
+
+  constructor(fencingToken: number) {
+    this.fencingToken = BigInt(fencingToken);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  remainingMs(): number {
+    return this.leftMs;
+  }
+
+  end({ isTold: isReported }: { isTold: boolean }): void {
+    this.leftMs = 0;
+    if (isReported) {
+      this.#controller.abort();
+    }
+  }
+}
+
+export function checkNames({ findings }: History): string[] {
+  return findings.list.map(({ check }) => check);
+}
+
+/** Asks, and has it at once. */
+export function grant(to: History, client: number, lease: WatchedLease, attemptId?: string): void {
+  const request = to.requestStarted(
+    { ...use, client, ...(attemptId === undefined ? {} : { attemptId }) },
+    false,
+  );
+  const sharing: SharedGroup | undefined =
+    attemptId === undefined ? undefined : { name: attemptKey(client, attemptId) };
+  to.granted(request, lease, sharing);
+  to.requestSettled(request);
+}

@@ -1,0 +1,201 @@
+import { expect, test } from "vitest";
+
+import { unsyncedAheadMs } from "../../sim/judge/arrivals.ts";
+import type { History } from "../../sim/judge/history.ts";
+import { toleranceMs } from "../../sim/judge/queue-order.ts";
+import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
+import { checkNames, FakeLease, history, use, world } from "./history-fixture.ts";
+
+/** Somebody known for long asks, and `laterMs` after it somebody else, who is granted. */
+function overtake(
+  watched: History,
+  laterMs: number,
+  clients: readonly [number, number],
+  inLine: boolean,
+): WaitingRequest {
+  for (const client of clients) {
+    watched.requestSettled(watched.requestStarted({ ...use, client, key: "other" }, false));
+  }
+  world.now += 1_000;
+  const earlier = watched.requestStarted({ ...use, client: clients[0] }, inLine);
+  world.now += laterMs;
+  watched.granted(watched.requestStarted({ ...use, client: clients[1] }, inLine), new FakeLease(7));
+  return earlier;
+}
+
+test.each(["calm", "storm"] as const)("in the same line nobody is overtaken, in a %s", (weather) => {
+  const watched = history(weather);
+  overtake(watched, 0, [0, 0], true);
+  world.now += 1;
+  watched.check();
+  expect(checkNames(watched)).toEqual(["order"]);
+});
+
+test("who waits for longer than the tolerance is not overtaken by another process where nothing is wrong", () => {
+  const calm = history();
+  overtake(calm, toleranceMs + 1, [0, 1], false);
+  world.now += 1;
+  calm.check();
+  expect(checkNames(calm)).toEqual(["order"]);
+
+  const close = history();
+  overtake(close, toleranceMs - 1, [0, 1], false);
+  world.now += 1;
+  close.check();
+  expect(checkNames(close)).toEqual([]);
+});
+
+test.each([
+  { what: "nor in a storm", disturbed: [], found: ["order"] },
+  { what: "but where a fault disturbs him", disturbed: [0], found: [] },
+  { what: "but by whom a fault disturbs", disturbed: [1], found: [] },
+  { what: "nor where a fault disturbs another", disturbed: [2], found: ["order"] },
+])("who waits is not overtaken, $what", ({ disturbed, found }) => {
+  const storm = history("storm");
+  disturbed.forEach((client) => {
+    storm.disturbances.begin(client, 2_000);
+  });
+  overtake(storm, toleranceMs + 1, [0, 1], false);
+  world.now += 1;
+  storm.check();
+  expect(checkNames(storm)).toEqual(found);
+});
+
+test("whose first request on a quorum may know the clocks of a majority only goes before others by as much as these are behind", () => {
+  expect(unsyncedAheadMs([0, -200, 0])).toBe(100);
+  expect(unsyncedAheadMs([10, -200, 0, 30])).toBe(5);
+  expect(unsyncedAheadMs([0, 0, 0])).toBe(0);
+  for (const [laterMs, knownForMs, found] of [
+    [toleranceMs + 99, 0, []],
+    [toleranceMs + 101, 0, ["order"]],
+    [toleranceMs + 99, 11, ["order"]],
+  ] as const) {
+    const watched = history("calm", [], [0, -200, 0]);
+    watched.requestSettled(watched.requestStarted(use, false));
+    world.now += 1_000;
+    watched.requestStarted(use, false);
+    world.now += laterMs - knownForMs;
+    watched.requestSettled(watched.requestStarted({ ...use, client: 1, key: "other" }, false));
+    world.now += knownForMs;
+    watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(7));
+    world.now += 1;
+    watched.check();
+    expect(checkNames(watched)).toEqual(found);
+  }
+});
+
+test("a call behind an attempt of a client that no server knew yet waits without a place, too", () => {
+  for (const [attemptId, found] of [
+    ["first", []],
+    [undefined, ["order"]],
+  ] as const) {
+    const watched = history();
+    watched.requestSettled(watched.requestStarted({ ...use, client: 1, key: "other" }, false));
+    const meeting = watched.requestStarted({ ...use, ...(attemptId && { attemptId }) }, true);
+    world.now += 1_000;
+    if (attemptId === undefined) {
+      watched.requestSettled(meeting);
+    }
+    watched.requestStarted(use, true);
+    world.now += toleranceMs + 1;
+    watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(7));
+    world.now += 1;
+    watched.check();
+    expect(checkNames(watched)).toEqual(found);
+  }
+});
+
+test("a waiter has its place until its own deadline, although the clocks have drifted apart", () => {
+  for (const waitMs of [10, 80]) {
+    const watched = history();
+    watched.requestSettled(watched.requestStarted({ ...use, client: 3, key: "other" }, false));
+    world.now += 5_000;
+    watched.requestStarted({ ...use, client: 3, key: "other" }, false);
+    watched.requestStarted({ ...use, client: 3, waitMs }, false);
+    watched.granted(watched.requestStarted({ ...use, client: 3 }, false), new FakeLease(8 + world.now));
+    world.now += 1;
+    watched.check();
+    expect(checkNames(watched).filter((check) => check === "order")).toEqual(["order"]);
+  }
+});
+
+test("a client is judged by its place as far as its clock may have drifted since its last answer", () => {
+  for (const [laterMs, found] of [
+    [toleranceMs + 9, []],
+    [toleranceMs + 11, ["order"]],
+  ] as const) {
+    const watched = history();
+    watched.requestSettled(watched.requestStarted({ ...use, key: "other" }, false));
+    watched.requestSettled(watched.requestStarted({ ...use, client: 3, key: "other" }, false));
+    world.now += 1_000 - laterMs;
+    watched.requestStarted(use, false);
+    world.now += laterMs;
+    watched.granted(watched.requestStarted({ ...use, client: 3 }, false), new FakeLease(7));
+    world.now += 1;
+    watched.check();
+    expect(checkNames(watched)).toEqual(found);
+  }
+});
+
+test("who leaves at the same moment is not overtaken", () => {
+  const watched = history();
+  const earlier = overtake(watched, 500, [0, 1], false);
+  watched.requestSettled(earlier);
+  world.now += 1;
+  watched.check();
+  expect(checkNames(watched)).toEqual([]);
+});
+
+test.each([
+  { what: "by a clock that is right", client: 0, afterMs: 505, found: [] },
+  { what: "by a clock that is fast", client: 3, afterMs: 500, found: [] },
+  { what: "not a millisecond before", client: 0, afterMs: 504, found: ["order"] },
+])("who has waited for as long as it wanted is not overtaken: $what", ({ client, afterMs, found }) => {
+  const watched = history();
+  watched.requestSettled(watched.requestStarted({ ...use, client }, false));
+  world.now = 1_000;
+  watched.requestStarted({ ...use, client, waitMs: 505 }, false);
+  world.now += afterMs;
+  watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(1));
+  world.now += 1;
+  watched.check();
+  expect(checkNames(watched)).toEqual(found);
+});
+
+test("a process may hand a lease on sixteen times while others wait, and not more often", () => {
+  const watched = history();
+  watched.requestSettled(watched.requestStarted({ ...use, client: 1 }, false));
+  world.now = 1_000;
+  watched.requestStarted({ ...use, client: 1 }, false);
+  for (let number = 1; number <= 18; number += 1) {
+    world.now += 100;
+    const lease = new FakeLease(number);
+    const request = {
+      client: 0,
+      keys: ["k"],
+      weight: 2 ** 31,
+      isShared: false,
+      ttlMs: 1_000,
+      since: number === 1 ? 0 : world.now,
+      arrivedFrom: number === 1 ? 0 : world.now,
+      arrivedTo: world.now,
+      judgedSince: world.now,
+      serial: 0,
+      isInLocalQueue: true,
+      usesLocalQueue: true,
+      mayWaitInMemory: false,
+      headSince: Infinity,
+      isQueued: true,
+      isDequeued: false,
+      until: Infinity,
+      wasGranted: false,
+      isSettled: false,
+    };
+    watched.granted(request, lease);
+    watched.released(lease);
+    expect(checkNames(watched)).toEqual([]);
+  }
+  world.now += 1;
+  watched.check();
+  expect(checkNames(watched)).toEqual(["order"]);
+});

@@ -33,7 +33,7 @@ export const clones: readonly Mutant[] = [
   {
     name: "clone-keeps-its-client-id",
     brokenRule: "a process that hears the proof of a clone takes a new client id",
-    edits: [redis("server/server", "        listener.cloned();\n", "")],
+    edits: [redis("server/notification-dispatcher", "        listener.cloned();\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "that hears of the other waits with a new token")],
   },
   {
@@ -71,7 +71,7 @@ export const clones: readonly Mutant[] = [
   {
     name: "clone-releases-a-former-token",
     brokenRule: "no operation names a token of a former client id",
-    edits: [redis("server/server", "    this.#formerIds.add(this.#clientId);\n", "")],
+    edits: [redis("server/server", "    this.#formerIds.add(this.#registration.clientId);\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "loses its leases, and releases nothing")],
   },
   {

@@ -13,9 +13,9 @@ export const cluster: readonly Mutant[] = [
     brokenRule: "a free lock costs no subscription",
     edits: [
       redis(
-        "server/server",
-        "if (!this.#isClosed && this.hasBreakSubscription) {",
-        "this.listen();\n    if (!this.#isClosed && this.hasBreakSubscription) {",
+        "server/client-registration",
+        "if (!this.#isClosed && this.#host.hasBreakSubscription) {",
+        "this.#host.listen();\n    if (!this.#isClosed && this.#host.hasBreakSubscription) {",
       ),
       redis("server/server", "this.usedAt = this.#options.clock.now();\n    }\n", "this.listen();\n    }\n"),
     ],

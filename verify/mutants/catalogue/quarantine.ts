@@ -66,11 +66,7 @@ export const quarantine: readonly Mutant[] = [
     brokenRule: "every script call to a quorum node answers with run_id and uptime inside the script (8)",
     hasCounterexample: true,
     edits: [
-      redis(
-        "server/server",
-        "          options.listener.identified?.(runId, uptimeMs);\n",
-        "          void uptimeMs;\n",
-      ),
+      redis("server/server", "      listener.identified?.(runId, uptimeMs);\n", "      void uptimeMs;\n"),
       redis(
         "redlock/vote-request",
         "    this.#acceptVote(voteByReply(this.#host, values, reply));\n",
@@ -238,9 +234,9 @@ export const quarantine: readonly Mutant[] = [
     brokenRule: "only a server that forbids CONFIG counts as not durable (4)",
     edits: [
       redis(
-        "server/server",
-        "        if (!isForbidden(error)) {",
-        "        if (!isForbidden(error) && this.#isClosed) {",
+        "server/health",
+        "      if (!isForbidden(error)) {",
+        "      if (!isForbidden(error) && isForbidden(error)) {",
       ),
     ],
     killers: [

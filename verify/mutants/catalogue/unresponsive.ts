@@ -54,9 +54,9 @@ export const unresponsiveServers: readonly Mutant[] = [
       "after a timeout one probe is under way and other calls are refused at once: also those that are not batched",
     edits: [
       redis(
-        "server/server",
-        "      throw this.#responsiveness.rejection();\n",
-        "      this.#responsiveness.rejection();\n",
+        "server/bounded-calls",
+        "      throw responsiveness.rejection();\n",
+        "      responsiveness.rejection();\n",
       ),
     ],
     killers: [
@@ -102,8 +102,8 @@ export const unresponsiveServers: readonly Mutant[] = [
     edits: [
       redis(
         "server/server",
-        "        this.#handleMessage(text);\n        this.#responsiveness.messageReceived();\n",
-        "        this.#handleMessage(text);\n",
+        "        this.#notifications.dispatch(text);\n        this.#responsiveness.messageReceived();\n",
+        "        this.#notifications.dispatch(text);\n",
       ),
     ],
     killers: [

@@ -5,7 +5,7 @@ import { pause } from "../../../runtime/timeout.ts";
 import { isTransient, messageOf, outcomeOf } from "../server/errors.ts";
 import { majorityOf, medianOf } from "./majority.ts";
 import { queueTtlMs } from "../server/pending-release.ts";
-import { latestTime } from "../server/server.ts";
+import { latestTime } from "../server/server-clock.ts";
 import type { ClockReading } from "./clock-reading.ts";
 import type { Quarantine } from "./restart-guard.ts";
 import type { QuorumNode } from "./quorum-node.ts";

@@ -1,11 +1,11 @@
 import { LockError } from "../../../errors.ts";
 import { Batcher } from "../server/batch.ts";
+import { singleServerBatches } from "../server/batch-settings.ts";
 import type { CommandConnection, Connection } from "../clients/connection.ts";
 import { engineError, outcomeOf, serverRefusal, replicasError } from "../server/errors.ts";
 import { counterKey, type LockKeys } from "../protocol/keys.ts";
 import type { Reply } from "../protocol/operation.ts";
 import type { OneServerSettings } from "../options.ts";
-import { executeSingleScript } from "../protocol/scripts.generated.ts";
 import { Responsiveness } from "../server/responsiveness.ts";
 
 /** A grant whose replicas are asked for. */
@@ -60,13 +60,7 @@ export class ReplicaAcks {
     this.#batcher = new Batcher(
       { run },
       clock,
-      {
-        script: executeSingleScript,
-        keys: [counterKey()],
-        args: [String(queueBound)],
-        timeoutMs,
-        withRunId: false,
-      },
+      singleServerBatches(counterKey(), queueBound, timeoutMs),
       {
         replied: () => undefined,
         unresponsive: () => connection.refreshPrimary?.(),

@@ -38,7 +38,7 @@ const maxCalls = 8;
 const maxBacklogFactor = 10;
 
 /** Who is told of the node, beside the operations. */
-interface BatchListener {
+export interface BatchListener {
   replied(header: Header, sent: Instant, received: number, sameConnection: boolean): void;
   /** It did not answer in time, or as a replica does. */
   unresponsive(): void;

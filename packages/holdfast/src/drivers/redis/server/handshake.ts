@@ -2,7 +2,7 @@ import type { Clock, Instant } from "../../../runtime/clock.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import { parseReplication } from "./replication.ts";
 
-/** What the script `hello` answered. */
+/** The reply of the script `handshake`. */
 export interface HandshakeReply {
   readonly serverMicros: number;
   readonly receivers: number;
@@ -24,6 +24,11 @@ export function parseHandshake(answer: readonly unknown[]): HandshakeReply {
   };
 }
 
+/** Whether the server has the commands of Redis 7, with sharded pub/sub. */
+export function isRedis7({ version }: HandshakeReply): boolean {
+  return Number.parseInt(version, 10) >= 7;
+}
+
 interface NodeStateSource {
   readonly node: string;
   readonly clock: Clock;
@@ -31,14 +36,14 @@ interface NodeStateSource {
   readonly notifications: NodeState["notifications"];
 }
 
-/** What a server says of itself when it is greeted, or why it does not. */
+/** The state of a server as its handshake reports it. If the handshake fails, the state has the error instead. */
 export async function nodeStateOf(
   { node, clock, sent, notifications }: NodeStateSource,
-  ask: { handshake: () => Promise<HandshakeReply>; replication: () => Promise<unknown> },
+  requests: { handshake: () => Promise<HandshakeReply>; replication: () => Promise<unknown> },
 ): Promise<NodeState> {
   try {
-    const handshake = ask.handshake();
-    const replicating = ask.replication().catch(() => undefined);
+    const handshake = requests.handshake();
+    const replicating = requests.replication().catch(() => undefined);
     const { serverMicros, version, role, runId, uptimeMs } = await handshake;
     const latencyMs = clock.now() - sent.now;
     const clockOffsetMs = serverMicros / 1000 - (sent.wall + latencyMs / 2);

@@ -1,15 +1,23 @@
 import type { Clock, Instant } from "../../../runtime/clock.ts";
 
-/** How much better a new estimate seems with each millisecond that the old one ages: clocks drift. */
+/** How much error a new estimate may add for each millisecond of the old one's age, because clocks drift. */
 const agingPerMs = 0.0001;
-/** How far two clocks may drift apart, and be off by their grain, before one of them must have been set. */
+/** How far two clocks may drift apart. With {@link grainMs}, a larger difference means that one of the clocks was set. */
 const driftRate = 0.001;
-/** The largest drift that the guarantees allow: a clock within it was not set. */
+/** The largest drift that the guarantees allow. A clock within this drift was not set. */
 const allowedDriftRate = 0.01;
 const grainMs = 1;
 const suspendedMs = 50;
 
-/** What was thought of a server's clock at some moment. */
+/** How long after its `commandTimeoutMs` a server may still execute an operation. */
+const maxDelayMs = 3_000;
+
+/** The latest server time, ms, at which an operation that is sent at `sentMs` may take effect. */
+export function latestTime(sentMs: number, commandTimeoutMs: number): string {
+  return String(sentMs + commandTimeoutMs + maxDelayMs);
+}
+
+/** The estimate of a server's clock at one moment. */
 export interface TimeEstimate {
   readonly offsetMicros: number;
   readonly errorMs: number;
@@ -17,21 +25,21 @@ export interface TimeEstimate {
   readonly at: number;
 }
 
-/** The last place in a queue that was taken: of servers whose places must not repeat each other. */
+/** The last ticket. Servers that share a counter never give the same ticket twice. */
 export class TicketCounter {
   last = 0;
 }
 
 /**
- * An estimate of a server's clock, from the times in its replies: each was read between the sending and the receipt.
- * The shortest round trip tells most. Good enough for places in a queue; the validity of a grant never stands on it.
+ * Estimates a server's clock from the times in its replies. The server read each time between the sending and the receipt, so the
+ * shortest round trip gives the best estimate. Tickets use the estimate. The validity of a grant never depends on it.
  */
 export class ServerClock {
   readonly #clock: Clock;
   #offsetMicros: number | undefined;
   #errorMs = Infinity;
   #at = 0;
-  /** The wall clock less the monotonic one when it was asked for: they part where the machine slept, and then the estimate is of no use. */
+  /** The wall clock minus the monotonic clock at the last estimate. If the machine slept, the difference changes and the estimate is void. */
   #wallLead = 0;
   readonly #tickets: TicketCounter;
 
@@ -49,9 +57,9 @@ export class ServerClock {
     const offsetMicros = serverMicros - (sent.now + errorMs) * 1000;
     const isStale = this.#isStale(this.#clock.now());
     const ageMs = receivedAt - this.#at;
-    // Beyond what clocks drift apart, as a request keeps its place within that: a later one must not go before it.
+    // A request keeps its ticket within the allowed drift. A later request must not get a smaller ticket, so only more than that resets.
     if (isStale || this.#isContradictedBy(offsetMicros, errorMs, ageMs * allowedDriftRate + suspendedMs)) {
-      this.#tickets.last = 0; // places of the wrong estimate may all be ahead of the time
+      this.#tickets.last = 0; // tickets of the wrong estimate may lie in the future
     }
     if (
       errorMs <= this.#errorMs + ageMs * agingPerMs ||
@@ -61,22 +69,22 @@ export class ServerClock {
       this.#offsetMicros = offsetMicros;
       this.#errorMs = errorMs;
       this.#at = receivedAt;
-      this.#wallLead = sent.wall - sent.now; // the machine may have slept on the way
+      this.#wallLead = sent.wall - sent.now; // at the sending, because the machine may have slept since
     }
   }
 
-  /** The server's clock less `clock.now()`, in microseconds; undefined: not known yet. */
+  /** The server's clock minus `clock.now()`, in microseconds. Undefined before the first reply. */
   get offsetMicros(): number | undefined {
     return this.#offsetMicros;
   }
 
-  /** By how much the estimate may be wrong at the most, ms; infinite where nothing is known of the present. */
+  /** The largest error of the estimate, ms. Infinite if the machine slept since the last reply, or the connection was lost. */
   get errorMs(): number {
     const now = this.#clock.now();
     return this.#isStale(now) ? Infinity : this.#errorMs + (now - this.#at) * driftRate;
   }
 
-  /** By how much the estimate of the server's time in `waitMs` may be wrong, ms, if both clocks keep within the drift that is allowed. */
+  /** The largest error of the estimate after a wait of `waitMs`, ms, if both clocks stay within the allowed drift. */
   errorAfterMs(waitMs: number): number {
     const now = this.#clock.now();
     const errorMs = this.#isStale(now) || this.#errorMs === Infinity ? suspendedMs : this.#errorMs;
@@ -84,27 +92,27 @@ export class ServerClock {
     return errorMs + (ageMs + waitMs) * allowedDriftRate;
   }
 
-  /** Whether the present is known: the machine has not slept since the last answer, and the connection has stood. */
+  /** Whether the error is finite: since the last reply the machine did not sleep, and the connection was not lost. */
   get isCertain(): boolean {
     return this.isKnown && this.errorMs !== Infinity;
   }
 
-  /** What is thought of the clock now, for {@link contradicts}. */
+  /** The present estimate, for {@link contradicts}. */
   estimate(): TimeEstimate {
     const now = this.#clock.now();
-    // A caller that asks after a pause keeps its place, although two clocks have drifted apart meanwhile.
+    // The clocks may have drifted apart since the last reply. A request that is sent after a pause must still keep its queue entry.
     const driftMs = (now - this.#at) * (allowedDriftRate - driftRate);
     return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.errorMs + driftMs, at: now };
   }
 
-  /** Whether answers since have shown that an estimate was wrong by more than its error: times that were written by it are wrong. */
+  /** Whether later replies have shown that the estimate was wrong by more than its error. Times computed from it are then wrong. */
   contradicts({ offsetMicros, errorMs, at }: TimeEstimate): boolean {
     const apartMs = Math.abs((this.#offsetMicros ?? offsetMicros) - offsetMicros) / 1000;
     const driftMs = (this.#clock.now() - at) * allowedDriftRate;
     return apartMs > errorMs + this.errorMs + driftMs + grainMs;
   }
 
-  /** After a reconnect the server may be another one. */
+  /** Voids the estimate, because after a reconnect the server may be another one. */
   invalidate(): void {
     this.#errorMs = Infinity;
   }
@@ -114,7 +122,12 @@ export class ServerClock {
     return Math.floor(this.#clock.now() * 1000 + (this.#offsetMicros ?? 0));
   }
 
-  /** The earliest that the server's clock can show now. */
+  /** The offset of the server's clock to the local wall clock, ms. Undefined before the first reply. */
+  wallOffsetMs(): number | undefined {
+    return this.isKnown ? this.micros() / 1000 - this.#clock.wall() : undefined;
+  }
+
+  /** The earliest time that the server's clock can show now, in microseconds. */
   earliestMicros(): number {
     const { errorMs } = this;
     return this.micros() - (errorMs === Infinity ? 0 : Math.ceil(errorMs * 1000));
@@ -124,13 +137,13 @@ export class ServerClock {
     return Math.abs(this.#clock.wall() - now - this.#wallLead) > suspendedMs;
   }
 
-  /** One of the clocks was set since: a worse estimate of now is better than a good one of then. */
+  /** Whether one of the clocks was set since the estimate. A new estimate with a larger error is then better than the old one. */
   #isContradictedBy(offsetMicros: number, errorMs: number, byMs: number): boolean {
     const apartMs = Math.abs(offsetMicros - (this.#offsetMicros ?? offsetMicros)) / 1000;
     return apartMs > errorMs + this.#errorMs + byMs;
   }
 
-  /** A place in the queue for who arrives now: strictly increasing in this process, in order of arrival between processes. */
+  /** A ticket for a waiter that arrives now. Tickets rise strictly in this process. Between processes they follow the order of arrival. */
   ticket(): number {
     this.#tickets.last = Math.max(this.#tickets.last + 1, this.micros());
     return this.#tickets.last;

@@ -1,164 +1,72 @@
-import { instantNow, type Clock, type Instant, type Timer } from "../../../runtime/clock.ts";
+import { instantNow, type Instant } from "../../../runtime/clock.ts";
 import { publish } from "../../../diagnostics.ts";
-import type { LossReason } from "../../../errors.ts";
-import type { Random } from "../../../runtime/random.ts";
 import type { NodeState } from "../../../lock-state.ts";
-import { Batcher, type BatcherSettings, type Header } from "./batch.ts";
+import { Batcher, type BatchListener, type Header } from "./batch.ts";
+import { quorumNodeBatches, singleServerBatches } from "./batch-settings.ts";
+import { BoundedCalls } from "./bounded-calls.ts";
+import { ClientRegistration } from "./client-registration.ts";
 import { GrantAgeEstimator } from "./grant-age.ts";
 import type { Connection } from "../clients/connection.ts";
-import {
-  clonedError,
-  engineError,
-  isForbidden,
-  isReadOnlyError,
-  outcomeOf,
-  timeoutError,
-  unsupportedCluster,
-} from "./errors.ts";
-import { parseHandshake, nodeStateOf, type HandshakeReply } from "./handshake.ts";
-import { channelOf, clientKey, counterKey, slotKey } from "../protocol/keys.ts";
-import { parseMessage, type PushedGrant } from "../protocol/messages.ts";
-import { maxSkewWaitMs } from "../options.ts";
+import { clonedError } from "./errors.ts";
+import { hasTokenOf } from "./former-tokens.ts";
+import { isRedis7, nodeStateOf, type HandshakeReply } from "./handshake.ts";
+import { requestHealth, type ServerHealth } from "./health.ts";
+import { clientKey, counterKey } from "../protocol/keys.ts";
+import { NotificationDispatcher } from "./notification-dispatcher.ts";
 import type { Operation } from "../protocol/operation.ts";
-import {
-  clientInfoScript,
-  executeSingleScript,
-  handshakeScript,
-  executeQuorumScript,
-  healthScript,
-} from "../protocol/scripts.generated.ts";
-import { ServerClock } from "./server-clock.ts";
+import { clientInfoScript } from "../protocol/scripts.generated.ts";
+import { latestTime, ServerClock } from "./server-clock.ts";
 import { Responsiveness } from "./responsiveness.ts";
-import { parseHealth, type ServerHealth } from "./health.ts";
 import { Subscriber, type NotificationStatus } from "./subscriber.ts";
-import { clientIdOf } from "../protocol/token.ts";
+import type { ServerEvents, ServerSettings } from "./server-options.ts";
 
-const clientTtlMs = 180_000;
-const clientRenewalMs = 60_000;
-const slowHandshakeMs = 2;
-/** How much later than a call may take the server may execute it. */
-const maxDelayMs = 3_000;
-/** A clone that repeats these does no harm: an attempt counts once. */
-const latchOperations = new Set(["countDown", "waitLatch", "leaveLatchQueue"]);
+export type ServerListener = ServerEvents<RedisServer>;
 
-/** The latest server time, ms, at which an operation that is sent at this time may take effect. */
-export function latestTime(sentMs: number, commandTimeoutMs: number): string {
-  return String(sentMs + commandTimeoutMs + maxDelayMs);
-}
-
-/** Who is to hear what the server pushes. */
-export interface ServerListener {
-  granted(grant: PushedGrant): void;
-  ended(token: string, reason: LossReason, cause: unknown): void;
-  /** Who waits with this token stands in the queue no more, and has to ask again. */
-  retry?(token: string): void;
-  /** Another process proves that it hears our channel: it is a clone of this one, with the same tokens. */
-  cloned(): void;
-  /** The latch of this K that was born then is open. A quorum has none. */
-  latchOpened?(lock: string, createdAt: string): void;
-  /** Whether messages reach us changed: waiting requests have to ask again. */
-  notificationStatusChanged(status: NotificationStatus, server: RedisServer): void;
-  /** A rival that came earlier asks for the vote with this number back. Told of a quorum's node only. */
-  voteRequestedBack?(token: string, number: number): void;
-  /** It was silent and answers again: what failed meanwhile is worth another try at once. */
-  recovered(server: RedisServer): void;
-  /** Which run of the server answered, and how long it has been up. Told of a quorum's node only, before the answers are. */
-  identified?(runId: string, uptimeMs: number): void;
-}
-
-/** What is different about a node that is one slot of a cluster. */
-export interface ClusterSlot {
-  /** The hash tag that leads to the slot. Undefined: where we are at home, and hear by a plain channel what is ended by force. */
-  readonly tag: string | undefined;
-  /** The time of the slot's server. */
-  ownClock(): ServerClock;
-  /** The same, or another server's while it is not known. */
-  bestClock(): ServerClock;
-  /** What the hashes of clients say, wherever they are. */
-  clients(keys: readonly string[]): Promise<unknown[]>;
-}
-
-export interface ServerOptions {
-  readonly connection: Connection;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly clientId: string;
-  readonly commandTimeoutMs: number;
-  /** Of a quorum's node: how long one call may take, how far the clocks of two may differ, how long a counter outlives its lock. */
-  readonly nodeTimeoutMs?: number | undefined;
-  readonly maxClockDifferenceMs?: number | undefined;
-  readonly retentionMs?: number | undefined;
-  readonly queueBound: number;
+export interface ServerOptions extends ServerSettings {
   readonly listener: ServerListener;
-  readonly slot?: ClusterSlot | undefined;
 }
 
-/** One server: sends operations, hears grants, and knows the server's time. Knows one connection and nothing of waiting. */
-export class RedisServer {
+/** One server: sends operations, receives notifications, and estimates the server's time. Knows one connection, and no waiters. */
+export class RedisServer implements BatchListener {
   readonly connection: Connection;
   readonly grantAges: GrantAgeEstimator;
-  /** The key of the counter of fencing numbers, where a server has one for all its locks. */
+  /** The key of the fencing counter, if the server has one counter for all its locks. */
   readonly counter: string;
   readonly #ownClock: ServerClock;
   readonly #options: ServerOptions;
   readonly #responsiveness: Responsiveness;
+  readonly #calls: BoundedCalls;
+  readonly #registration: ClientRegistration;
+  readonly #notifications: NotificationDispatcher;
   readonly #batcher: Batcher;
   #subscriber: Subscriber;
-  #clientId: string;
-  /** Our clones have these, too: nothing is asked with a token of theirs. */
+  /** Clones have these client IDs too. Operations with tokens of these IDs are refused. */
   readonly #formerIds = new Set<string>();
   readonly #stopListening: () => void;
-  #clientInfo: string[];
-  /** When it was asked last, on the scale of `clock.now()`, where it is a slot of a cluster: one that is not asked is forgotten. */
+  /** The time of the last operation, on the scale of `clock.now()`. Only for a slot of a cluster, because unused slots are closed. */
   usedAt: number;
-  #handshaking: Promise<void> | undefined;
-  #refreshing: Promise<unknown> | undefined;
-  #clientInfoTimer: Timer;
   #isSharded: boolean;
   #isListening = false;
   #isClosed = false;
-  #primaryRefreshedAt = -Infinity;
-  /** How many messages on our channel had a form that no script writes. */
-  #malformed = 0;
 
   constructor(options: ServerOptions) {
-    const { connection, clock } = options;
+    const { connection, clock, nodeTimeoutMs, slot } = options;
     this.#options = options;
     this.connection = connection;
-    this.#clientId = options.clientId;
     this.grantAges = new GrantAgeEstimator(clock);
     this.#ownClock = new ServerClock(clock);
     this.usedAt = clock.now();
-    const { nodeTimeoutMs, slot } = options;
     this.#isSharded = slot === undefined || slot.tag !== undefined;
-    this.#clientInfo = slot?.tag === undefined ? ["owner", "unknown"] : [];
-    const withRunId = nodeTimeoutMs !== undefined;
     this.counter = counterKey(slot?.tag);
-    this.#responsiveness = this.#createResponsiveness(options);
-    const listener = {
-      replied: (
-        { serverMicros, runId, uptimeMs }: Header,
-        sent: Instant,
-        at: number,
-        sameConnection: boolean,
-      ) => {
-        this.#observe(serverMicros, sent, at);
-        if (withRunId) {
-          if (sameConnection) {
-            this.grantAges.observe(runId, serverMicros, sent);
-          }
-          options.listener.identified?.(runId, uptimeMs);
-        }
-      },
-      unresponsive: this.refreshPrimary,
-    };
-    this.#batcher = new Batcher(
-      connection,
-      clock,
-      batchSettings(options, this.counter),
-      listener,
-      this.#responsiveness,
-    );
+    this.#responsiveness = this.#createResponsiveness();
+    this.#calls = new BoundedCalls({ ...options, responsiveness: this.#responsiveness });
+    this.#registration = new ClientRegistration(this, { ...options, run: this.#calls.run });
+    this.#notifications = new NotificationDispatcher(connection, options.listener);
+    const batches =
+      nodeTimeoutMs === undefined
+        ? singleServerBatches(this.counter, options.queueBound, options.commandTimeoutMs)
+        : quorumNodeBatches({ ...options, nodeTimeoutMs });
+    this.#batcher = new Batcher(connection, clock, batches, this, this.#responsiveness);
     this.#subscriber = this.#createSubscriber();
     this.#stopListening = connection.onDown(() => {
       if (this.isTimeKnown && !this.#isClosed) {
@@ -168,21 +76,7 @@ export class RedisServer {
     });
   }
 
-  #createResponsiveness({ connection, clock, commandTimeoutMs, listener }: ServerOptions): Responsiveness {
-    return new Responsiveness({
-      clock,
-      timeoutMs: commandTimeoutMs,
-      probe: () => this.#sendHandshake(null, (script, keys, args) => connection.run(script, keys, args)),
-      recovered: () => {
-        if (!this.#isClosed) {
-          this.handshake().catch(() => undefined); // where a probe was its first answer
-          listener.recovered(this);
-        }
-      },
-    });
-  }
-
-  /** It let a call time out and was not heard since: calls are refused. */
+  /** A call was unanswered in time, and nothing was received from the server since. Calls are refused. */
   get isUnresponsive(): boolean {
     return this.#responsiveness.isUnresponsive;
   }
@@ -191,127 +85,95 @@ export class RedisServer {
     return this.#subscriber.status;
   }
 
-  /** Whether all grants that are heard are ours: no clone of this machine has the same channel. */
+  /** Whether every received grant is for this client. False if a clone of this machine has the same channel. */
   get hasOwnChannel(): boolean {
     return this.#subscriber.isAlone;
   }
 
-  /** How our waiters are published to: the last word of a queue member. */
+  /** How the server publishes to this client's waiters: the last field of a queue entry. */
   get channelKind(): string {
-    return this.#isSharded ? `s${this.#tag ?? ""}` : "p";
+    return this.#isSharded ? `s${this.#options.slot?.tag ?? ""}` : "p";
   }
 
-  /** How a holder is published to: in a cluster by a plain channel, which reaches it wherever it listens. */
+  /** How the server publishes to a holder. In a cluster by a plain channel, because a plain channel reaches subscribers on every node. */
   get breakChannel(): string {
-    return this.#tag === undefined ? this.channelKind : "p";
+    return this.hasBreakSubscription ? this.channelKind : "p";
   }
 
-  /** Whether we hear here what is ended by force. */
+  /** Whether the subscription of this server also receives the breaks of this client's grants. */
   get hasBreakSubscription(): boolean {
-    return this.#tag === undefined;
+    return this.#options.slot?.tag === undefined;
   }
 
-  /** Whether it hears messages, or is about to. */
+  /** Whether the server has a subscription, or is about to have one. */
   get isListening(): boolean {
     return this.#isListening;
   }
 
-  /** The server's time; of a slot whose server has not answered yet, another's. */
+  /** The server's clock. For a slot whose own server has not replied yet, the clock of another server. */
   get serverClock(): ServerClock {
     return this.#options.slot?.bestClock() ?? this.#ownClock;
   }
 
   /**
-   * The latest server time, ms, at which an operation that is sent now may take effect. A server that executes it later refuses it,
-   * because nobody expects it any more.
+   * The latest server time, ms, at which an operation that is sent now may take effect. The server refuses a later execution, because
+   * the client no longer expects it.
    */
   latestExecution(): string {
     const earliestMs = Math.floor(this.serverClock.earliestMicros() / 1000);
     return latestTime(earliestMs, this.#options.commandTimeoutMs);
   }
 
-  /** The server has answered once: its time and version are known, as a place in the queue needs. */
+  /** The server has replied once. Its time and version are then known, and a queue entry requires both. */
   get isTimeKnown(): boolean {
     return this.serverClock.isKnown;
   }
 
-  /** What `inspect` tells of us: field, value, ... */
+  /** Sets the client's description for `inspect`: field, value, ... */
   setClientInfo(info: readonly string[]): void {
-    this.#clientInfo = [...info];
-    if (this.isTimeKnown) {
-      this.#sendHandshake(null).catch(() => undefined);
-    }
+    this.#registration.setInfo(info);
   }
 
-  /** Whether its token, which a quorum's operation has behind the candidate, is one of a former id. */
-  #hasFormerToken({ args: [name = "", ...rest] }: Operation): boolean {
-    const isOf = (word: string): boolean => this.#formerIds.has(clientIdOf(word) ?? "");
-    return !latchOperations.has(name) && rest.slice(0, 2).some(isOf);
-  }
-
-  /** Has another id from now on. What is under way with the former one ends, as a clone of this process has it, too. */
+  /** Changes the client ID. Operations with tokens of the former ID fail from now on, because a clone of this process has these tokens too. */
   rename(clientId: string): void {
-    this.#formerIds.add(this.#clientId);
-    this.#clientId = clientId;
+    this.#formerIds.add(this.#registration.clientId);
+    this.#registration.clientId = clientId;
     this.#subscriber.close();
     this.#subscriber = this.#createSubscriber();
     if (this.#isListening) {
       this.#isListening = false;
       this.listen();
     }
-    this.setClientInfo(this.#clientInfo);
+    this.#registration.setInfo(this.#registration.info);
   }
 
-  /** Asks the server who it is, once, and then subscribes. Rejects where it does not answer; the next call asks again. */
+  /** The first handshake with the server, then the subscription. Rejects if the server does not answer; the next call repeats both. */
   handshake(): Promise<void> {
-    this.#handshaking ??= this.#connect().catch((error: unknown) => {
-      this.#handshaking = undefined;
-      throw error;
-    });
-    return this.#handshaking;
+    return this.#registration.handshake();
   }
 
-  /** Resolves when the server's present time is known: it is asked, unless it is known. Rejects where it does not answer. */
+  /** Resolves when a reply has measured the server's time again. Rejects if the server does not answer. */
   refreshTime(): Promise<unknown> {
-    if (!this.isTimeKnown) {
-      return this.handshake();
-    }
-    this.#refreshing ??= this.#sendHandshake(null).finally(() => {
-      this.#refreshing = undefined;
-    });
-    return this.#refreshing;
+    return this.#registration.refreshTime();
   }
 
   perform(operation: Operation): void {
     if (this.#options.slot) {
       this.usedAt = this.#options.clock.now();
     }
-    if (this.#formerIds.size > 0 && this.#hasFormerToken(operation)) {
+    if (this.#formerIds.size > 0 && hasTokenOf(this.#formerIds, operation)) {
       operation.failed(clonedError());
     } else {
       this.#batcher.perform(operation);
     }
   }
 
-  /**
-   * Asks what decides whether a quorum may count it. Only a server that forbids `CONFIG` counts as not durable: without an answer
-   * nothing is known, and this rejects with an `EngineError`.
-   */
-  async health(): Promise<ServerHealth> {
-    const [reply, policy] = await Promise.all([
-      this.ask(healthScript, [], []),
-      this.#withTimeout(() => this.connection.command("CONFIG", ["GET", "appendfsync"])).catch(
-        (error: unknown) => {
-          if (!isForbidden(error)) {
-            throw error;
-          }
-        },
-      ),
-    ]);
-    return parseHealth(reply as unknown[], policy);
+  /** Requests the server's health. See {@link requestHealth} for its rejections. */
+  health(): Promise<ServerHealth> {
+    return requestHealth(this.#calls);
   }
 
-  /** Begins to hear messages, where that is not done at once: a slot of a cluster is heard only when somebody waits there. */
+  /** Starts the subscription. A slot of a cluster starts it only for its first waiter. */
   listen(): void {
     if (!this.#isListening && !this.#isClosed) {
       this.#isListening = true;
@@ -319,76 +181,82 @@ export class RedisServer {
     }
   }
 
-  /** What the hashes of clients say: for each [field, value, ...]. */
+  /** The descriptions of clients: [field, value, ...] for each ID. */
   async clients(ids: readonly string[]): Promise<unknown[]> {
     const keys = ids.map(clientKey);
     const { slot } = this.#options;
-    return slot ? slot.clients(keys) : ((await this.ask(clientInfoScript, keys, [])) as unknown[]);
+    return slot ? slot.clients(keys) : ((await this.#calls.run(clientInfoScript, keys, [])) as unknown[]);
   }
 
-  /** Runs one of the scripts that are not batched. Rejects with an `EngineError`, at the latest after the command budget. */
-  readonly ask: Connection["run"] = (script, keys, args) =>
-    this.#withTimeout(() => this.connection.run(script, keys, args));
+  /** Runs a script that is not batched. Rejects with an `EngineError`, at the latest after `commandTimeoutMs`. */
+  readonly run: Connection["run"] = (script, keys, args) => this.#calls.run(script, keys, args);
 
-  /** It may be no primary any more. Once in the time of a call: what is looked for anew has to have a chance. */
-  readonly refreshPrimary = (): void => {
-    const { clock, commandTimeoutMs } = this.#options;
-    if (clock.now() - this.#primaryRefreshedAt >= commandTimeoutMs && !this.#isClosed) {
-      this.#primaryRefreshedAt = clock.now();
-      this.connection.refreshPrimary?.();
-    }
-  };
-
-  async #withTimeout(send: () => Promise<unknown>): Promise<unknown> {
-    const { clock, commandTimeoutMs } = this.#options;
-    if (this.#responsiveness.isUnresponsive) {
-      throw this.#responsiveness.rejection();
-    }
-    const callNumber = this.#responsiveness.callSent();
-    let timer: Timer;
-    const timedOut = new Promise<never>((_resolve, reject) => {
-      timer = clock.setTimer(() => {
-        this.refreshPrimary();
-        this.#responsiveness.callTimedOut(callNumber);
-        reject(timeoutError(commandTimeoutMs));
-      }, commandTimeoutMs);
-    });
-    const sent = send();
-    sent.then(
-      () => this.#responsiveness.callAnswered(callNumber),
-      (error: unknown) => this.#responsiveness.callFailed(callNumber, error),
-    );
-    try {
-      return await Promise.race([sent, timedOut]);
-    } catch (error) {
-      if (isReadOnlyError(error)) {
-        this.refreshPrimary();
-      }
-      throw engineError(error, undefined, outcomeOf(error));
-    } finally {
-      clock.clearTimer(timer);
-    }
+  /** Looks for the primary again, because this server may be a replica now. */
+  refreshPrimary(): void {
+    this.#calls.refreshPrimary();
   }
 
   state(): Promise<NodeState> {
+    const { connection, notificationStatus: notifications } = this;
     const { clock } = this.#options;
-    const view = {
-      node: this.connection.name,
-      clock,
-      sent: instantNow(clock),
-      notifications: this.notificationStatus,
-    };
-    const replication = (): Promise<unknown> =>
-      this.#withTimeout(() => this.connection.command("INFO", ["replication"]));
-    return nodeStateOf(view, { handshake: () => this.#sendHandshake(null), replication });
+    const replication = (): Promise<unknown> => this.#calls.command("INFO", ["replication"]);
+    return nodeStateOf(
+      { node: connection.name, clock, sent: instantNow(clock), notifications },
+      { handshake: () => this.#registration.send(null), replication },
+    );
+  }
+
+  /** A batch was answered. */
+  replied(header: Header, sent: Instant, receivedAt: number, sameConnection: boolean): void {
+    const { nodeTimeoutMs, listener } = this.#options;
+    const { serverMicros, runId, uptimeMs } = header;
+    this.#observe(serverMicros, sent, receivedAt);
+    if (nodeTimeoutMs !== undefined) {
+      if (sameConnection) {
+        this.grantAges.observe(runId, serverMicros, sent);
+      }
+      listener.identified?.(runId, uptimeMs);
+    }
+  }
+
+  /** A batch had no reply in time, or the reply of a replica. */
+  unresponsive(): void {
+    this.refreshPrimary();
+  }
+
+  /** A handshake was answered. */
+  shookHands(reply: HandshakeReply, sent: Instant): void {
+    const { slot, clock, listener } = this.#options;
+    this.#isSharded = slot ? this.#isSharded : isRedis7(reply);
+    if (reply.role !== "master") {
+      this.refreshPrimary();
+    }
+    this.#observe(reply.serverMicros, sent, clock.now());
+    listener.identified?.(reply.runId, reply.uptimeMs);
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#options.clock.clearTimer(this.#clientInfoTimer);
+    this.#calls.close();
+    this.#registration.close();
     this.#stopListening();
     this.#subscriber.close();
     this.connection.close?.();
+  }
+
+  #createResponsiveness(): Responsiveness {
+    const { connection, clock, commandTimeoutMs, listener } = this.#options;
+    return new Responsiveness({
+      clock,
+      timeoutMs: commandTimeoutMs,
+      probe: () => this.#registration.send(null, (script, keys, args) => connection.run(script, keys, args)),
+      recovered: () => {
+        if (!this.#isClosed) {
+          this.handshake().catch(() => undefined); // in case the probe's reply was the server's first
+          listener.recovered(this);
+        }
+      },
+    });
   }
 
   #createSubscriber(): Subscriber {
@@ -397,65 +265,17 @@ export class RedisServer {
       connection,
       clock,
       random,
-      channel: this.#channel,
+      channel: this.#registration.channel,
       timeoutMs: commandTimeoutMs,
-      publish: async (text) => (await this.#sendHandshake(text)).receivers,
+      publish: async (text) => (await this.#registration.send(text)).receivers,
       answered: () => this.#responsiveness.messageReceived(),
       received: (text) => {
-        this.#handleMessage(text);
+        this.#notifications.dispatch(text);
         this.#responsiveness.messageReceived();
       },
       changed: (status) => listener.notificationStatusChanged(status, this),
       lost: () => this.#interrupted("subscription-lost"),
     });
-  }
-
-  async #connect(): Promise<void> {
-    const { clock } = this.#options;
-    const startedAt = clock.now();
-    const reply = await this.#sendHandshake(null);
-    if (clock.now() - startedAt > slowHandshakeMs) {
-      await this.#sendHandshake(null); // the first may have waited for the connection: places in the queue need a better estimate
-    }
-    if (this.#options.slot && !isSeven(reply)) {
-      throw unsupportedCluster(reply.version);
-    }
-    if (!this.#isClosed && this.hasBreakSubscription) {
-      this.listen();
-      this.#renewClientInfo();
-    }
-  }
-
-  #renewClientInfo(): void {
-    this.#clientInfoTimer = this.#options.clock.setTimer(() => {
-      this.#sendHandshake(null).catch(() => undefined);
-      this.#renewClientInfo();
-    }, clientRenewalMs);
-  }
-
-  /** Says who we are; with a text, publishes it to our own channel. */
-  async #sendHandshake(text: string | null, ask: Connection["run"] = this.ask): Promise<HandshakeReply> {
-    const { clock } = this.#options;
-    const sent = instantNow(clock);
-    const kind = text === null ? "n" : this.channelKind;
-    const args = [this.#channel, kind, text ?? "", String(clientTtlMs), ...this.#clientInfo];
-    const key = this.#tag === undefined ? clientKey(this.#clientId) : slotKey(this.#tag);
-    const reply = parseHandshake((await ask(handshakeScript, [key], args)) as unknown[]);
-    this.#isSharded = this.#options.slot ? this.#isSharded : isSeven(reply);
-    if (reply.role !== "master") {
-      this.refreshPrimary();
-    }
-    this.#observe(reply.serverMicros, sent, clock.now());
-    this.#options.listener.identified?.(reply.runId, reply.uptimeMs);
-    return reply;
-  }
-
-  get #tag(): string | undefined {
-    return this.#options.slot?.tag;
-  }
-
-  get #channel(): string {
-    return channelOf(this.#clientId, this.#tag);
   }
 
   #observe(serverMicros: number, sent: Instant, receivedAt: number): void {
@@ -467,69 +287,12 @@ export class RedisServer {
     this.grantAges.discard();
     this.#batcher.interrupted();
     if (!this.#options.slot) {
-      this.#ownClock.invalidate(); // that of a cluster's server is its connections' to doubt
+      this.#ownClock.invalidate(); // the connections of a cluster's node invalidate the clock of that node themselves
     }
-    publish("node", () => ({ node: this.connection.name, event, clockOffsetMs: this.#clockOffsetMs() }));
+    publish("node", () => ({
+      node: this.connection.name,
+      event,
+      clockOffsetMs: this.serverClock.wallOffsetMs(),
+    }));
   }
-
-  #clockOffsetMs(): number | undefined {
-    return this.isTimeKnown ? this.serverClock.micros() / 1000 - this.#options.clock.wall() : undefined;
-  }
-
-  /** A message of another form than the scripts write is counted and ignored. */
-  #handleMessage(text: string): void {
-    const { listener } = this.#options;
-    const message = parseMessage(text);
-    switch (message?.kind) {
-      case undefined:
-        this.#malformed += 1;
-        publish("node", () => ({
-          node: this.connection.name,
-          event: "malformed-message",
-          detail: { count: this.#malformed },
-        }));
-        break;
-      case "grant":
-        listener.granted(message.grant);
-        break;
-      case "retry":
-        listener.retry?.(message.token);
-        break;
-      case "latch-open":
-        listener.latchOpened?.(message.lock, message.createdAt);
-        break;
-      case "inquiry":
-        listener.voteRequestedBack?.(message.token, message.number);
-        break;
-      case "broken":
-        listener.ended(message.token, "broken", new Error(message.reason));
-        break;
-      case "ping":
-        listener.cloned();
-    }
-  }
-}
-
-/** How operations are sent: a server that decides alone, and a node of a quorum, have a script each. */
-function batchSettings(options: ServerOptions, counter: string): BatcherSettings {
-  const { nodeTimeoutMs, maxClockDifferenceMs = 0, retentionMs = 0, queueBound } = options;
-  return nodeTimeoutMs === undefined
-    ? {
-        script: executeSingleScript,
-        keys: [counter],
-        args: [String(queueBound)],
-        timeoutMs: options.commandTimeoutMs,
-        withRunId: false,
-      }
-    : {
-        script: executeQuorumScript,
-        keys: [],
-        args: [String(retentionMs), String(queueBound), String(maxSkewWaitMs(maxClockDifferenceMs))],
-        timeoutMs: nodeTimeoutMs,
-        withRunId: true,
-      };
-}
-
-function isSeven({ version }: HandshakeReply): boolean {
-  return Number.parseInt(version, 10) >= 7;
 }

@@ -61,7 +61,7 @@ export class SingleServer implements ServerDirectory {
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
     checkCursor(cursor, /^(\d{1,20})$/);
     const [next, found] = parsePage(
-      await this.#server.ask(scanScript, [], [cursor ?? "0", pattern, String(limit)]),
+      await this.#server.run(scanScript, [], [cursor ?? "0", pattern, String(limit)]),
     );
     return { locks: found, cursor: next === "0" ? null : next };
   }

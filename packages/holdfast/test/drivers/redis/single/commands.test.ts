@@ -84,7 +84,7 @@ describe("of a server we use", () => {
     const places = sources.filter((_file, index) =>
       /(parseInt|Number)\(version/.test(texts[index] as string),
     );
-    expect(places).toEqual(["server/server.ts"]);
+    expect(places).toEqual(["server/handshake.ts"]);
   });
 });
 

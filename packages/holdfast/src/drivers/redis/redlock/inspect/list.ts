@@ -74,7 +74,7 @@ async function pageOf(
   at: string,
   limit: number,
 ): Promise<{ next: string; found: string[] }> {
-  const [next, found] = (await node.server.ask(scanScript, [], [at, pattern, String(limit)])) as [
+  const [next, found] = (await node.server.run(scanScript, [], [at, pattern, String(limit)])) as [
     unknown,
     unknown[],
   ];

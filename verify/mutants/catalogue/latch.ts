@@ -83,7 +83,13 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-open-one-is-forgotten",
     brokenRule: "open from then on until their TTL is over",
-    edits: [lua("common/latch", " -- who has counted is of no use any more\n    write()\n", "\n")],
+    edits: [
+      lua(
+        "common/latch",
+        "    redis.call('UNLINK', lock_key)\n    write()\n",
+        "    redis.call('UNLINK', lock_key)\n",
+      ),
+    ],
     killers: [
       byRules("fake-redis/fake-redis", "latch: an open one stays open"),
       byServer("drivers/redis/protocol/scripts/latch", "a repeat of who opened it"),

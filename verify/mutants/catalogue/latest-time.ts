@@ -37,7 +37,7 @@ export const latestTimes: readonly Mutant[] = [
       lua(
         "common/dispatch",
         "  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then\n" +
-          "    return { 4 } -- it came too late: what is remembered of its token stays, too\n" +
+          "    return { 4 }\n" +
           "  end\n",
         "",
       ),

@@ -1,11 +1,13 @@
--- Takes several free locks of one server in one step, or none of them.
+-- Acquires several free locks of one server in one step, or none of them.
 --
--- KEYS     the counter of fencing numbers; then three for each lock: lock_key, its queue, its info
--- ARGV[1]  server time in ms behind which this must have no effect
--- ARGV[2+] for each lock token ttl want words, as of acquire
--- Answers  { server time in microseconds, 0, grant, grant, ... }, each { 1, first, last, token }
---          { server time, which of them is not free, from 1, its holder's token or "" where others wait }
---          { server time, -1 } it came too late
+-- KEYS     the fencing counter; then three for each lock: lock_key, its queue, its info
+-- ARGV[1]  latest: the server time in ms after which the script must have no effect
+-- ARGV[2+] for each lock token, ttl, fence_count, metadata, as of acquire
+-- Reply    { server time in microseconds, 0, grant, grant, ... }, each grant { 1, first, last, token }
+--          { server time, index of a lock that is not free, from 1, its holder's token or "" if only waiters block it }
+--          { server time, -1 } if the script came after `latest`
+--          a replica replies with the error READONLY
+-- Effects  writes all grants, or none; a repeat keeps the grants of its tokens and raises their TTL
 
 --- @include "common/require-primary.lua"
 local time = redis.call('TIME')
@@ -16,7 +18,7 @@ local holder
 --- @include "common/metadata.lua"
 --- @include "single/lock-context.lua"
 
--- lock_key is free where the lease of every reader, writer or user of a semaphore has expired. A sorted set of another program stays.
+-- Deletes lock_key if every holder of the shared lock has expired. A sorted set of another program stays.
 local function drop_expired()
   local holders = redis.pcall('TYPE', lock_key).ok == 'zset' and redis.call('ZRANGE', lock_key, 0, -1, 'WITHSCORES') or {}
   for at = 1, #holders, 2 do
@@ -63,7 +65,8 @@ local function grant_all()
   for i = 1, count do
     local token, ttl, fence_count, metadata = load_lock(i)
     if holder == token then
-      raise_ttl(ttl) -- the same question once more, by the client library: the same grant, the same numbers
+      -- The client library has sent the script again: the reply has the same grant and the same numbers.
+      raise_ttl(ttl)
       answers[#answers + 1] = { 1, own_first, own_last, token }
     else
       answers[#answers + 1] = grant(token, ttl, fence_count, metadata)

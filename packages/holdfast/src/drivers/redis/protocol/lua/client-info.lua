@@ -1,7 +1,8 @@
--- Tells who the owners of tokens are.
+-- Reads the descriptions of the clients that own tokens.
 --
 -- KEYS     hashes of clients
--- Answers  for each: { field, value, ... }, empty where it is not known
+-- Reply    for each: { field, value, ... }, empty for an unknown client
+-- Effects  none
 
 local answers = {}
 for i, key in ipairs(KEYS) do

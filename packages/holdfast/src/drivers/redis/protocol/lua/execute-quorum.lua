@@ -2,32 +2,33 @@
 --
 -- KEYS      four for each operation: lock_key, its queue, its info, its fence
 -- ARGV[1]   how long a fence outlives its lock, ms
--- ARGV[2]   bound on the length of a queue
--- ARGV[3]   how long a vote waits behind a holder that was not released, ms
--- ARGV[4]   JSON: one array of strings with all operations, each its name, the candidate, and its arguments; the files below say which.
---           The candidate is the fencing number that the client would like all nodes to give
--- Answers   { { server time in microseconds, run id, uptime in s }, answer, answer, ... }: a client library may send
---           unanswered commands again to a server that has forgotten, so each answer says whose it is
---           an answer is what the operation's file says, or { "error", message }
+-- ARGV[2]   the maximum length of a queue
+-- ARGV[3]   how long votes are delayed after a holder that expired without release, ms
+-- ARGV[4]   JSON: one array of strings with each operation's name, proposed fencing number, and arguments
+--           the client proposes one fencing number to all nodes
+-- Reply     { { server time in microseconds, run id, uptime in s }, reply, reply, ... }
+--           each reply as the file of the operation states, or { "error", message }
+--           the run id names the server's run, because a client library may resend commands to a restarted server
+--           a replica replies with the error READONLY
+-- Effects   those of the operations
 --
--- Time is read once and only here, from the server. A number that may pass 10^14 is written by %.0f:
--- Lua's tostring rounds at 14 digits.
+-- The server's time is read once, here. A number above 10^14 is written by `digits`, because Lua's tostring rounds at 14 digits.
 --
--- Most calls take a lock, and give it back. That is done in the loop below, with few functions
--- and captured locals, as to define all of them costs more than the commands: nothing there may raise an error. All the rest is
--- defined when it is needed.
+-- The usual acquire and release of a mutex run in the loop below, with few functions. No statement there may raise an error. All other
+-- functions are defined only when a call needs them, because their definition costs more than the commands.
 
 --- @include "quorum/call-context.lua"
 local operations = cjson.decode(ARGV[4])
 local queue_bound = tonumber(ARGV[2])
 
--- The lock in turn: its keys, who holds it as the operation begins, and the least number of a new grant: the candidate, which each
--- node keeps within a second of its own time.
+-- The lock of the current operation, and the token that holds the lock at the start of the operation. `floor` is the lowest number of a
+-- new grant: the proposed number, limited to one second around the node's own time.
 local lock_key, queue, info, fence
 local holder
 local floor = now
 
--- Answers what hands a lock over; or, for all that is not usual, what performs any operation, isolated from the errors of the others.
+-- Returns the functions that grant a lock to its next waiter. With `is_all` it returns the dispatcher, which performs any operation and
+-- isolates the errors of each operation.
 local function prepare(is_all)
   local call = redis.call
   local function write_grant(token, ttl, fence_count)
@@ -97,9 +98,8 @@ while name do
   local first, next_at = at + 2, nil
   floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[at + 1])))
 
-  -- The usual, of a mutex. The same as in their own files; a free lock's taking and giving back are answered by less: the grant's
-  -- first number, the others are known to who asked; 1, nothing is left.
-  -- Where it is another case, or something fails, there is no answer: the rest takes it from there, and says what failed.
+  -- The usual acquire and release of a mutex. Their replies are shorter: the grant's first number, and 1 for a release. In every other
+  -- case, and after an error, `answer` stays nil. Then the dispatcher performs the operation, or reports the error.
   local token, answer, popped = operations[first], nil, nil
   holder = nil
   local is_acquire, is_release = name == 'acquire', name == 'release'
@@ -120,8 +120,9 @@ while name do
     dispatch = dispatch or prepare(true)
     local refusal, _
     answer, _, next_at, refusal = dispatch(name, first, holder, popped)
+    -- A replica rejected a write. The whole call fails, because the data of a replica may be outdated.
     if refusal then
-      return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
+      return redis.error_reply(refusal)
     end
   end
   count = count + 1

@@ -1,14 +1,16 @@
 -- Runs operations on locks of one server, or of one slot of a cluster, each isolated from the errors of the others.
 --
--- KEYS      the counter of fencing numbers; then three for each operation: lock_key, its queue, its info
--- ARGV[1]   bound on the length of a queue
--- ARGV[2]   of several operations: JSON, one array of strings, each operation's name and its arguments. Of one: its name, and its
---           arguments in the rest of ARGV, because a lone operation need not pay for JSON
--- Answers   { server time in microseconds, answer, answer, ... }
---           an answer is what the operation's file says, or { "error", message }
+-- KEYS      the fencing counter; then three for each operation: lock_key, its queue, its info
+-- ARGV[1]   the maximum length of a queue
+-- ARGV[2]   for several operations: JSON, one array of strings with each operation's name and arguments
+--           for one operation: its name, with its arguments in the rest of ARGV, because JSON would cost time
+-- Reply     { server time in microseconds, reply, reply, ... }
+--           each reply as the file of the operation states, or { "error", message }
+--           a replica replies with the error READONLY
+-- Effects   those of the operations
 --
--- Time is read once and only here, from the server. The acquisition of a free lock and the release without a waiter are carried out in
--- the loop below. All other cases are defined when a call needs them, as to define their functions costs more than the commands.
+-- The server's time is read once, here. The acquisition of a free lock and the release without a waiter run in the loop below. All other
+-- functions are defined only when a call needs them, because their definition costs more than the commands.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -19,10 +21,11 @@ local known_run_id
 local is_single = #KEYS == 4
 local operations = is_single and ARGV or cjson.decode(ARGV[2])
 
--- The lock in turn, and the token that holds it as the operation begins.
+-- The lock of the current operation, and the token that holds the lock at the start of the operation.
 local lock_key, queue, info
 local holder
-local floor = 0 -- the number of a shared holder whose number was evicted
+-- The fencing number for a shared holder whose number was evicted.
+local floor = 0
 
 --- @include "single/fencing-counter.lua"
 
@@ -62,7 +65,8 @@ local function prepare()
 end
 
 local answers = { now }
-local is_proved = false -- a primary answered
+-- Whether a reply proves that this server is a primary.
+local is_proved = false
 local call = redis.pcall
 local at, count = is_single and 2 or 1, 1
 local name = operations[at]
@@ -72,7 +76,7 @@ while name do
   local first = at + 1
   local token, next_at, answer, popped = operations[first], nil, nil, nil
 
-  -- Where it is another case, or something fails, there is no answer: the rest takes it from there, and names what failed.
+  -- In every other case, and after an error, `answer` stays nil. Then the dispatcher performs the operation, or reports the error.
   if name == 'acquire' and (string.byte(token, 67) or 58) <= 57 then
     --- @include "single/fast-acquire.lua"
   elseif name == 'release' and (string.byte(token, 67) or 58) <= 57 then
@@ -85,8 +89,9 @@ while name do
     perform_isolated = perform_isolated or prepare()
     local proves, refusal
     answer, proves, next_at, refusal = perform_isolated(name, first, nil, popped)
+    -- A replica rejected a write. The whole call fails, because the data of a replica may be outdated.
     if refusal then
-      return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
+      return redis.error_reply(refusal)
     end
     is_proved = is_proved or proves
   end

@@ -1,21 +1,24 @@
--- Says who we are and proves that the subscription works: what is published here must be heard by us.
+-- Stores the description of a client, and publishes a text that verifies the client's subscription.
 --
--- KEYS[1]  the hash of this client; without fields it is not written, and names only the slot
--- ARGV[1]  our channel
--- ARGV[2]  its kind: s... sharded, p plain, n none (only say who we are)
+-- KEYS[1]  the hash of the client; without fields the script writes nothing, and the key only names the slot
+-- ARGV[1]  the channel of the client
+-- ARGV[2]  the kind of the channel: s... sharded, p plain, n none (publish nothing)
 -- ARGV[3]  the text to publish
--- ARGV[4]  how long the hash is kept, ms
+-- ARGV[4]  the TTL of the hash, ms
 -- ARGV[5+] field, value, ... of the hash
--- Answers  { server time in microseconds, receivers, run id, server version, role, uptime in s }
---          The uptime is negative where the server's clock was put back since it was started.
+-- Reply    { server time in microseconds, receivers, run id, server version, role, uptime in s }
+--          The uptime is negative if the server's clock was set back after the server started.
+-- Effects  a primary writes the hash and publishes the text; a replica does neither
 
 local role = string.match(redis.call('INFO', 'replication'), 'role:(%a+)')
-if role == 'master' and ARGV[5] then -- a replica may be read-only, and has to be able to say that it is one
+-- A replica may be read-only. The script must not fail there, because its reply reports the role.
+if role == 'master' and ARGV[5] then
   redis.call('HSET', KEYS[1], unpack(ARGV, 5))
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end
 local receivers = 0
-if ARGV[2] ~= 'n' and role == 'master' then -- what a replica publishes proves nothing: grants come from its primary
+-- A replica publishes nothing, because grants come from the primary and the text would verify the wrong server.
+if ARGV[2] ~= 'n' and role == 'master' then
   receivers = redis.call(ARGV[2] == 'p' and 'PUBLISH' or 'SPUBLISH', ARGV[1], ARGV[3])
 end
 local server = redis.call('INFO', 'server')

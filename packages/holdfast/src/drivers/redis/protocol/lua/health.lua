@@ -1,7 +1,8 @@
--- Tells what decides whether a node of a quorum may vote, as far as INFO knows it.
+-- Reads from INFO the facts that decide whether a node of a quorum may vote.
 --
--- Answers { run id, uptime in s, role, replication id, 1 if the append-only file is on, maxmemory policy, maxmemory,
---           how often keys were flushed in this run }
+-- Reply    { run id, uptime in s, role, replication id, 1 if the append-only file is on, maxmemory policy, maxmemory,
+--          the number of flushes in this run }
+-- Effects  none
 
 local server = redis.call('INFO', 'server')
 local replication = redis.call('INFO', 'replication')

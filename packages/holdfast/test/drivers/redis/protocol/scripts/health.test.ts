@@ -71,7 +71,7 @@ onRedis("standing", () => {
     }
     expect(seen[1]).toEqual(seen[0]);
     const writes = "ReplyError: READONLY You can't write against a read only replica.";
-    const reads = "ReplyError: READONLY A replica is not asked for locks";
+    const reads = "ReplyError: READONLY A replica does not serve locks";
     const told = [...Array.from({ length: 6 }, () => writes), ...Array.from({ length: 8 }, () => reads)];
     expect(seen[0]).toEqual(["slave", told, "slave"]);
     await fixture.redis.call("REPLICAOF", "NO", "ONE");

@@ -1,4 +1,4 @@
--- Every case but the usual ones: what the operation in turn is asked of, and what it answers there.
+-- Performs one operation on the kind of lock that it names or finds: mutex, shared lock or latch.
 
 local latch
 local function perform_on_latch(name, ...)
@@ -16,7 +16,7 @@ local function load_shared_ops()
   end
 end
 
--- A token says of itself whether it shares the lock. Where there is none, what is there now tells.
+-- Whether the operation is for a shared lock. A token states its mode. Without a token, the present holders or waiters decide.
 local function is_shared_lock(name, token)
   local mark = token and string.byte(token, 67)
   if mark then
@@ -34,10 +34,12 @@ local function is_shared_lock(name, token)
 end
 
 local mutex
-local is_read -- `holder`
+-- Whether `holder` has been read.
+local is_read
 local function perform(name, ...)
+  -- An operation after its latest time changes nothing, not even the remembered vote of its token.
   if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then
-    return { 4 } -- it came too late: what is remembered of its token stays, too
+    return { 4 }
   end
   if is_quorum and not holder and redis.call('EXISTS', lock_key) == 0 then
     is_read = false
@@ -63,8 +65,8 @@ local function perform(name, ...)
   return mutex[name](...)
 end
 
--- What failed and may have failed as lock_key is of another kind, and was not touched: a latch is asked as what it is; and where all who
--- shared lock_key have expired, it is free.
+-- Repeats a failed operation if lock_key has another kind, because then the failed operation changed nothing. A latch performs its own
+-- operations. If all holders of a shared lock have expired, lock_key is free.
 local function perform_retrying_kind(failure, ...)
   local found = redis.pcall('TYPE', lock_key).ok
   if found == 'hash' and redis.call('HEXISTS', lock_key, 'latch') == 1 then
@@ -78,7 +80,7 @@ local function perform_retrying_kind(failure, ...)
   return false, failure
 end
 
--- How many arguments an operation has.
+-- The number of arguments of an operation.
 local function count_of(name)
   if name == 'acquire' or name == 'yield' then
     return 7
@@ -98,8 +100,8 @@ local function count_of(name)
   return (name == 'verify' or name == 'setLimit') and 1 or 3
 end
 
--- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written. Of a latch that
--- is asked again nothing may be.
+-- Whether the reply proves a primary, because a grant, queue entry, release or renewal was written. A repeated operation on a latch may
+-- write nothing.
 local function is_of_primary(name, answer)
   if name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'waitLatch' or name == 'setLimit' then
     return false
@@ -111,8 +113,10 @@ local function is_of_primary(name, answer)
   return answer[1] == 1
 end
 
--- Performs one operation, whose arguments begin at `first`. `found`: who holds lock_key, nil or an error if that is not known.
--- Answers what the operation does; whether a primary did; where the next one begins; the words of a replica that refuses.
+-- Performs one operation, whose arguments begin at `first`.
+--   found    the holder of lock_key; nil or an error if the holder is not known
+--   waiter   a waiter that the fast path removed from the queue; nil: none
+-- Returns the reply, whether the reply proves a primary, the index of the next operation, and the error of a replica.
 local function perform_isolated(name, first, found, waiter)
   holder, popped, lasts, releasing_client, handover_reply = found, waiter, nil, nil, nil
   is_read = found ~= nil and type(found) ~= 'table'
@@ -124,8 +128,9 @@ local function perform_isolated(name, first, found, waiter)
   if ok then
     return answer, is_of_primary(name, answer), next_at
   end
+  -- A failed operation must not dequeue a waiter.
   if popped and popped[1] then
-    put_back(popped) -- what failed must not eat a waiter
+    put_back(popped)
   end
   local metadata = type(answer) == 'table' and answer.err or tostring(answer)
   return { 'error', metadata }, false, next_at, string.match(metadata, 'READONLY .*')

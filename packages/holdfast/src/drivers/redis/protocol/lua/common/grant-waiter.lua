@@ -1,22 +1,22 @@
--- The offer of a lock to a waiter.
+-- Grants a lock to a waiter of its queue.
 
--- The waiter, { member, score, the queue's TTL before in ms }, stands in its place again. The queue does not last longer than before:
--- else a client that may not publish would keep the lock from all by its retries. Where lock_key was held the TTL begins anew.
+-- Puts a waiter, { queue entry, score, the queue's former TTL in ms }, back to its position. The queue keeps its former TTL. Otherwise
+-- a client without the right to publish could block the lock forever with its retries. If lock_key was held, the TTL starts anew.
 local function put_back(waiter)
   redis.call('ZADD', queue, waiter[2], waiter[1])
   redis.call('PEXPIRE', queue, waiter[3] or 60000)
 end
 
--- The client that gives lock_key up, where the answer of this operation reaches it: its own next request needs no message.
--- Then `handover_reply` is the answer.
+-- The client that releases lock_key and receives the reply of this operation. If the next holder belongs to the same client, the script
+-- publishes nothing, because `handover_reply` becomes the reply.
 local releasing_client, handover_reply
 
--- The TTL as a message tells it: "<ms>", of a vote that does not count yet "<ms>+<in how many ms it does>".
+-- The TTL in a notification: "<ms>", or "<ms>+<delay in ms>" for a vote that counts only after a delay.
 local function ttl_text(ttl, left)
   return left and ttl .. '+' .. left or ttl
 end
 
--- A grant that nobody heard of: nothing is remembered of it.
+-- Removes a grant whose notification no client received.
 local function revoke_grant()
   redis.call('DEL', lock_key)
   if is_quorum then
@@ -24,7 +24,8 @@ local function revoke_grant()
   end
 end
 
--- lock_key is written before the message is sent: whoever hears of a grant has it. A receivers' count of 0 means that the process is gone.
+-- lock_key is written before the notification is published, so every client that receives a grant holds the lock. A count of 0
+-- receivers means that the waiter's process has ended.
 local function try_grant(queue_entry)
   local token, client, ttl, fence_count, deadline, channel, whole_ttl = parse(queue_entry)
   deadline = tonumber(deadline)
@@ -49,9 +50,9 @@ local function try_grant(queue_entry)
   return token, ttl
 end
 
--- Offers lock_key to a waiter that was taken from the queue. An error of the publish, or of any other step, puts it back
--- and is raised: what one process may not do must not eat another's place.
--- Returns the token that has lock_key now, and its TTL; false where the waiter is gone, or its time is over.
+-- Offers lock_key to a waiter that was removed from the queue. If the publish or another step fails, the waiter is put back and the
+-- error is raised, because a missing right of one process must not dequeue another process's waiter.
+-- Returns the token that holds lock_key now, and its TTL; false if the waiter's process has ended or its deadline has passed.
 local function grant_waiter(waiter)
   local ok, granted_token, ttl = pcall(try_grant, waiter[1])
   if not ok then

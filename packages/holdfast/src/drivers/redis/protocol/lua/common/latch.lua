@@ -1,18 +1,23 @@
--- Latches: counted down to zero, once by each attempt, and open from then on until their TTL is over.
+-- Latches. Each attempt counts a latch down once. A latch at zero is open until its TTL ends.
 --
--- lock_key      hash: latch (the count it began with), left, born (server time in microseconds, which tells one latch of a key from the
---        next), ends (server ms); until it is open also a<attempt> for each attempt that has counted
--- queue  sorted set of who waits: "<token> <channel>" by the server ms until which it is expected to ask again
+-- lock_key   hash:
+--              latch        the initial count
+--              left         the remaining count
+--              born         server time in microseconds; distinguishes a latch from later latches of the same key
+--              ends         expiry, server ms
+--              a<attempt>   one field for each attempt that has counted, until the latch is open
+-- queue      sorted set of waiters, "<token> <channel>", by the server ms at which each waiter must have polled again
 --
--- Who first touches a latch makes it. Both expire together, whatever is done.
+-- The first operation on a latch creates the latch. Both keys expire together, and no operation extends them.
 
 local now_ms = math.floor(now / 1000)
-local expected_ms = 15000 -- three times the longest pause of who waits
+-- Three times the longest poll delay of a waiter.
+local expected_ms = 15000
 local notify_batch_size = 256
 local waiter_form = '^%x+:(%x+):%d+ (%a%w*)$'
 local total, left, created_at, ends
 
--- Answers whether there is a latch.
+-- Returns whether there is a latch.
 local function load_state()
   local found = redis.call('HMGET', lock_key, 'latch', 'left', 'born', 'ends')
   total, left, created_at, ends = tonumber(found[1]), tonumber(found[2]), found[3], tonumber(found[4])
@@ -23,14 +28,14 @@ local function load_state()
   end
 end
 
--- The state as a whole, in which attempts that have counted are not told any more.
+-- Writes the whole state, without the attempts that have counted.
 local function write()
   local text = digits(ends)
   redis.call('HSET', lock_key, 'latch', total, 'left', left, 'born', created_at, 'ends', text)
   redis.call('PEXPIREAT', lock_key, text)
 end
 
--- Answers whether the latch is the one that the caller knows, or the first that he hears of.
+-- Returns whether the latch is the caller's: the caller knows this latch, or no latch yet.
 local function load_or_create(count, ttl, known)
   count = tonumber(count)
   if load_state() then
@@ -45,17 +50,18 @@ local function load_or_create(count, ttl, known)
   end
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
   if first and string.find(first, waiter_form) then
-    redis.call('DEL', queue) -- of a latch that was taken away before its time: who waits for it asks again
+    -- The queue of an earlier latch whose lock_key was evicted or deleted. Its waiters poll again.
+    redis.call('DEL', queue)
   elseif first then
-    error('KINDMISMATCH ' .. (is_shared(first) and 'one that several may hold' or 'mutex'), 0)
+    error('KINDMISMATCH ' .. (is_shared(first) and 'read-write or semaphore' or 'mutex'), 0)
   end
   total, left, created_at, ends = count, count, digits(now), now_ms + ttl
   write()
   return true
 end
 
--- Tells who waits that it is open, which is written already: once for each process, and in parts where they are many.
--- Who cannot be told asks again by himself. Answers 1 where more are left.
+-- Notifies waiters that the latch is open, once for each process, and at most one batch in each call. A waiter that misses the
+-- notification finds out at its next poll. Returns 1 if more waiters remain.
 local function notify_waiters()
   local notified = {}
   for _ = 1, notify_batch_size do
@@ -80,10 +86,11 @@ end
 local latch = {}
 
 -- countDown token count ttl known latest
---   `known`: when the latch was born that the caller knows; "": none yet.
---   `latest`: until when it may be done, server ms. Who sent it has given up then, and the next latch of the key may be there.
--- Answers { 1, what is left, when it was born, ms until it ends, 1 if more are left to be told }
---         { 0 }: the latch that the caller knows is over; { 3 }: it came too late
+--   known    creation time of the latch that the caller knows; "": none yet
+--   latest   server time in ms after which the operation must have no effect, because a later latch of the key may exist by then
+-- Reply   { 1, remaining count, creation time, ms until the expiry, 1 if more waiters remain to be notified }
+--         { 0 } the latch that the caller knows has expired
+--         { 3 } the operation came after `latest`
 function latch.countDown(token, count, ttl, known, latest)
   if now_ms > tonumber(latest) then
     return { 3 }
@@ -96,15 +103,16 @@ function latch.countDown(token, count, ttl, known, latest)
     redis.call('HSET', lock_key, attempt, 1, 'left', left)
   elseif left == 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then
     left = 0
-    redis.call('UNLINK', lock_key) -- who has counted is of no use any more
+    -- An open latch no longer needs its attempts.
+    redis.call('UNLINK', lock_key)
     write()
   end
   return reply()
 end
 
 -- waitLatch token count ttl known latest kind
---   `kind` of our channel; n: we are not to be told, and only look.
--- Answers as countDown; { 2 }: too many wait
+--   kind   the kind of the client's channel; n: do not queue, only read the count
+-- Reply   as of countDown, or { 2 } the queue is full
 function latch.waitLatch(token, count, ttl, known, latest, kind)
   if now_ms > tonumber(latest) then
     return { 3 }
@@ -123,13 +131,14 @@ function latch.waitLatch(token, count, ttl, known, latest, kind)
 end
 
 -- leaveLatchQueue token kind
--- Answers { 1 }
+-- Reply   { 1 }
 function latch.leaveLatchQueue(token, kind)
   redis.call('ZREM', queue, token .. ' ' .. kind)
   return { 1 }
 end
 
--- inspect of a latch answers { "", ms until it ends, first, last, [], waiters, members, "latch", count, left }
+-- inspect
+-- Reply   { "", ms until the expiry, first, last, [], number of waiters, queue entries, "latch", initial count, remaining count }
 function latch.inspect()
   load_state()
   local first, last = grant_numbers()
@@ -148,7 +157,7 @@ function latch.inspect()
   }
 end
 
--- Whatever a token had here is over: a latch has taken its place.
+-- Operations of other kinds. The key is a latch now, so every former grant of the key has ended.
 
 function latch.release()
   return { 0, 0, '' }

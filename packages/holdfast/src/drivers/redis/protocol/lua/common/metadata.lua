@@ -1,5 +1,5 @@
--- An owner's metadata lie beside lock_key and count only for the token that they were written with.
--- words: JSON of [field, value, ...]; empty: there are none.
+-- Writes the metadata of a holder with its token. Metadata with another token do not apply to the present holder.
+--   metadata   JSON of [field, value, ...]; empty: none
 local function write_info(token, ttl, metadata)
   if metadata ~= '' then
     redis.call('DEL', info)

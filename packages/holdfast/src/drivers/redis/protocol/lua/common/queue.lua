@@ -1,21 +1,23 @@
--- The queue, and the grants to who stands there: where it is not the usual case.
+-- The queue of a lock, and the grants to its waiters. The fast paths of the execute scripts do not use this file.
 
-local popped -- a waiter that was taken from the queue and not served yet; { false }: one was, and is gone
+-- A waiter that was removed from the queue and has no grant yet. { false } if the removed waiter could not be granted the lock.
+local popped
 
--- The queue's TTL in ms as the operation began, where it may offer lock_key: read before the operation changes the queue.
+-- The queue's TTL in ms at the start of the operation. It is read before the operation changes the queue.
 local lasts
 
 local function note_ttl()
   lasts = lasts or redis.call('PTTL', queue)
 end
 
--- { member, score } as `put_back` takes it.
+-- Adds the queue's TTL to { queue entry, score }, as `put_back` needs it.
 local function with_ttl(waiter)
   waiter[3] = lasts >= 0 and lasts or nil
   return waiter
 end
 
--- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
+-- Whether the waiter of `token` is before the waiter of `other` in the queue. Lua's own comparison is not used, because it depends on
+-- the locale.
 local function precedes(token, other)
   local ticket, other_ticket = tonumber(ticket_of(token)), tonumber(ticket_of(other))
   if ticket ~= other_ticket then
@@ -30,15 +32,15 @@ local function precedes(token, other)
   return false
 end
 
--- A resend keeps its place. Returns 1 for a new member, 0 for one that stood there.
+-- Adds a queue entry. A repeated request keeps its position. Returns 1 for a new entry, 0 for a present one.
 local function enqueue(token, queue_entry)
   local added = redis.call('ZADD', queue, 'NX', ticket_of(token), queue_entry)
   redis.call('PEXPIRE', queue, 60000)
   return added
 end
 
--- Leaves the queue. Of a quorum's node a client that adopted a grant does not know what a place there says beside the token: it is
--- found by its ticket.
+-- Removes the queue entry of a token. On a quorum's node, a client that adopted a grant does not know the rest of the entry. Then the
+-- entry is found by the token's ticket.
 local function dequeue(token, queue_args)
   local ticket = queue_args == '' and is_quorum and ticket_of(token)
   if not ticket then
@@ -52,14 +54,15 @@ local function dequeue(token, queue_args)
   end
 end
 
--- Of a token or a queue member: whether it shares lock_key, which a mutex does not.
+-- Whether a token or queue entry belongs to a shared lock rather than a mutex.
 local function is_shared(text)
   return string.find(text, '^:%a', 66) ~= nil
 end
 
--- Hands lock_key, which nobody holds or its holder gives up, to the first waiter that is alive.
--- Returns the new holder's token; `own`, taken from the queue and not yet granted, if that member is first; nil if nobody
--- waits (lock_key is not touched); false at the bound of dead waiters, with lock_key absent: the caller repeats.
+-- Grants lock_key, which is free or being released, to the first waiter that is alive.
+-- Returns the new holder's token. Returns `own` if that queue entry is first: then the entry is removed, and not yet granted.
+-- Returns nil if no request waits (lock_key is not touched). Returns false after the maximum of dead waiters, with lock_key absent. Then
+-- the caller must repeat the operation.
 local function grant_next(own)
   note_ttl()
   for _ = 1, 16 do
@@ -82,7 +85,7 @@ local function grant_next(own)
   return false
 end
 
--- lock_key is given up: to the next, or absent. Returns true where the caller has to repeat.
+-- Releases lock_key and grants it to the next waiter, if there is one. Returns true if the caller must repeat the operation.
 local function release_lock()
   if is_quorum then
     forget_vote()
@@ -94,7 +97,7 @@ local function release_lock()
   return next_holder == false
 end
 
--- lock_key was found absent in passing: whoever waits is served. Returns true where the caller has to repeat.
+-- Grants a free lock_key to the next waiter, if there is one. Returns true if the caller must repeat the operation.
 local function grant_next_if_free()
   return not holder and redis.call('EXISTS', queue) == 1 and grant_next() == false
 end

@@ -1,6 +1,6 @@
--- What reads and tells waiters.
+-- Reads tokens and queue entries, and publishes notifications to waiters.
 
--- The server's identity, asked for only where an answer or a message needs it.
+-- The id of the server's run, read only if a reply or a notification needs it.
 local function run_id()
   if not known_run_id then
     local server = redis.call('INFO', 'server')
@@ -10,8 +10,8 @@ local function run_id()
   return known_run_id
 end
 
--- A token is "<random>:<client>:<ticket>": random and client are 32 digits each, so their places are known. To match all of it
--- is dearer than the commands of a hand-over.
+-- A token is "<random>:<client>:<ticket>". Random and client have 32 digits each, so their positions are known. To match the whole token
+-- would cost more than the commands of a grant.
 local function ticket_of(token)
   return string.match(token, ':(%d+)$', 66)
 end
@@ -20,9 +20,8 @@ local function client_of(token)
   return string.byte(token, 33) == 58 and ticket_of(token) and string.sub(token, 34, 65) or nil
 end
 
--- A queue member is "<token> <ttl> <want> <deadline> <channel>", deadline in server ms, 0 = none. On one server the TTL of a grant that
--- a reply tells follows.
--- The channel is p, plain, or s, sharded; in a cluster s and the hash tag that leads to lock_key's slot.
+-- Splits a queue entry, "<token> <ttl> <fence_count> <deadline> <channel>". The deadline is in server ms, and 0 means none. On one server
+-- the TTL for a grant by reply follows. The channel is p (plain) or s (sharded). In a cluster the hash tag of lock_key's slot follows s.
 local function parse(queue_entry)
   local token = string.sub(queue_entry, 1, (string.find(queue_entry, ' ', 67, true) or 0) - 1)
   local client = client_of(token)
@@ -31,7 +30,7 @@ local function parse(queue_entry)
   end
 end
 
--- Answers the count of receivers, or an error. A server without the command, as after a downgrade, has no receivers.
+-- Returns the count of receivers, or an error. A server without SPUBLISH, for example after a downgrade, has no receivers.
 local function publish(kind, client, message)
   if kind == 'p' then
     return redis.pcall('PUBLISH', 'holdfast:grants:' .. client, message)

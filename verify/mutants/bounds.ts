@@ -9,7 +9,7 @@ export function withBounds(bound: 1 | 2 | 3): Pick<Mutant, "name" | "edits"> {
   return {
     name: `bounds-${n}`,
     edits: [
-      edit("local/acquisition.ts", "const maxHandovers = 64;", `const maxHandovers = ${n};`),
+      edit("local/acquire-request.ts", "const maxHandovers = 64;", `const maxHandovers = ${n};`),
       edit("runtime/timer-queue.ts", "const mostAtOnce = 256;", `const mostAtOnce = ${n};`),
       edit("options.ts", "{ max = 16, maxMs", `{ max = ${n}, maxMs`),
       redis("protocol/keys", "const maxRecent = 1_024;", `const maxRecent = ${n};`),

@@ -25,7 +25,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "several keys: one lease, lost if any key is lost",
     edits: [
       edit(
-        "kinds/multi-lock.ts",
+        "kinds/multi-lease.ts",
         "return Math.min(...this.#leases.map((lease) => lease.remainingMs()));",
         "return Math.max(...this.#leases.map((lease) => lease.remainingMs()));",
       ),

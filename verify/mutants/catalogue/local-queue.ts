@@ -47,13 +47,13 @@ export const localQueue: readonly Mutant[] = [
     brokenRule: "all repeats of a request ask for as many numbers as the first",
     edits: [
       edit(
-        "local/acquisition.ts",
-        "    fencingCount: isContended ? fencingCountFor(coordinator, options) : 1,\n",
-        "    get fencingCount() {\n      return coordinator.isContended(key, options.lockMode) ? fencingCountFor(coordinator, options) : 1;\n    },\n",
+        "local/acquire-request.ts",
+        "    fencingCount: isContended ? fencingCountFor(host, options) : 1,\n",
+        "    get fencingCount() {\n      return host.isContended(key, options.lockMode) ? fencingCountFor(host, options) : 1;\n    },\n",
       ),
       edit(
-        "local/acquisition.ts",
-        "  const isContended = wait?.from !== undefined || coordinator.isContended(key, options.lockMode);\n",
+        "local/acquire-request.ts",
+        "  const isContended = wait?.isRequeue === true || host.isContended(key, options.lockMode);\n",
         "",
       ),
     ],
@@ -151,7 +151,7 @@ export const localQueue: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [
       edit("local/coordinator.ts", "        this.abandonGrant(acquired.grant);\n", ""),
-      edit("local/acquisition.ts", "      this.#coordinator.abandonGrant(result.grant);\n", ""),
+      edit("local/acquisition.ts", "      this.#host.abandonGrant(result.grant);\n", ""),
     ],
     killers: [
       byRules(

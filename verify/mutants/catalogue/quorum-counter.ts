@@ -94,7 +94,7 @@ export const counter: readonly Mutant[] = [
     edits: [
       edit(
         "local/acquisition.ts",
-        "this.#options,\n      previous.fencingToken + 1n,\n    );",
+        "this.#options, previous.fencingToken + 1n);",
         "this.#options, previous.fencingToken);",
       ),
     ],

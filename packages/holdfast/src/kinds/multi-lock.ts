@@ -1,12 +1,10 @@
-import { onAbort } from "../runtime/abort-listeners.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { isLockError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
-import { BaseLease, lossControllerOf } from "../lease/base-lease.ts";
+import { isLockError, WaitTimeoutError } from "../errors.ts";
 import type { LeaseHandle } from "../lease/lease-handle.ts";
-import type { InternalLease, SerializedLease } from "../lease/lease.ts";
 import type { AcquireStrategy } from "./lockable.ts";
 import { invalidValue, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
 import { SharedAcquire } from "./joint-acquire.ts";
+import { MultiLease } from "./multi-lease.ts";
 import type { MutexFactory } from "./mutex.ts";
 import { SharedLease } from "./reentrant-hold.ts";
 
@@ -183,126 +181,6 @@ export function distinctKeys(keys: readonly string[], check: (key: string) => st
 
 function attemptName(keys: readonly string[], { attemptId }: ResolvedAcquire): string {
   return JSON.stringify([attemptId, ...keys]);
-}
-
-/** One lease on several keys, lost if any of them is lost. Then the others are left to expire, unless it is released. */
-export class MultiLease extends BaseLease implements InternalLease {
-  readonly #leases: readonly LeaseHandle[];
-  readonly #ifLost: ResolvedAcquire["ifLost"];
-  #controller: AbortController | undefined;
-  #loss: { readonly reason: unknown } | undefined;
-  #releasing: Promise<boolean> | undefined;
-
-  constructor(leases: readonly LeaseHandle[], { ifLost }: ResolvedAcquire) {
-    super();
-    this.#leases = leases;
-    this.#ifLost = ifLost;
-    for (const lease of leases) {
-      onAbort(lease.signal, (reason) => this.#memberLost(reason));
-    }
-  }
-
-  get key(): string {
-    return this.#first.key;
-  }
-
-  get keys(): readonly string[] {
-    return this.#leases.map(({ key }) => key);
-  }
-
-  get owner(): string {
-    return this.#first.owner;
-  }
-
-  get fencingToken(): bigint {
-    return this.#first.fencingToken;
-  }
-
-  get fencingTokens(): ReadonlyMap<string, bigint> {
-    return new Map(this.#leases.map(({ key, fencingToken }) => [key, fencingToken]));
-  }
-
-  get validUntil(): number {
-    return Math.min(...this.#leases.map(({ validUntil }) => validUntil));
-  }
-
-  get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = lossControllerOf(this);
-      this.currentLoss();
-      this.#abort();
-    }
-    return this.#controller.signal;
-  }
-
-  get isTransferred(): boolean {
-    return false;
-  }
-
-  currentLoss(): LossReason | undefined {
-    return this.#leases.map((lease) => lease.currentLoss()).find((reason) => reason !== undefined);
-  }
-
-  remainingMs(): number {
-    return Math.min(...this.#leases.map((lease) => lease.remainingMs()));
-  }
-
-  throwIfLost(): void {
-    for (const lease of this.#leases) {
-      lease.throwIfLost();
-    }
-  }
-
-  async extend(ttlMs?: number): Promise<void> {
-    this.throwIfLost();
-    const extensions = this.#leases.map((lease) => lease.extend(ttlMs));
-    await Promise.allSettled(extensions);
-    this.throwIfLost();
-    await Promise.all(extensions);
-  }
-
-  release(): Promise<boolean> {
-    this.#releasing ??= this.#release();
-    return this.#releasing;
-  }
-
-  orphan(): void {
-    for (const lease of this.#leases) {
-      lease.orphan();
-    }
-  }
-
-  transfer(): SerializedLease {
-    const message = "A lease of several keys cannot be transferred";
-    throw new LockError(message, { code: "unsupported", key: this.key });
-  }
-
-  get #first(): LeaseHandle {
-    return this.#leases[0] as LeaseHandle;
-  }
-
-  async #release(): Promise<boolean> {
-    const releases = this.#leases.map((lease) => lease.release());
-    await Promise.allSettled(releases);
-    return (await Promise.all(releases)).every(Boolean);
-  }
-
-  #memberLost(reason: unknown): void {
-    if (this.#loss || this.#releasing) {
-      return;
-    }
-    this.#loss = { reason };
-    for (const lease of this.#leases) {
-      lease.orphan(); // of one that is lost already, nothing
-    }
-    this.#abort();
-  }
-
-  #abort(): void {
-    if (this.#loss && this.#ifLost === "abort") {
-      this.#controller?.abort(this.#loss.reason);
-    }
-  }
 }
 
 /** Who waits lives through an engine that fails for a while. */

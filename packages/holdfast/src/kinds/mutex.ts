@@ -1,4 +1,5 @@
-import { acquire, canAcquireMany, tryAcquire, tryAcquireMany } from "../local/acquisition.ts";
+import { canAcquireMany, tryAcquireMany } from "../local/acquire-many.ts";
+import { acquire, tryAcquire } from "../local/acquire.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { hasSubscribers, trace, traces, type AcquireTrace } from "../diagnostics.ts";
 import { WaitTimeoutError } from "../errors.ts";

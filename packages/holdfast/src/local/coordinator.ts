@@ -1,41 +1,31 @@
-import type { Acquisition } from "./acquisition.ts";
+import type { AcquireResult, Driver, Grant, LockMode, PendingAcquire } from "../driver.ts";
+import { closedError, type LossReason } from "../errors.ts";
+import type { LeaseState } from "../lease/lease-state.ts";
+import { Watchdog } from "../lease/watchdog.ts";
+import type { FenceState, LockEvent, LockState } from "../lock-state.ts";
+import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
 import { onAbort } from "../runtime/abort-listeners.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { AcquireResult, Driver, Grant, PendingAcquire, LockMode } from "../driver.ts";
-import { closedError, type LossReason } from "../errors.ts";
-import type { LeaseHost } from "../lease/lease-host.ts";
-import type { LeaseState } from "../lease/lease-state.ts";
+import { withTimeout } from "../runtime/timeout.ts";
+import { TimerQueue } from "../runtime/timer-queue.ts";
+import { UnorderedSet } from "../runtime/unordered-set.ts";
+import { engineExpiry } from "../validity.ts";
+import type { Acquisition, AcquisitionHost } from "./acquisition.ts";
 import { KeyQueues } from "./key-queues.ts";
 import type { LocalQueue } from "./local-queue.ts";
-import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
-import {
-  localWaitersOf,
-  lockState,
-  type FenceState,
-  type Holder,
-  type LockEvent,
-  type LockState,
-  type Waiter,
-} from "../lock-state.ts";
-import { UnorderedSet } from "../runtime/unordered-set.ts";
-import { TimerQueue } from "../runtime/timer-queue.ts";
-import { engineExpiry } from "../validity.ts";
-import { withTimeout } from "../runtime/timeout.ts";
-import { Watchdog } from "../lease/watchdog.ts";
+import { ownsFencingToken, withLocalQueues } from "./local-view.ts";
 
-/** So many waiters are described; all are counted. */
-const maxWaitersShown = 100;
-/** So many lines are kept, also of keys that nobody uses any more: most are used again. */
+/** Up to this many keys keep their idle queues, because most keys are used again. */
 const idleQueuesKept = 1_000;
 
-/** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
-export class LocalCoordinator implements LeaseHost<LeaseState> {
+/** The state that all callers of one `Locks` share: local queues, waiting calls, and held leases. */
+export class LocalCoordinator implements AcquisitionHost {
   readonly driver: Driver;
   readonly clock: Clock;
   readonly options: ResolvedLocks;
   readonly watchdog: Watchdog;
   readonly acquisitions: UnorderedSet<Acquisition> = new UnorderedSet();
-  /** The deadlines of those who wait in a local line: somebody waits for these timers. */
+  /** The deadlines of waiters in local queues. The timer keeps the process alive, because callers wait for it. */
   readonly waitTimers: TimerQueue<Acquisition>;
   readonly usesLocalQueues: boolean;
   readonly #closing = new AbortController();
@@ -92,52 +82,25 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
     return queues;
   }
 
-  /** Whether callers of this process wait in memory for the same of the key, or have all that there is of it. */
+  /** Whether callers of this process wait in memory for the key in this mode, or already hold all of it. */
   isContended(key: string, lockMode: LockMode | undefined): boolean {
     const queue = this.#queueFor(key, lockMode);
     return queue !== undefined && (queue.localWaiterCount > 0 || queue.isFull);
   }
 
-  /** Who of this process holds the key for itself alone, as far as the line knows. */
+  /** The lease of this process that holds the key as a mutex, if its local queue has one. */
   holderOf(key: string): LeaseState | undefined {
     const holder = this.#queues.get(key)?.mutex.holder;
     return holder?.isHeld === true ? holder : undefined;
   }
 
-  /**
-   * What the engine says, corrected by what only this process knows: which caller was handed a lease in memory, and the callers that
-   * wait in memory. Those come first where this process holds the lock and may hand it over, else behind the ones at the engine.
-   * The engine may have a report of them from a holder of this process: they are not counted twice.
-   */
+  /** Merges a state from the engine with the holders and waiters that only this process knows. */
   withLocalState(engineState: LockState): LockState {
     const queues = this.#queues.get(engineState.key)?.queues;
-    if (!queues) {
-      return engineState;
-    }
-    const leaseStates = this.#heldLeases(engineState.key);
-    const reporters = queues.map(({ waiterReporter }) => waiterReporter);
-    const newerLeases = engineState.holders.map((holder) =>
-      leaseStates.find(
-        (leaseState) =>
-          ownsFencingToken(leaseState, holder) && leaseState.fencingToken > (holder.fencingToken ?? 0n),
-      ),
-    );
-    const hasNewerHolder = newerLeases.some((leaseState) => leaseState !== undefined);
-    const waitingCount = queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
-    const isOwn = engineState.holders.map((holder) =>
-      [...leaseStates, ...reporters].some((leaseState) => ownsFencingToken(leaseState, holder)),
-    );
-    const state = withoutReportedWaiters(engineState, isOwn);
-    return hasNewerHolder || waitingCount > 0
-      ? lockState({
-          ...state,
-          ...(hasNewerHolder && withLocalHolders(state, newerLeases)),
-          ...this.#withLocalWaiters(state, queues, leaseStates.length > 0),
-        })
-      : state;
+    return queues ? withLocalQueues(engineState, queues, this.#heldLeases(engineState.key)) : engineState;
   }
 
-  /** For the engine: how many callers wait in memory for a hold. The report of a grant is repeated until the grant ends. */
+  /** How many callers wait in memory for the lease. After the first report of a grant, each later one is sent too, also a 0. */
   localWaitersToReport(leaseState: LeaseState): number | undefined {
     const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
     const waiting = queue?.holder === leaseState ? queue.localWaiterCount : 0;
@@ -147,39 +110,14 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
     return queue?.waiterReporter?.grant === leaseState.grant ? waiting : undefined;
   }
 
-  /** Changes of the engine's state, each corrected when it is read. */
+  /** Merges each event of a watch with the local state at the time when the caller reads the event. */
   async *withLocalStates(events: AsyncIterable<LockEvent>): AsyncGenerator<LockEvent, void, undefined> {
     for await (const event of events) {
       yield { ...event, state: this.withLocalState(event.state) };
     }
   }
 
-  #withLocalWaiters(
-    { holders, waiters, waiterCount }: LockState,
-    queues: readonly LocalQueue<LeaseState>[],
-    isFirst: boolean,
-  ): Pick<LockState, "waiters" | "waiterCount"> {
-    const waitingCount = queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
-    const [localOffset, engineOffset] = isFirst
-      ? [0, waitingCount]
-      : [waiterCount - localWaitersOf(holders), 0];
-    const local: Waiter[] = [];
-    for (const queue of queues) {
-      for (const caller of queue.waiting) {
-        if (localOffset + local.length >= maxWaitersShown) {
-          break;
-        }
-        local.push({ ...caller.describe(), position: localOffset + local.length });
-      }
-    }
-    const remote = waiters.map((waiter) => ({ ...waiter, position: engineOffset + waiter.position }));
-    return {
-      waiters: (isFirst ? [...local, ...remote] : [...remote, ...local]).slice(0, maxWaitersShown),
-      waiterCount: waiterCount + waitingCount,
-    };
-  }
-
-  /** Whether the holder with this number has handed the lease on in memory, which the engine may not know yet. */
+  /** Whether the lease with this fencing token was handed over in memory. The engine may not know that yet. */
   wasHandedOver(key: string, fencingToken: bigint): boolean {
     return this.#heldLeases(key).some(
       (leaseState) =>
@@ -187,7 +125,7 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
     );
   }
 
-  /** Whether a lease of this process with this number holds the key, by the engine's word; `unknown`: it has none with it. */
+  /** Verifies the lease of this process with this fencing token at the engine. `unknown`: this process has no such lease. */
   async compareFence(key: string, fencingToken: bigint): Promise<FenceState> {
     const own = (this.watchdog.targets() as LeaseState[]).find(
       (leaseState) => leaseState.key === key && leaseState.fencingToken === fencingToken && leaseState.isHeld,
@@ -216,7 +154,7 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
     return this.driver.release(key, grant.token, engineExpiry(validity));
   }
 
-  /** A grant that came when its caller did not want it any more. */
+  /** Releases a grant that arrived after its caller had stopped waiting. {@link close} waits for these releases. */
   abandonGrant({ key, token, validity }: Grant): void {
     const released = this.driver.release(key, token, engineExpiry(validity)).catch(() => false);
     this.#abandonedReleases.add(released);
@@ -231,7 +169,7 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
     return this.#queues.get(key)?.queueFor(lockMode);
   }
 
-  /** What may be handed over, and is held. */
+  /** The leases of this process that are held and may be handed over. */
   #heldLeases(key: string): LeaseState[] {
     const queues = this.#queues.get(key)?.queues ?? [];
     return queues
@@ -239,7 +177,7 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
       .filter((leaseState) => leaseState.isHeld);
   }
 
-  /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is declined. */
+  /** Waits for a request until the caller's signal aborts. A grant that races the signal or `close()` is abandoned. */
   async awaitCancellable(
     pending: PendingAcquire,
     { signal }: Pick<ResolvedAcquire, "signal">,
@@ -257,7 +195,7 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
     }
   }
 
-  /** @param token null: all grants */
+  /** Declares leases lost. @param token null: all grants */
   markLost(token: string | null, reason: LossReason, cause?: unknown): void {
     for (const leaseState of this.watchdog.targets() as LeaseState[]) {
       if (token === null || leaseState.grant.token === token) {
@@ -266,14 +204,14 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
     }
   }
 
-  /** The engine could not tell us of losses for a while. */
+  /** Verifies every lease, because notifications of losses may have been missed. */
   verifyAll(): void {
     for (const leaseState of this.watchdog.targets() as LeaseState[]) {
       void leaseState.verify();
     }
   }
 
-  /** Ends all waiting and releases what is held; what is not done by `closeTimeoutMs` expires. */
+  /** Rejects all waiters and releases all leases. A lease that is not released within `closeTimeoutMs` expires. */
   async close(): Promise<void> {
     this.#closing.abort(closedError());
     for (const acquisition of Array.from(this.acquisitions.items)) {
@@ -291,46 +229,4 @@ export class LocalCoordinator implements LeaseHost<LeaseState> {
       leaseState.orphan();
     }
   }
-}
-
-/** Whether the number that the engine has of a holder belongs to the grant of a hold. */
-function ownsFencingToken(
-  leaseState: LeaseState | undefined,
-  { fencingToken }: Partial<Holder> = {},
-): boolean {
-  const { fencingToken: first = 0n, fencingCount = 0 } = leaseState?.grant ?? {};
-  return fencingToken !== undefined && first <= fencingToken && fencingToken < first + BigInt(fencingCount);
-}
-
-/** The state without what some of its holders reported of callers in memory. */
-function withoutReportedWaiters(state: LockState, isOwn: readonly boolean[]): LockState {
-  const { holders, waiterCount } = state;
-  const reported = localWaitersOf(holders.filter((_, index) => isOwn[index]));
-  return reported === 0
-    ? state
-    : lockState({
-        ...state,
-        holders: holders.map((holder, index) => {
-          const { localWaiters, ...rest } = holder;
-          return isOwn[index] === true || localWaiters === undefined ? rest : holder;
-        }),
-        waiterCount: waiterCount - reported,
-      });
-}
-
-/** The holders of the state, those described by a newer hold of the same grant that there is one of. */
-function withLocalHolders(
-  { holders, fencingToken }: LockState,
-  newerLeases: readonly (LeaseState | undefined)[],
-): Pick<LockState, "holders" | "fencingToken"> {
-  const described = holders.map((holder, index) => {
-    const { permits } = holder;
-    const leaseState = newerLeases[index];
-    return leaseState ? { ...leaseState.describe(), ...(permits === undefined ? {} : { permits }) } : holder;
-  });
-  const numbers = described.map((holder) => holder.fencingToken ?? 0n);
-  return {
-    holders: described,
-    fencingToken: numbers.reduce((max, each) => (each > max ? each : max), fencingToken ?? 0n),
-  };
 }

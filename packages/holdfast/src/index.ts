@@ -45,7 +45,8 @@ export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semapho
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
 export type { Lockable, WithLockResult } from "./kinds/lockable.ts";
-export { createLocks, type Locks } from "./locks.ts";
+export { createLocks } from "./create-locks.ts";
+export type { Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type { Random } from "./runtime/random.ts";
 export type {

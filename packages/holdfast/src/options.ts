@@ -1,8 +1,19 @@
 import { hostname } from "node:os";
 import { basename } from "node:path";
-import { inspect } from "node:util";
 
-import type { LockMode, HolderInfo } from "./driver.ts";
+import type { HolderInfo, LockMode } from "./driver.ts";
+import {
+  checkBoolean,
+  checkDuration,
+  checkHolderInfo,
+  checkIfLost,
+  checkInteger,
+  checkObject,
+  checkOptionNames,
+  checkSignal,
+  checkText,
+  checkTtl,
+} from "./option-checks.ts";
 
 /** How a lease is asked for and kept. All times are milliseconds. */
 export interface AcquireOptions {
@@ -120,7 +131,6 @@ export interface ResolvedLocks {
 }
 
 const dayMs = 86_400_000;
-export const minTtlMs = 100;
 
 const acquireDefaults: ResolvedAcquire = {
   ttlMs: 30_000,
@@ -209,117 +219,8 @@ export function resolveList(options: ListOptions = {}): {
   };
 }
 
-/** A key: 1 to 512 bytes of UTF-8. A lone surrogate is refused, as two such keys would become one. */
-export function checkKey(key: string): string {
-  return checkText("key", key, 512);
-}
-
-export function checkTtl(name: string, value: unknown, maxTtlMs: number): number {
-  return checkInteger(name, value, minTtlMs, maxTtlMs);
-}
-
-/** An integer option, or what it is by default. */
-export function integerOr(
-  fallback: number,
-  name: string,
-  value: unknown,
-  [min, max]: readonly [number, number],
-): number {
-  return value === undefined ? fallback : checkInteger(name, value, min, max);
-}
-
-export function checkInteger(name: string, value: unknown, min: number, max: number): number {
-  if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
-    throw invalidValue(name, `an integer from ${min} to ${max}`, value);
-  }
-  return value;
-}
-
-/** At most `most` bytes of UTF-8, not empty. */
-export function checkText(name: string, value: unknown, max: number): string {
-  const isTooLong = typeof value === "string" && value.length * 3 > max && Buffer.byteLength(value) > max;
-  if (typeof value !== "string" || value === "" || isTooLong || /\p{Surrogate}/u.test(value)) {
-    throw invalidValue(name, `a string of 1 to ${max} bytes of well-formed UTF-8`, value);
-  }
-  return value;
-}
-
-function checkBoolean(name: string, value: unknown): boolean {
-  if (typeof value !== "boolean") {
-    throw invalidValue(name, "true or false", value);
-  }
-  return value;
-}
-
-export function checkFencingToken(value: unknown): bigint {
-  if (typeof value !== "bigint" || value < 0n) {
-    throw invalidValue("fencingToken", "a bigint, not negative", value);
-  }
-  return value;
-}
-
-/** Unknown names are mistakes: a misspelt `ttlMs` must not silently mean the default. */
-export function checkOptionNames(options: object, known: readonly string[]): void {
-  checkObject("options", options);
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name)) {
-      throw new TypeError(`Unknown option \`${name}\`; expected one of ${known.join(", ")}`);
-    }
-  }
-}
-
-export function checkObject(name: string, value: unknown): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalidValue(name, "an object", value);
-  }
-}
-
-/** The error for a bad value: a `TypeError` where the type is wrong, a `RangeError` where the value is. */
-export function invalidValue(name: string, expected: string, value: unknown): TypeError | RangeError {
-  const message = `Expected \`${name}\` to be ${expected}, got ${formatValue(value)} (${value === null ? "null" : typeof value})`;
-  return typeof value === expectedType(expected) ? new RangeError(message) : new TypeError(message);
-}
-
-/** The error for a cursor that no page of the engine has. */
-export function invalidCursor(cursor: string): TypeError | RangeError {
-  return invalidValue("cursor", "a string that an earlier page answered", cursor);
-}
-
 const tryNames = "ttlMs signal renew maxHoldMs ifLost owner reason labels attemptId".split(" ");
 const acquireNames: readonly string[] = [...tryNames, "waitMs"];
-
-export function checkDuration(name: string, value: unknown, min: number): number {
-  if (value === Infinity) {
-    return Infinity;
-  }
-  if (typeof value !== "number" || !Number.isInteger(value) || value < min) {
-    throw invalidValue(name, `a whole number of ms from ${min}, or Infinity`, value);
-  }
-  return value;
-}
-
-export function checkSignal(name: string, value: unknown): AbortSignal {
-  if (!(value instanceof AbortSignal)) {
-    throw invalidValue(name, "an AbortSignal", value);
-  }
-  return value;
-}
-
-function checkIfLost(value: unknown): "abort" | "continue" {
-  if (value !== "abort" && value !== "continue") {
-    throw invalidValue("ifLost", '"abort" or "continue"', value);
-  }
-  return value;
-}
-
-/** What an owner says of itself, checked. */
-export function checkHolderInfo({ owner, reason, labels }: HolderInfo): HolderInfo {
-  return {
-    owner: owner === undefined ? undefined : checkText("owner", owner, 512),
-    reason: reason === undefined ? undefined : checkText("reason", reason, 1024),
-    labels: labels === undefined ? undefined : checkLabels(labels),
-  };
-}
 
 function resolveHolderInfo(
   options: AcquireOptions,
@@ -329,20 +230,6 @@ function resolveHolderInfo(
   const { owner = inherited.owner, reason = inherited.reason, labels = inherited.labels } = options;
   const isOwn = owner !== inherited.owner || reason !== inherited.reason || labels !== inherited.labels;
   return isOwn ? checkHolderInfo({ owner, reason, labels }) : defaults;
-}
-
-function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  checkObject("labels", labels);
-  const entries = Object.entries(labels);
-  if (entries.length > 32) {
-    throw new RangeError(`Expected \`labels\` to have at most 32 entries, got ${entries.length}`);
-  }
-  return Object.fromEntries(
-    entries.map(([name, value]) => [
-      checkText("label name", name, 64),
-      checkText(`labels.${name}`, value, 256),
-    ]),
-  );
 }
 
 function resolveHandover(handover: LocksOptions["handover"] = {}): ResolvedLocks["handover"] {
@@ -361,20 +248,4 @@ function resolveHandover(handover: LocksOptions["handover"] = {}): ResolvedLocks
 function defaultOwner(): string {
   const program = basename(process.argv[1] ?? process.title) || "node";
   return `${program}@${hostname()}:${process.pid}`;
-}
-
-function expectedType(expected: string): string | undefined {
-  if (/^an? (integer|whole number)/.test(expected)) {
-    return "number";
-  }
-  if (/^(a string|a decimal|not to begin|"abort")/.test(expected)) {
-    return "string";
-  }
-  return expected.startsWith("a bigint") ? "bigint" : undefined;
-}
-
-function formatValue(value: unknown): string {
-  return typeof value === "string"
-    ? JSON.stringify(value.slice(0, 80))
-    : (typeof value === "bigint" ? String(value) : inspect(value, { depth: 0 })).slice(0, 80);
 }

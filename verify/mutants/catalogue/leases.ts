@@ -31,7 +31,7 @@ export const leases: readonly Mutant[] = [
     brokenRule: "after close nothing is taken into the rounds, and no timer is left",
     edits: [
       edit(
-        "locks.ts",
+        "create-locks.ts",
         "    const verified = await this.#driver.verify(key, token, fencingToken);\n    this.#coordinator.assertOpen(key);\n",
         "    const verified = await this.#driver.verify(key, token, fencingToken);\n",
       ),

@@ -9,7 +9,7 @@ import {
   checkSignal,
   checkText,
   checkTtl,
-} from "../options.ts";
+} from "../option-checks.ts";
 
 export interface LatchOptions {
   /** How many attempts open it, 1 to 10 000. All who use the key have to name the same. */

@@ -2,7 +2,8 @@ import type { Clock } from "../runtime/clock.ts";
 import { LeaseLostError } from "../errors.ts";
 import type { LockScope } from "./lock-scope.ts";
 import type { Lease, InternalLease } from "../lease/lease.ts";
-import { invalidValue, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
+import { invalidValue } from "../option-checks.ts";
+import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 
 /** The answer of a `tryWithLock`: the value of the work, or that it did not run as another held the lock. */
 export type WithLockResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };

@@ -1,6 +1,7 @@
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { lockable, type Lockable, type LockRunner, type AcquireStrategy } from "./lockable.ts";
-import { checkInteger, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
+import { checkInteger } from "../option-checks.ts";
+import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { MutexLease, MutexFactory } from "./mutex.ts";
 
 export interface PermitOptions extends AcquireOptions {

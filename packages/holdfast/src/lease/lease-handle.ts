@@ -1,5 +1,5 @@
 import type { LeaseLostError, LossReason } from "../errors.ts";
-import { checkTtl } from "../options.ts";
+import { checkTtl } from "../option-checks.ts";
 import type { Validity } from "../validity.ts";
 import { BaseLease, lossControllerOf } from "./base-lease.ts";
 import type { InternalLease, SerializedLease, WriteLease } from "./lease.ts";

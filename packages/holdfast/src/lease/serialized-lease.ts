@@ -7,7 +7,7 @@ import {
   checkHolderInfo,
   invalidValue,
   minTtlMs,
-} from "../options.ts";
+} from "../option-checks.ts";
 import type { SerializedLease } from "./lease.ts";
 
 /** Reads what {@link Lease.transfer} made, perhaps in another process and through JSON. Its token is never shown. */

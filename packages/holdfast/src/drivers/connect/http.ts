@@ -1,5 +1,5 @@
 import type { Driver } from "../../driver.ts";
-import { checkOptionNames, checkObject } from "../../options.ts";
+import { checkOptionNames, checkObject } from "../../option-checks.ts";
 import { readServiceUrl } from "../http/url.ts";
 import type { HttpOptions } from "../http/index.ts";
 import { tlsOf, type ConnectionOptions, type TlsFiles } from "./options.ts";

@@ -1,4 +1,4 @@
-import { checkInteger, checkOptionNames, checkObject, checkText, invalidValue } from "../../options.ts";
+import { checkInteger, checkOptionNames, checkObject, checkText, invalidValue } from "../../option-checks.ts";
 import { resolveRedis, resolveRedlock, type RedisOptions, type RedlockOptions } from "../redis/options.ts";
 import type { ConnectionUrl, Topology } from "./url.ts";
 

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from "../../runtime/clock.ts";
 import type { Driver } from "../../driver.ts";
-import { checkInteger, checkOptionNames, checkObject, checkText } from "../../options.ts";
+import { checkInteger, checkOptionNames, checkObject, checkText } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 import { Client, type TlsOptions } from "./client.ts";
 import { HttpDriver } from "./driver.ts";

@@ -15,7 +15,7 @@ import type {
   VerifyResult,
 } from "../../driver.ts";
 import { closedError, type LossReason } from "../../errors.ts";
-import { checkOptionNames, invalidCursor } from "../../options.ts";
+import { checkOptionNames, invalidCursor } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
 import { validFrom } from "../../validity.ts";

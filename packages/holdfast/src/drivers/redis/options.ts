@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from "../../runtime/clock.ts";
-import { checkOptionNames, checkObject, integerOr, invalidValue } from "../../options.ts";
+import { checkOptionNames, checkObject, integerOr, invalidValue } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 
 /** What `redis()` and `redlock()` have in common. */

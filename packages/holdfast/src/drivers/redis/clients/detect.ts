@@ -1,5 +1,5 @@
 import { LockError } from "../../../errors.ts";
-import { invalidValue } from "../../../options.ts";
+import { invalidValue } from "../../../option-checks.ts";
 import { IoredisCluster, isIoredisCluster, type IoredisClusterClient } from "./ioredis-cluster.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 import { isNodeRedisCluster, NodeRedisCluster, type NodeRedisClusterClient } from "./node-redis-cluster.ts";

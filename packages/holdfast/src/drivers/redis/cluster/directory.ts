@@ -1,5 +1,5 @@
 import type { Timer } from "../../../runtime/clock.ts";
-import { invalidValue } from "../../../options.ts";
+import { invalidValue } from "../../../option-checks.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import { instantNow } from "../../../runtime/clock.ts";
 import { withTimeout } from "../../../runtime/timeout.ts";

@@ -1,4 +1,4 @@
-import { invalidValue } from "../../../options.ts";
+import { invalidValue } from "../../../option-checks.ts";
 
 /** The keys of one lock: K, its queue, its info; on a node of a quorum its fence as well. */
 export type LockKeys = readonly [lock: string, queue: string, info: string, ...fence: string[]];

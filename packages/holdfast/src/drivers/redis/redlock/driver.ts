@@ -15,7 +15,7 @@ import type {
   VerifyResult,
 } from "../../../driver.ts";
 import { LockError, type LossReason } from "../../../errors.ts";
-import { invalidValue } from "../../../options.ts";
+import { invalidValue } from "../../../option-checks.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
 import { UnorderedSet } from "../../../runtime/unordered-set.ts";

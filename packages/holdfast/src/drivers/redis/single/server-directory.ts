@@ -1,4 +1,4 @@
-import { invalidCursor } from "../../../options.ts";
+import { invalidCursor } from "../../../option-checks.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "../server/server.ts";

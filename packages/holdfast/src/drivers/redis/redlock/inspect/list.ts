@@ -1,5 +1,5 @@
 import type { ListQuery } from "../../../../driver.ts";
-import { invalidCursor } from "../../../../options.ts";
+import { invalidCursor } from "../../../../option-checks.ts";
 import { QuorumError } from "../../../../errors.ts";
 import type { LockState } from "../../../../lock-state.ts";
 import { checkCursor } from "../../single/server-directory.ts";

@@ -1,0 +1,303 @@
+import { LocalCoordinator } from "./local/coordinator.ts";
+import { publish } from "./diagnostics.ts";
+import type { Driver } from "./driver.ts";
+import { closedError, LeaseLostError, LockError } from "./errors.ts";
+import { LockScope } from "./kinds/lock-scope.ts";
+import type { LeaseStateOptions } from "./lease/lease-host.ts";
+import { LeaseState } from "./lease/lease-state.ts";
+import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
+import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
+import { MutexElection, type Election } from "./kinds/election.ts";
+import { MutexFactory } from "./kinds/mutex.ts";
+import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
+import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
+import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
+import type { Lease, SerializedLease } from "./lease/lease.ts";
+import {
+  lockable,
+  LockRunner,
+  type Lockable,
+  type WithLockResult,
+  type LockedCallback,
+} from "./kinds/lockable.ts";
+import {
+  checkFencingToken,
+  checkKey,
+  checkOptionNames,
+  checkObject,
+  checkSignal,
+  checkText,
+  invalidValue,
+} from "./option-checks.ts";
+import {
+  assertNoAttemptId,
+  resolveAdopt,
+  resolveList,
+  resolveLocks,
+  type AcquireOptions,
+  type AdoptOptions,
+  type ListOptions,
+  type LocksOptions,
+  type ResolvedAcquire,
+  type TryOptions,
+} from "./options.ts";
+import type { Locks } from "./locks.ts";
+import { parseSerialized } from "./lease/serialized-lease.ts";
+import type { LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
+import { remainingValidityMs } from "./validity.ts";
+import { withTimeout } from "./runtime/timeout.ts";
+
+const notOnQuorum: Partial<Record<LockKind, string>> = {
+  semaphore: ": three permits on each of five nodes would satisfy five holders",
+  latch: ": its nodes would count different attempts, and none of them all",
+};
+
+/** How many `Locks` use a driver: the last one closes it. */
+const users = new WeakMap<Driver, number>();
+
+/**
+ * Locks on the engine behind `driver`.
+ * @throws {LockError} `closed`, when the driver was closed with the last `Locks` that used it
+ */
+export function createLocks(driver: Driver, options?: LocksOptions): Locks {
+  checkDriver(driver);
+  const resolved = resolveLocks(options, driver.capabilities.maxTtlMs);
+  if (users.get(driver) === 0) {
+    throw closedError();
+  }
+  users.set(driver, (users.get(driver) ?? 0) + 1);
+  driver.setOwner(resolved.owner);
+  return new DriverLocks(driver, new LocalCoordinator(driver, resolved));
+}
+
+function checkDriver(driver: Driver): void {
+  const capabilities: unknown =
+    typeof driver === "object" && driver !== null ? driver.capabilities : undefined;
+  if (typeof capabilities !== "object" || capabilities === null) {
+    throw new TypeError("Expected `driver` to be a driver, such as redis(client) or memory() gives");
+  }
+}
+
+class DriverLocks implements Locks {
+  readonly #driver: Driver;
+  readonly #coordinator: LocalCoordinator;
+  readonly #mutexes: MutexFactory;
+  readonly #reentrant: ReentrantFactory;
+  readonly #multiLock: MultiLock;
+  readonly #runner: LockRunner;
+  readonly #forgetDriver: () => void;
+  #closing: Promise<void> | undefined;
+
+  constructor(driver: Driver, coordinator: LocalCoordinator) {
+    this.#driver = driver;
+    this.#coordinator = coordinator;
+    const scope = new LockScope();
+    this.#mutexes = new MutexFactory(coordinator, scope);
+    this.#reentrant = new ReentrantFactory(coordinator, scope, this.#mutexes);
+    this.#multiLock = new MultiLock(coordinator, this.#mutexes);
+    this.#runner = new LockRunner(scope, driver.clock);
+    this.#forgetDriver = driver.listen({
+      lost: (token, reason, cause) => coordinator.markLost(token, reason, cause),
+      notificationsInterrupted: () => coordinator.verifyAll(),
+      engineRecovered: () => coordinator.watchdog.engineRecovered(),
+    });
+  }
+
+  tryAcquire(key: string, options?: TryOptions): Promise<Lease | null> {
+    return this.#mutexes.try(this.#key(key), this.#mutexes.resolveTry(options, this.#defaults));
+  }
+
+  acquire(key: string, options?: AcquireOptions): Promise<Lease> {
+    return this.#mutexes.acquire(this.#key(key), this.#mutexes.resolve(options, this.#defaults));
+  }
+
+  withLock<T>(key: string, ...args: [LockedCallback<T>] | [AcquireOptions, LockedCallback<T>]): Promise<T> {
+    return this.#mutex(key, this.#defaults).withLock(...(args as [AcquireOptions, LockedCallback<T>]));
+  }
+
+  tryWithLock<T>(
+    key: string,
+    ...args: [LockedCallback<T>] | [TryOptions, LockedCallback<T>]
+  ): Promise<WithLockResult<T>> {
+    return this.#mutex(key, this.#defaults).tryWithLock(...(args as [TryOptions, LockedCallback<T>]));
+  }
+
+  mutex(key: string, defaults?: AcquireOptions): Lockable {
+    this.#key(key);
+    return this.#mutex(key, this.#ownDefaults(defaults));
+  }
+
+  reentrant(key: string, defaults?: ReentrantOptions): Lockable<ReentrantOptions> {
+    this.#key(key);
+    assertNoAttemptId(defaults);
+    const own = this.#reentrant.resolve(defaults, this.#defaults);
+    return lockable(this.#reentrant.strategy(key, own), this.#runner);
+  }
+
+  readWrite(key: string, defaults?: AcquireOptions): ReadWrite {
+    this.#assertKind("read-write", key);
+    return readWrite(this.#key(key), this.#ownDefaults(defaults), this.#mutexes, this.#runner);
+  }
+
+  semaphore(key: string, options: SemaphoreOptions): Semaphore {
+    checkObject("options", options);
+    const { limit, ...args } = options;
+    const own = { limit: checkLimit(limit), defaults: this.#ownDefaults(args) };
+    this.#assertKind("semaphore", key);
+    const deps = { mutexes: this.#mutexes, runner: this.#runner, contention: this.#coordinator };
+    return semaphore(this.#key(key), own, deps);
+  }
+
+  latch(key: string, options: LatchOptions): Latch {
+    const { maxTtlMs } = this.#driver.capabilities;
+    const { count, ttlMs } = checkLatch(options, maxTtlMs);
+    this.#assertKind("latch", key);
+    return latch({ key: this.#key(key), count, ttlMs, generation: undefined }, this.#coordinator);
+  }
+
+  all(keys: readonly string[], defaults?: AcquireOptions): Lockable {
+    const distinct = distinctKeys(keys, (key) => this.#key(key));
+    return lockable(this.#multiLock.strategy(distinct, this.#ownDefaults(defaults)), this.#runner);
+  }
+
+  election(key: string, options?: AcquireOptions): Election {
+    this.#key(key);
+    assertNoAttemptId(options);
+    const endless = { ...this.#defaults, waitMs: Infinity, maxHoldMs: Infinity };
+    return new MutexElection(key, this.#mutexes.resolve(options, endless), this.#mutexes, this);
+  }
+
+  inspect(key: string): Promise<LockState> {
+    this.#key(key);
+    return this.#whileOpen(async () => this.#coordinator.withLocalState(await this.#driver.inspect(key)));
+  }
+
+  list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }> {
+    const query = resolveList(options);
+    return this.#whileOpen(async () => {
+      const { locks, cursor } = await this.#driver.list(query);
+      return { locks: locks.map((state) => this.#coordinator.withLocalState(state)), cursor };
+    });
+  }
+
+  watch(
+    target: string | { prefix: string },
+    options: { signal?: AbortSignal | undefined } = {},
+  ): AsyncIterable<LockEvent> {
+    if (typeof target === "string") {
+      this.#key(target);
+    } else if (typeof target?.prefix !== "string") {
+      throw invalidValue("target", "a key, or an object with a `prefix`", target);
+    } else {
+      checkOptionNames(target, ["prefix"]);
+    }
+    checkOptionNames(options, ["signal"]);
+    const { signal } = options;
+    const ends = [
+      this.#coordinator.closing,
+      ...(signal === undefined ? [] : [checkSignal("signal", signal)]),
+    ];
+    this.#coordinator.assertOpen();
+    return this.#coordinator.withLocalStates(this.#driver.watch(target, AbortSignal.any(ends)));
+  }
+
+  checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+    this.#key(key);
+    checkFencingToken(fencingToken);
+    return this.#whileOpen(async () => {
+      if (this.#coordinator.wasHandedOver(key, fencingToken)) {
+        return "stale";
+      }
+      const state = await this.#driver.checkFence(key, fencingToken);
+      return state === "unknown" ? this.#coordinator.compareFence(key, fencingToken) : state;
+    });
+  }
+
+  nodes(): Promise<NodeState[]> {
+    return this.#whileOpen(() => this.#driver.nodes());
+  }
+
+  breakLock(key: string, options: { fencingToken: bigint; reason: string }): Promise<boolean> {
+    this.#key(key);
+    checkOptionNames(options, ["fencingToken", "reason"]);
+    const fencingToken = checkFencingToken(options.fencingToken);
+    const reason = checkText("reason", options.reason, 1024);
+    return this.#whileOpen(async () => {
+      const isStale = this.#coordinator.wasHandedOver(key, fencingToken);
+      const isBroken = !isStale && (await this.#driver.breakGrant(key, fencingToken, reason));
+      if (isBroken) {
+        publish("broken", () => ({ key, fencingToken, reason }));
+      }
+      return isBroken;
+    });
+  }
+
+  adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
+    const { key, token, fencingToken, words: info, ttlMs } = parseSerialized(serialized);
+    const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
+    return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #key(key: string): string {
+    this.#driver.checkKey(checkKey(key));
+    return key;
+  }
+
+  #mutex(key: string, defaults: ResolvedAcquire): Lockable {
+    return lockable(this.#mutexes.strategy(this.#key(key), defaults), this.#runner);
+  }
+
+  #assertKind(kind: LockKind, key: string): void {
+    const { kinds, guarantee } = this.#driver.capabilities;
+    if (!kinds.includes(kind)) {
+      const why = guarantee === "quorum" ? (notOnQuorum[kind] ?? "") : "";
+      const message = `This engine (guarantee "${guarantee}") has no locks of the kind ${kind}${why}`;
+      throw new LockError(message, { code: "unsupported", key });
+    }
+  }
+
+  get #defaults(): ResolvedAcquire {
+    return this.#coordinator.options.defaults;
+  }
+
+  #ownDefaults(defaults: AcquireOptions | undefined): ResolvedAcquire {
+    assertNoAttemptId(defaults);
+    return this.#mutexes.resolve(defaults, this.#defaults);
+  }
+
+  async #adopt(key: string, token: string, fencingToken: bigint, options: LeaseStateOptions): Promise<Lease> {
+    this.#coordinator.assertOpen(key);
+    const verified = await this.#driver.verify(key, token, fencingToken);
+    this.#coordinator.assertOpen(key);
+    if (verified.outcome === "lost" || remainingValidityMs(verified.validity, this.#driver.clock) <= 0) {
+      const reason = verified.outcome === "lost" ? verified.reason : "expired";
+      throw new LeaseLostError(key, reason, this.#driver.clock.wall());
+    }
+    const grant = { key, token, fencingToken, fencingCount: 1, validity: verified.validity, isClaim: false };
+    return LeaseState.create(this.#coordinator, grant, options).lease;
+  }
+
+  async #close(): Promise<void> {
+    await this.#coordinator.close();
+    this.#forgetDriver();
+    const listeners = (users.get(this.#driver) ?? 1) - 1;
+    users.set(this.#driver, listeners);
+    if (listeners === 0) {
+      await withTimeout(this.#driver.clock, this.#coordinator.options.closeTimeoutMs, this.#driver.close());
+    }
+  }
+
+  async #whileOpen<T>(operation: () => Promise<T>): Promise<T> {
+    this.#coordinator.assertOpen();
+    return operation();
+  }
+}

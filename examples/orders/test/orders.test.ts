@@ -11,10 +11,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generateOrders } from "../src/generate.ts";
 import { parseOptions, UsageError } from "../src/options.ts";
 import { initialStock, readOrders, unitsByArticle } from "../src/orders.ts";
-import { isSound, percentile, summarize, table, verdict, type Summary } from "../src/report.ts";
 import { run } from "../src/run.ts";
 import { installedVersion } from "../src/server.ts";
-import { StockFile, reserveStock } from "../src/stock.ts";
 
 const committedOrders = fileURLToPath(new URL("../orders.ndjson", import.meta.url));
 const program = fileURLToPath(new URL("../dist/main.js", import.meta.url));
@@ -80,122 +78,6 @@ describe("the options", () => {
     [["--procs", "4"], "Unknown option '--procs'"],
   ])("%j is refused with what was expected and what came", (args, message) => {
     expect(() => parseOptions(args)).toThrow(new UsageError(message));
-  });
-});
-
-describe("the stock file", () => {
-  test("an order takes from its own article's line and touches no other", async () => {
-    const path = join(folder, "stock.txt");
-    await using stock = await StockFile.create(path, new Map([["chisel", 7], ["saw", 5], ["vice", 9]])); // prettier-ignore
-    expect(await reserveStock(stock, { order: 1, article: "saw", units: 3 })).toBe("accepted");
-    expect(await reserveStock(stock, { order: 2, article: "saw", units: 3 })).toBe("refused");
-    expect(await stock.read("saw")).toEqual({ remaining: 2, fence: 0n });
-    expect(await readFile(path, "utf8")).toBe(
-      [
-        "chisel           0000000007 00000000000000000000\n",
-        "saw              0000000002 00000000000000000000\n",
-        "vice             0000000009 00000000000000000000\n",
-      ].join(""),
-    );
-  });
-
-  test("a holder whose fencing token is older than the last writer's is refused", async () => {
-    await using stock = await StockFile.create(join(folder, "fenced.txt"), new Map([["saw", 5]]));
-    const holder = (fencingToken: bigint) => ({ fencingToken, throwIfLost: () => undefined });
-    await reserveStock(stock, { order: 1, article: "saw", units: 1 }, holder(8n));
-    await expect(reserveStock(stock, { order: 2, article: "saw", units: 1 }, holder(7n))).rejects.toThrow(
-      "Order 2 came with fencing token 7, after 8",
-    );
-    expect(await stock.read("saw")).toEqual({ remaining: 4, fence: 8n });
-  });
-
-  test("a holder who lost its lease between read and write writes nothing", async () => {
-    await using stock = await StockFile.create(join(folder, "lost.txt"), new Map([["saw", 5]]));
-    const throwIfLost = (): never => {
-      throw new Error("lost");
-    };
-    const taking = reserveStock(
-      stock,
-      { order: 1, article: "saw", units: 1 },
-      { fencingToken: 1n, throwIfLost },
-    );
-    await expect(taking).rejects.toThrow("lost");
-    expect(await stock.read("saw")).toEqual({ remaining: 5, fence: 0n });
-  });
-});
-
-describe("the report", () => {
-  const sound: Summary = {
-    orders: 2_000,
-    accepted: 4_540,
-    oversold: 0,
-    oversoldArticles: 0,
-    articles: 20,
-    unaccounted: 0,
-    ordersPerSecond: 4_321.4,
-    waitsMs: Array.from({ length: 200 }, (_, i) => i + 1),
-    handovers: 1_234,
-  };
-  const racy: Summary = {
-    ...sound,
-    oversold: 1_514,
-    oversoldArticles: 20,
-    unaccounted: 3_412,
-    waitsMs: [],
-    handovers: 0,
-  };
-
-  test("the table sets both runs side by side", () => {
-    expect(table(racy, sound)).toBe(
-      [
-        "                        without locks   with locks",
-        "--------------------------------------------------",
-        "orders                          2 000        2 000",
-        "units accepted                  4 540        4 540",
-        "units oversold                  1 514            0",
-        "articles oversold            20 of 20      0 of 20",
-        "units unaccounted for           3 412            0",
-        "orders/s                        4 321        4 321",
-        "wait p50                            -     100.0 ms",
-        "wait p99                            -     198.0 ms",
-        "hand-overs                          -        1 234",
-        "",
-      ].join("\n"),
-    );
-  });
-
-  test("one unit too many, or one that is unaccounted for, makes a run unsound", () => {
-    expect(isSound(sound)).toBe(true);
-    expect(isSound({ ...sound, oversold: 1 })).toBe(false);
-    expect(isSound({ ...sound, unaccounted: 1 })).toBe(false);
-    expect(verdict(racy, { ...sound, oversold: 1 })).toMatch(/^WRONG: with locks 1 units were oversold/);
-    expect(verdict(racy, sound)).toMatch(/^Without locks 1 514 units were oversold .* With locks none\.$/);
-  });
-
-  test("a summary counts by article, so that one article's rest does not hide another's excess", () => {
-    const sold = (article: string, units: number) => ({ order: 1, article, units });
-    const tallies = [
-      { handled: 3, accepted: [sold("saw", 4), sold("vice", 1)], waitsMs: [] },
-      { handled: 1, accepted: [sold("saw", 3)], waitsMs: [] },
-    ];
-    const initial = new Map([["saw", 5], ["vice", 9]]); // prettier-ignore
-    const left = new Map([["saw", 1], ["vice", 8]]); // prettier-ignore
-    expect(summarize({ tallies, handovers: 0, seconds: 2 }, initial, left)).toMatchObject({
-      orders: 4,
-      accepted: 8,
-      oversold: 2,
-      oversoldArticles: 1,
-      unaccounted: 3,
-      ordersPerSecond: 2,
-    });
-  });
-
-  test("a percentile is a value that occurred", () => {
-    expect([percentile([3, 1, 2], 50), percentile([3, 1, 2], 99), percentile([], 50)]).toEqual([
-      2,
-      3,
-      undefined,
-    ]);
   });
 });
 

@@ -1,20 +1,26 @@
-import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { startRedis, stablePort } from "@holdfast/test-kit";
 
+import {
+  compile,
+  dist,
+  folder,
+  onInstalledPackage,
+  program,
+  provide,
+  root,
+  run,
+  runNode,
+} from "./support/installed-package.ts";
+import { publicNames } from "./support/public-names.ts";
 import { onRedis } from "./support/servers.ts";
 
-const require = createRequire(import.meta.url);
-const root = fileURLToPath(new URL("..", import.meta.url));
-const dist = join(root, "dist");
 const lazyLoader = join("drivers", "connect", "load-client.js");
+
+onInstalledPackage();
 
 interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
@@ -23,159 +29,10 @@ interface Manifest {
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
-/** The public names: values, then types. Who changes them changes what users rely on. */
-const publicNames: Readonly<Record<string, { values: readonly string[]; types: readonly string[] }>> = {
-  holdfast: {
-    values: [
-      "EngineError",
-      "LeaseLostError",
-      "LockError",
-      "QuorumError",
-      "WaitTimeoutError",
-      "createLocks",
-      "isLockError",
-    ],
-    types: [
-      "AcquireOptions",
-      "AcquireTrace",
-      "AdoptOptions",
-      "Clock",
-      "Diagnostics",
-      "Driver",
-      "CountDownOptions",
-      "Election",
-      "Latch",
-      "LatchEngine",
-      "LatchOptions",
-      "LatchRef",
-      "PendingLatchWait",
-      "LatchWaitOptions",
-      "LockKind",
-      "PermitOptions",
-      "ReadWrite",
-      "ReentrantOptions",
-      "Semaphore",
-      "SemaphoreOptions",
-      "LockMode",
-      "MultiAcquired",
-      "WriteLease",
-      "AcquireResult",
-      "AcquireRequest",
-      "Capabilities",
-      "CountedVote",
-      "DriverListener",
-      "ExtendResult",
-      "ExtendRequest",
-      "Grant",
-      "PendingAcquire",
-      "PendingRequeue",
-      "VerifyResult",
-      "HolderInfo",
-      "Validity",
-      "HoldTrace",
-      "Holder",
-      "Lease",
-      "ListOptions",
-      "LockErrorCode",
-      "LockEvent",
-      "LockState",
-      "Lockable",
-      "Locks",
-      "LocksOptions",
-      "LossReason",
-      "NodeState",
-      "NodeView",
-      "NodeVote",
-      "Outcome",
-      "WithLockResult",
-      "Random",
-      "ReleaseTrace",
-      "RenewTrace",
-      "Replication",
-      "SerializedLease",
-      "TryOptions",
-      "Waiter",
-    ],
-  },
-  "holdfast/memory": { values: ["memory"], types: ["MemoryOptions"] },
-  "holdfast/redis": {
-    values: ["redis", "redlock"],
-    types: [
-      "CommandConnection",
-      "Connection",
-      "RedisClient",
-      "RedisOptions",
-      "RedlockOptions",
-      "Subscription",
-      "SubscriptionListener",
-    ],
-  },
-  "holdfast/connect": { values: ["connect"], types: ["ConnectOptions"] },
-  "holdfast/http": {
-    values: ["http", "leaseIdOf", "readLeaseId"],
-    types: [
-      "HttpOptions",
-      "LeaseParts",
-      "ServiceCode",
-      "TlsOptions",
-      "WireAcquire",
-      "WireEvent",
-      "WireHolder",
-      "WireLease",
-      "WireLock",
-      "WireLocks",
-      "WireMode",
-      "WireNodes",
-      "WireOwner",
-      "WireProblem",
-      "WireReleased",
-      "WireRenew",
-    ],
-  },
-  "holdfast/testing": {
-    values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
-    types: [
-      "InterceptedCall",
-      "FaultChoice",
-      "Conformance",
-      "FaultInjector",
-      "FaultyOptions",
-      "ManualClock",
-      "OpenedDriver",
-    ],
-  },
-};
-
-/** Locks once by the URL that it is given, and tells how it went. */
-const program = `
-    import { createLocks } from "holdfast";
-    import { connect } from "holdfast/connect";
-    try {
-      const driver = await connect(process.argv[1], { commandTimeoutMs: 300 });
-      const locks = createLocks(driver);
-      console.log(await locks.tryWithLock("key", () => "worked").catch((error) => error.code));
-      await locks.close();
-    } catch (error) {
-      console.log(error.name, error.code, error.message);
-    }`;
-
 let manifest: Manifest;
-let folder: string;
 
 beforeAll(async () => {
   manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as Manifest;
-  folder = await mkdtemp(join(tmpdir(), "holdfast-package-"));
-  await install();
-});
-
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
-
-afterEach(async () => {
-  for (const name of ["ioredis", "redis"]) {
-    await rm(join(folder, "node_modules", name), { recursive: true, force: true });
-  }
 });
 
 describe("the built package", () => {
@@ -328,54 +185,6 @@ describe.each(Object.entries(publicNames))("%s", (entryPoint, { values, types })
     expect(declared.filter((name) => !values.includes(name)).sort()).toEqual([...types].sort());
   });
 });
-
-/** A project that has the package as npm would install it, and nothing else but the types of Node. */
-async function install(): Promise<void> {
-  const modules = join(folder, "node_modules");
-  await mkdir(join(modules, "holdfast"), { recursive: true });
-  await mkdir(join(modules, "@types"));
-  await cp(dist, join(modules, "holdfast", "dist"), { recursive: true });
-  await cp(join(root, "package.json"), join(modules, "holdfast", "package.json"));
-  const nodeTypes = dirname(require.resolve("@types/node/package.json"));
-  await symlink(nodeTypes, join(modules, "@types", "node"), "junction");
-}
-
-/** Installs a client library, from that of our own packages. */
-async function provide(name: string, from: string): Promise<void> {
-  const ours = join(root, "..", "..", "node_modules", from);
-  await symlink(ours, join(folder, "node_modules", name), "junction");
-}
-
-async function run(url: string): Promise<string> {
-  return (await runNode(["--input-type=module", "-e", program, url])).stdout.trim();
-}
-
-async function compile(source: string): Promise<void> {
-  const compilerOptions = {
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    skipLibCheck: false,
-    module: "NodeNext",
-    target: "ES2022",
-    types: ["node"],
-    noEmit: true,
-  };
-  await writeFile(join(folder, "consumer.mts"), source);
-  await writeFile(
-    join(folder, "tsconfig.json"),
-    JSON.stringify({ compilerOptions, files: ["consumer.mts"] }),
-  );
-  const compiler = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
-  const { stdout } = await runNode([compiler, "-p", folder]).catch((error: { stdout: string }) => error);
-  expect(stdout).toBe("");
-}
-
-/** A fresh process that knows nothing of this one's options. */
-function runNode(args: string[]): Promise<{ stdout: string }> {
-  const env = { ...process.env };
-  delete env["NODE_OPTIONS"];
-  return promisify(execFile)(process.execPath, args, { cwd: folder, env });
-}
 
 function importsOf(code: string): string[] {
   const pattern =

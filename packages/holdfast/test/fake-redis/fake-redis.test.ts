@@ -1,19 +1,12 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { redis, type Connection } from "holdfast/redis";
-import { createLocks, type Locks } from "holdfast";
-import {
-  driverConformance,
-  faulty,
-  manualClock,
-  manualRandom,
-  type InterceptedCall,
-  type FaultInjector,
-  type ManualClock,
-} from "holdfast/testing";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { redis } from "holdfast/redis";
+import { createLocks } from "holdfast";
+import { driverConformance, manualRandom, type InterceptedCall, type FaultInjector } from "holdfast/testing";
+import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../src/runtime/clock.ts";
 import { commandText } from "../support/diagnostics-log.ts";
+import { gated, World, type Process } from "./world.ts";
 
 describe("conformance on the fake Redis", () => {
   driverConformance({
@@ -209,102 +202,3 @@ describe("the server", () => {
     expect(world.clock.now() - releasedAt).toBeLessThanOrEqual(5_000);
   });
 });
-
-interface Process {
-  readonly locks: Locks;
-  readonly faults: FaultInjector;
-}
-
-/** One server and some processes, all by one clock that the test lets run. */
-class World {
-  static current: World | undefined;
-  readonly clock: ManualClock = manualClock({ now: 1_000 });
-  readonly server: FakeRedis = new FakeRedis({ clock: this.clock, random: manualRandom(1) });
-  #processes = 0;
-
-  constructor() {
-    World.current = this;
-  }
-
-  process(): Process {
-    this.#processes += 1;
-    const { clock } = this;
-    const { connection, controls } = faulty(this.server.connect(), { clock });
-    const random = manualRandom(100 + this.#processes);
-    const locks = createLocks(redis(connection, { clock, random }), { closeTimeoutMs: 100 });
-    onTestFinished(async () => {
-      controls.dropReply(0);
-      await this.settled(locks.close());
-    });
-    return { locks, faults: controls };
-  }
-
-  /** The first number of the holder. */
-  first(key: string): string {
-    return this.server.get(`lock:${key}`)?.split(" ")[1] ?? "";
-  }
-
-  /** Time passes, in steps small enough that requests are answered in between. */
-  async pass(ms: number): Promise<void> {
-    for (let left = ms; left > 0; left -= 10) {
-      await this.clock.advance(Math.min(10, left));
-      await turn();
-    }
-  }
-
-  /** Lets time pass until the promise is settled. */
-  async settled<T>(promise: Promise<T>): Promise<T> {
-    let isPending = true;
-    const done = (): void => {
-      isPending = false;
-    };
-    promise.then(done, done);
-    await turn();
-    for (let passed = 0; isPending && passed < 100_000; passed += 10) {
-      await this.pass(10);
-    }
-    return promise;
-  }
-}
-
-/** Lets everything run that needs no time. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
-
-/** A connection that holds acquires back while others pass: order does not hold between commands. */
-function gated(inner: Connection): { connection: Connection; close(): void; open(): number } {
-  const held: (() => void)[] = [];
-  let isClosed = false;
-  const connection: Connection = {
-    keyPrefix: inner.keyPrefix,
-    name: inner.name,
-    subscribe: (...args) => inner.subscribe(...args),
-    onDown: (listener) => inner.onDown(listener),
-    command: (name, args) => inner.command(name, args),
-    run: (script, keys, args) =>
-      isClosed && commandText(args)[0] === "acquire"
-        ? new Promise((resolve, reject) => {
-            held.push(() => {
-              inner.run(script, keys, args).then(resolve, reject);
-            });
-          })
-        : inner.run(script, keys, args),
-  };
-  return {
-    connection,
-    close: () => {
-      isClosed = true;
-    },
-    open: () => {
-      isClosed = false;
-      const requests = held.splice(0);
-      for (const pass of requests) {
-        pass();
-      }
-      return requests.length;
-    },
-  };
-}

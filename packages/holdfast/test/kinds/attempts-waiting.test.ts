@@ -1,12 +1,11 @@
-import type { Lease, Locks } from "holdfast";
 import { describe, expect, test, vi } from "vitest";
 
 import {
   clock,
   engine,
-  lost,
   onManualClock,
   open,
+  openCounted,
   settled,
   ttlMs,
   unreachable,
@@ -19,15 +18,9 @@ const attempt = { attemptId: "job 1", ttlMs } as const;
 const holders = async (): Promise<number> => (await engine.inspect("k")).holders.length;
 const waiters = async (): Promise<number> => (await engine.inspect("k")).waiterCount;
 
-/** A process whose requests at the engine are counted. */
-function counted(): { locks: Locks; acquire: ReturnType<typeof vi.fn> } {
-  const acquire = vi.fn(engine.acquire.bind(engine));
-  return { locks: open({ acquire }), acquire };
-}
-
 describe("a repeat while the first waits", () => {
   test("asks the engine nothing, and both have the same grant at once", async () => {
-    const { locks, acquire } = counted();
+    const { locks, acquire } = openCounted();
     const other = await open().acquire("k", { ttlMs });
     const asked = [1, 2, 3].map(() => locks.acquire("k", attempt));
     await clock.advance(10);

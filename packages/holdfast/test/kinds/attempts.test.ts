@@ -1,4 +1,4 @@
-import type { Lease, Locks } from "holdfast";
+import type { Lease } from "holdfast";
 import { describe, expect, test, vi } from "vitest";
 
 import {
@@ -7,6 +7,7 @@ import {
   lost,
   onManualClock,
   open,
+  openCounted,
   settled,
   ttlMs,
   unreachable,
@@ -17,17 +18,10 @@ onManualClock();
 const attempt = { attemptId: "job 1", ttlMs } as const;
 
 const holders = async (): Promise<number> => (await engine.inspect("k")).holders.length;
-const waiters = async (): Promise<number> => (await engine.inspect("k")).waiterCount;
-
-/** A process whose requests at the engine are counted. */
-function counted(): { locks: Locks; acquire: ReturnType<typeof vi.fn> } {
-  const acquire = vi.fn(engine.acquire.bind(engine));
-  return { locks: open({ acquire }), acquire };
-}
 
 describe("tries of one attempt at once", () => {
   test("have one answer, and the abort of one of them does not end it", async () => {
-    const { locks, acquire } = counted();
+    const { locks, acquire } = openCounted();
     const abort = new AbortController();
     const one = locks.tryAcquire("k", { ...attempt, signal: abort.signal }).catch((error: unknown) => error);
     const two = locks.tryAcquire("k", attempt);
@@ -135,7 +129,7 @@ describe("a repeat while the first holds", () => {
   });
 
   test("it may be handed to the next in the local line when its last owner releases", async () => {
-    const { locks, acquire } = counted();
+    const { locks, acquire } = openCounted();
     const [first, repeat] = [await locks.acquire("k", attempt), await locks.acquire("k", attempt)];
     const next = locks.acquire("k", { ttlMs });
     await clock.advance(10);

@@ -1,7 +1,7 @@
 import { createLocks, isLockError, type LeaseLostError, type Locks, type LocksOptions } from "holdfast";
 import { memory } from "holdfast/memory";
 import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
-import { afterEach, beforeEach, expect } from "vitest";
+import { afterEach, beforeEach, expect, vi } from "vitest";
 
 import type { Driver } from "../../src/driver.ts";
 import { EngineError } from "../../src/errors.ts";
@@ -40,6 +40,12 @@ export function open(changes: Partial<Driver> = {}, options?: LocksOptions): Loc
   const locks = createLocks(altered(engine, { close: async () => undefined, ...changes }), options);
   opened.push(locks);
   return locks;
+}
+
+/** One process, with a spy on the requests that it sends to the engine. */
+export function openCounted(): { locks: Locks; acquire: ReturnType<typeof vi.fn> } {
+  const acquire = vi.fn(engine.acquire.bind(engine));
+  return { locks: open({ acquire }), acquire };
 }
 
 /** What a promise has come to by now, without waiting for it. */

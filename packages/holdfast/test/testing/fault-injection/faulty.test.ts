@@ -1,22 +1,20 @@
-import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { faulty, manualClock, type FaultInjector, type ManualClock } from "holdfast/testing";
-import type { Connection } from "holdfast/redis";
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 import { clientInfoScript, handshakeScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
+import {
+  ask,
+  clock,
+  connection,
+  faults,
+  listen,
+  listener,
+  log,
+  onFaultyConnection,
+  server,
+  settle,
+} from "../../support/faulty-connection.ts";
 
-let clock: ManualClock;
-let server: FakeRedis;
-let connection: Connection;
-let faults: FaultInjector;
-let log: string[];
-
-beforeEach(() => {
-  clock = manualClock();
-  server = new FakeRedis({ clock });
-  ({ connection, controls: faults } = faulty(server.connect({ keyPrefix: "app:" }), { clock }));
-  log = [];
-});
+onFaultyConnection();
 
 test("without faults nothing changes", async () => {
   expect([connection.keyPrefix, connection.name]).toEqual(["app:", "fake"]);
@@ -73,65 +71,6 @@ describe("delays", () => {
     await clock.advance(40);
     expect(log).toEqual(["up", "heard a", "a: 1"]);
   });
-});
-
-describe("doubled requests", () => {
-  test("the server does them twice, the second time later, and one reply comes", async () => {
-    listen();
-    await settle();
-    faults.duplicate(2, 50);
-    ask("a");
-    ask("b");
-    ask("c");
-    await clock.advance(49);
-    expect(heard()).toEqual(["a", "b", "c"]);
-    await clock.advance(1);
-    expect(heard()).toEqual(["a", "b", "c", "a", "b"]);
-    expect(log.filter((line) => line.endsWith(": 1"))).toEqual(["a: 1", "b: 1", "c: 1"]);
-  });
-
-  test("may be chosen by what is asked", async () => {
-    listen();
-    await settle();
-    faults.duplicate(({ args }) => args.includes("b"), 0);
-    ask("a");
-    ask("b");
-    await settle();
-    expect(heard()).toEqual(["a", "b", "b"]);
-    faults.duplicate(0, 0);
-    ask("b");
-    await settle();
-    expect(heard()).toEqual(["a", "b", "b", "b"]);
-  });
-
-  test("are counted from when the first one reaches the server, and do not pass while frozen", async () => {
-    listen();
-    await settle();
-    faults.delay({ requestMs: 20 });
-    faults.duplicate(1, 50);
-    ask("a");
-    await clock.advance(30);
-    faults.freeze();
-    await clock.advance(100);
-    ask("b");
-    expect(heard()).toEqual(["a"]);
-    faults.thaw();
-    await clock.advance(20);
-    expect(heard()).toEqual(["a", "a", "b"]);
-  });
-
-  test("what fails the second time is told nobody", async () => {
-    faults.duplicate(1, 50);
-    ask("a");
-    await settle();
-    server.set("client:a", "spoilt");
-    await clock.advance(50);
-    expect(log).toEqual(["a: 0"]);
-  });
-
-  function heard(): string[] {
-    return log.filter((line) => line.startsWith("heard ")).map((line) => line.slice("heard ".length));
-  }
 });
 
 describe("a plain command", () => {
@@ -272,31 +211,6 @@ test("a script that is not known to the caller's server fails as it does there",
   server.set("client:a", "spoilt");
   await expect(connection.run(clientInfoScript, ["client:a"], [])).rejects.toThrow(/^WRONGTYPE /);
 });
-
-function ask(name: string): void {
-  const args = ["channel", "s", name, "60000", "owner", name];
-  connection.run(handshakeScript, [`client:${name}`], args).then(
-    (answer) => log.push(`${name}: ${String((answer as unknown[])[1])}`),
-    (error: unknown) => log.push(`${name}: ${(error as Error).message}`),
-  );
-}
-
-function listen(): void {
-  connection.subscribe("channel", "sharded", listener());
-  connection.onDown(() => log.push("connection down"));
-}
-
-function listener(): Parameters<Connection["subscribe"]>[2] {
-  return {
-    connected: () => void log.push("up"),
-    disconnected: () => void log.push("down"),
-    message: (text) => void log.push(`heard ${text}`),
-  };
-}
-
-function settle(): Promise<void> {
-  return clock.advance(0);
-}
 
 function byLog(one: string, other: string): number {
   return log.indexOf(one) - log.indexOf(other);

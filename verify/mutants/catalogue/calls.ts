@@ -225,7 +225,9 @@ export const calls: readonly Mutant[] = [
     name: "bound-holds-for-who-gives-a-grant-up",
     brokenRule: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
     edits: [lua("single/mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a full queue refuses, and keeps nobody")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/acquire-queue", "a full queue refuses, and keeps nobody"),
+    ],
   },
   {
     name: "bound-holds-for-who-gives-a-share-up",
@@ -269,7 +271,7 @@ export const calls: readonly Mutant[] = [
         "redis.call('PTTL', lock_key)",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire", "the first three places are told")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-queue", "the first three places are told")],
   },
   {
     name: "run-is-asked-for-with-each-message",

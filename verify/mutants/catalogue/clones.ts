@@ -79,7 +79,7 @@ export const clones: readonly Mutant[] = [
     brokenRule:
       "only a clone's proof parts a process from its leases (core-2, 3.6): a replica passes on its master's",
     edits: [redis("server/subscriber", "!text.startsWith(this.#pingPrefix) || ", "")],
-    killers: [byServer("integration/redlock/restart", "is quarantined, with replica-read-only")],
+    killers: [byServer("integration/redlock/replica", "is quarantined, with replica-read-only")],
   },
   {
     name: "own-proof-looks-like-a-clone",

@@ -93,7 +93,7 @@ export const lateReplies: readonly Mutant[] = [
     name: "late-process-never-gives-a-node-up",
     brokenRule: "a process that is always late waits once more for a node, and not for ever",
     edits: [redis("server/batch", " && !call.hasGracePeriod", "")],
-    killers: [byRules("drivers/redis/server/batch", "who stood still reads first")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "who stood still reads first")],
   },
   {
     name: "late-process-does-not-read-what-is-there",
@@ -105,7 +105,7 @@ export const lateReplies: readonly Mutant[] = [
         "if (this.#clock.now() < dueAt) {",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch", "who stood still reads first")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "who stood still reads first")],
   },
   {
     name: "late-message-of-a-node-is-not-answered",

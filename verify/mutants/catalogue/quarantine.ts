@@ -227,7 +227,7 @@ export const quarantine: readonly Mutant[] = [
         'index > one.index && guard.runId === "" && guard.runId === one.guard.runId,',
       ),
     ],
-    killers: [byServer("integration/redlock/restart", "are refused")],
+    killers: [byServer("integration/redlock/duplicate-nodes", "are refused")],
   },
   {
     name: "lost-answer-means-not-durable",

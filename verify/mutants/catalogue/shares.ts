@@ -77,13 +77,17 @@ export const sharedModes: readonly Mutant[] = [
         "      if receivers == 0 then\n",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "waiters whose processes are gone")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/share-dead-entries", "waiters whose processes are gone"),
+    ],
   },
   {
     name: "error-of-the-publish-eats-who-shares",
     brokenRule: "an error of the publish puts the member back and fails the operation (2)",
     edits: [lua("common/shared-lock-grants", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
-    killers: [byServer("drivers/redis/protocol/scripts/share-change", "puts the waiter back and fails")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/share-publish-refused", "puts the waiter back and fails"),
+    ],
   },
   {
     name: "who-stays-longer-does-not-keep-the-lock",

@@ -33,7 +33,7 @@ export const unresponsiveServers: readonly Mutant[] = [
         "      void timeoutError(this.#timeoutMs);",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch", "no answer in time is told as a failure")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "no answer in time is told as a failure")],
   },
   {
     name: "silent-node-is-waited-for-each-time",
@@ -70,7 +70,9 @@ export const unresponsiveServers: readonly Mutant[] = [
     name: "silence-ends-with-any-late-answer",
     brokenRule: "calls that the client library still keeps count as unanswered: no more are added to them",
     edits: [redis("server/responsiveness", "if (other <= callNumber) {", "if (other > 0) {")],
-    killers: [byRules("drivers/redis/server/batch", "a late answer to the first of two ends no silence")],
+    killers: [
+      byRules("drivers/redis/server/batch-timeouts", "a late answer to the first of two ends no silence"),
+    ],
   },
   {
     name: "silence-ends-with-what-its-client-drops",
@@ -82,7 +84,7 @@ export const unresponsiveServers: readonly Mutant[] = [
         "      this.callAnswered(callNumber);\n    }\n  }",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch", "a call that its client drops is no answer")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "a call that its client drops is no answer")],
   },
   {
     name: "probe-of-a-silent-server-is-not-repeated-later",
@@ -94,7 +96,7 @@ export const unresponsiveServers: readonly Mutant[] = [
         "timeoutMs * (probeFraction * 10)",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch", "a probe without an answer is repeated")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "a probe without an answer is repeated")],
   },
   {
     name: "message-ends-no-silence",

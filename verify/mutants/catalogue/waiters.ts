@@ -42,7 +42,7 @@ export const waiters: readonly Mutant[] = [
     ],
     killers: [
       byServer("drivers/redis/protocol/scripts/grant", "does not make the queue last longer"),
-      byServer("drivers/redis/protocol/scripts/share-change", "does not make the queue last longer"),
+      byServer("drivers/redis/protocol/scripts/share-publish-refused", "does not make the queue last longer"),
     ],
   },
   {
@@ -64,7 +64,7 @@ export const waiters: readonly Mutant[] = [
     killers: [
       byServer("drivers/redis/protocol/scripts/grant", "whose kind of channel the server does not have"),
       byServer(
-        "drivers/redis/protocol/scripts/share-change",
+        "drivers/redis/protocol/scripts/share-publish-refused",
         "whose kind of channel the server does not have",
       ),
     ],
@@ -124,7 +124,7 @@ export const waiters: readonly Mutant[] = [
     ],
     killers: [
       byServer(
-        "drivers/redis/protocol/scripts/acquire",
+        "drivers/redis/protocol/scripts/acquire-queue",
         "a try on a free lock comes after everybody who waits",
       ),
     ],
@@ -142,7 +142,7 @@ export const waiters: readonly Mutant[] = [
     ],
     killers: [
       byServer(
-        "drivers/redis/protocol/scripts/acquire",
+        "drivers/redis/protocol/scripts/acquire-queue",
         "a try on a free lock comes after everybody who waits",
       ),
     ],
@@ -190,7 +190,7 @@ export const waiters: readonly Mutant[] = [
     ],
     killers: [
       byServer(
-        "drivers/redis/protocol/scripts/acquire",
+        "drivers/redis/protocol/scripts/acquire-queue",
         "a repeat of who has it is told so, and gets no place",
       ),
     ],
@@ -208,7 +208,7 @@ export const waiters: readonly Mutant[] = [
     edits: [lua("single/mutex", "tonumber(wait) < 3 and answer[3] >= queue_bound", "queue_bound < 0")],
     killers: [
       byServer(
-        "drivers/redis/protocol/scripts/acquire",
+        "drivers/redis/protocol/scripts/acquire-queue",
         "a full queue refuses, and keeps nobody whom it refused",
       ),
     ],
@@ -225,7 +225,7 @@ export const waiters: readonly Mutant[] = [
     ],
     killers: [
       byServer(
-        "drivers/redis/protocol/scripts/acquire",
+        "drivers/redis/protocol/scripts/acquire-queue",
         "each request for a place keeps the queue for another minute",
       ),
     ],

@@ -1,4 +1,4 @@
-import { isLockError, QuorumError, type Lease, type Locks } from "holdfast";
+import { QuorumError, type Locks } from "holdfast";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
@@ -253,65 +253,6 @@ onQuorum("nodes that may have forgotten", () => {
     expect(retryAfterMs).toBeLessThanOrEqual(memoryMs(maxTtlMs));
     const lease = await locks.acquire(newKey(), { ttlMs: maxTtlMs, waitMs: 15_000 });
     expect(await lease.release()).toBe(true);
-  });
-});
-
-onQuorum("two clients of one server", () => {
-  test("are refused", async () => {
-    const nodes = await startNodes(4);
-    const twice = [...nodes, nodes[3] as QuorumNode];
-    const locks = open(twice, {});
-    const calls = [() => locks.acquire(newKey(), { ttlMs }), () => locks.tryAcquire(newKey(), { ttlMs })];
-    await waitUntil(
-      async () => (await locks.nodes()).filter(({ quarantine }) => quarantine).length === 2,
-      "it is known",
-    );
-    for (const call of calls) {
-      const { error } = await rejection(call());
-      expect(isLockError(error, "unsupported")).toBe(true);
-      expect(error).toMatchObject({ retryable: false });
-      expect(String(error)).toContain("the same server");
-    }
-  });
-
-  test("by two ways are refused as well, and never vote twice", async () => {
-    const [node] = (await startNodes(1)) as [QuorumNode];
-    const proxies: Proxy[] = [];
-    for (let proxy = 0; proxy < 3; proxy += 1) {
-      proxies.push(...(await startProxies([node])));
-    }
-    const locks = open(proxies);
-    const { error } = await rejection(locks.acquire(newKey(), { ttlMs, waitMs: 2_000 }));
-    expect(isLockError(error, "unsupported")).toBe(true);
-  });
-});
-
-onQuorum("a replica among the nodes", () => {
-  test.each(["yes", "no"])("is quarantined, with replica-read-only %s", async (readOnly) => {
-    const nodes = await startNodes(5);
-    const [master, , , , replica] = nodes as [QuorumNode, QuorumNode, QuorumNode, QuorumNode, QuorumNode];
-    await replica.direct.config("SET", "replica-read-only", readOnly);
-    await master.direct.config("SET", "repl-diskless-sync-delay", "0");
-    await replica.direct.replicaof("127.0.0.1", master.port);
-    await waitUntil(
-      async () => (await replica.direct.info("replication")).includes("link_status:up"),
-      "it replicates",
-    );
-    const locks = open(nodes, { commandTimeoutMs: 500 });
-    const key = newKey();
-    const lease: Lease = await locks.acquire(key, { ttlMs });
-    await waitUntil(async () => (await locks.nodes())[4]?.quarantine !== null, "it does not vote");
-    const [, , , , state] = await locks.nodes();
-    expect(state).toMatchObject({ role: "slave", reachable: true });
-    expect(state?.quarantine?.reason).toMatch(/not a master/);
-    expect(await lease.release()).toBe(true);
-    // With two others away it is no third vote.
-    await Promise.all([nodes[1]?.kill(), nodes[2]?.kill()]);
-    const { error } = await rejection(locks.acquire(newKey(), { ttlMs, waitMs: 1_000 }));
-    expect(votesOf(error)[4]).toMatchObject({
-      vote: "quarantined",
-      reason: expect.stringContaining("not a master") as unknown,
-    });
   });
 });
 

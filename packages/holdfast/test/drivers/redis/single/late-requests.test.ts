@@ -3,7 +3,9 @@ import { createLocks, type Locks } from "holdfast";
 import { redis, type Connection } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
+
 import { commandText } from "../../../support/diagnostics-log.ts";
+import { GatedConnection } from "./gated-connection.ts";
 
 // One server. What arrives late, in another order, or by the message alone.
 
@@ -66,7 +68,7 @@ test("what a try was granted without an answer is taken back in the background",
 
 test("a place in the queue that is asked for before the leaving and had behind it is given back", async () => {
   const held = await within(10, others.acquire("k", { ttlMs }));
-  const gate = new Gate(server.connect());
+  const gate = new GatedConnection(server.connect());
   const locks = await met(gate, 7);
   gate.isClosed = true;
   const refused = locks.acquire("k", { ttlMs, waitMs: 500 }).catch((error: unknown) => error);
@@ -109,7 +111,7 @@ test("who is granted by message has its whole TTL soon, also where it does not r
 });
 
 test("who does not hear any more takes no place in the queue", async () => {
-  const gate = new Gate(server.connect());
+  const gate = new GatedConnection(server.connect());
   const locks = await met(gate, 7);
   const held = await within(10, others.acquire("k", { ttlMs }));
   gate.listener?.disconnected();
@@ -272,59 +274,4 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
     throw new Error(`not settled within ${ms} ms`);
   }
   return promise;
-}
-
-type Listener = Parameters<Connection["subscribe"]>[2];
-
-/** A connection that holds acquires back while others pass, and whose subscription the test may interrupt. */
-class Gate implements Connection {
-  isClosed = false;
-  listener: Listener | undefined;
-  readonly #inner: Connection;
-  readonly #held: (() => void)[] = [];
-
-  constructor(inner: Connection) {
-    this.#inner = inner;
-  }
-
-  get keyPrefix(): string {
-    return this.#inner.keyPrefix;
-  }
-
-  get name(): string {
-    return this.#inner.name;
-  }
-
-  open(): void {
-    this.isClosed = false;
-    for (const go of this.#held.splice(0)) {
-      go();
-    }
-  }
-
-  run(...[script, keys, args]: Parameters<Connection["run"]>): Promise<unknown> {
-    if (!this.isClosed || commandText(args)[0] !== "acquire") {
-      return this.#inner.run(script, keys, args);
-    }
-    return new Promise((resolve, reject) => {
-      this.#held.push(() => {
-        this.#inner.run(script, keys, args).then(resolve, reject);
-      });
-    });
-  }
-
-  command(name: string, args: readonly string[]): Promise<unknown> {
-    return this.#inner.command(name, args);
-  }
-
-  subscribe(
-    ...[channel, kind, listener]: Parameters<Connection["subscribe"]>
-  ): ReturnType<Connection["subscribe"]> {
-    this.listener = listener;
-    return this.#inner.subscribe(channel, kind, listener);
-  }
-
-  onDown(listener: () => void): () => void {
-    return this.#inner.onDown(listener);
-  }
 }

@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { abortOf, rejection, waitUntil } from "@holdfast/test-kit";
+
+import {
+  holders,
+  ExclusionChecker,
+  newKey,
+  onQuorum,
+  open,
+  queued,
+  startNodes,
+  warmUp,
+} from "../../support/quorum-servers.ts";
+import { lossReasonOf } from "./lease-checks.ts";
+
+const ttlMs = 60_000;
+const waitMs = 25_000;
+/** Nodes are not given up where the machine is busy. */
+const patient = { nodeTimeoutMs: 1_000 };
+
+onQuorum("an operator", () => {
+  test("breaks a lease on a majority: its holder is told at once, and who waits has it next", async () => {
+    const nodes = await startNodes();
+    const drivers = [open(nodes, patient), open(nodes, patient), open(nodes, patient)] as const;
+    const [holder, waiter, operator] = drivers;
+    await Promise.all(drivers.map((locks) => warmUp(locks)));
+    const ledger = new ExclusionChecker();
+    const key = newKey();
+    const lease = ledger.granted(await holder.acquire(key, { ttlMs }));
+    const waiting = waiter.acquire(key, { ttlMs, waitMs });
+    await queued(nodes, key, 1);
+    nodes[0]?.freeze();
+    await nodes[1]?.direct.hset(`holdfast:fence:{lock:${key}}`, "first", "7", "last", "7");
+    const stale = { fencingToken: lease.fencingToken - 1n, reason: "test" };
+    expect(await operator.breakLock(key, stale)).toBe(false);
+    expect(lease.signal.aborted).toBe(false);
+    const aborted = abortOf(lease.signal);
+    const broken = { fencingToken: lease.fencingToken, reason: "it hangs" };
+    expect(await operator.breakLock(key, broken)).toBe(true);
+    await aborted; // long before a renewal is due
+    expect(lossReasonOf(lease)).toBe("broken");
+    expect(String((lease.signal.reason as Error).cause)).toContain("it hangs");
+    const next = ledger.granted(await waiting);
+    expect(await ledger.release(lease)).toBe(false);
+    expect(await operator.breakLock(key, broken)).toBe(false);
+    expect(next.remainingMs()).toBeGreaterThan(0);
+    nodes[0]?.thaw();
+    expect(await ledger.release(next)).toBe(true);
+    expect(ledger.faults).toEqual([]);
+  });
+
+  test("cannot break it without a majority, and says so", async () => {
+    const nodes = await startNodes();
+    const options = { nodeTimeoutMs: 300, commandTimeoutMs: 600 };
+    const [holder, operator] = [open(nodes, options), open(nodes, options)];
+    await Promise.all([warmUp(holder), warmUp(operator)]);
+    const key = newKey();
+    const lease = await holder.acquire(key, { ttlMs });
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    for (const node of nodes.slice(2)) {
+      node.freeze();
+    }
+    const { fencingToken } = lease;
+    const { error } = await rejection(operator.breakLock(key, { fencingToken, reason: "test" }));
+    expect(error).toMatchObject({ code: "quorum-not-reached", retryable: true });
+    expect(lease.signal.aborted).toBe(false);
+    for (const node of nodes.slice(2)) {
+      node.thaw();
+    }
+    await waitUntil(
+      () =>
+        lease.extend().then(
+          () => true,
+          () => false,
+        ),
+      "they are heard again",
+    );
+    expect(await lease.release()).toBe(true);
+  });
+});

@@ -1,0 +1,151 @@
+import type { Locks, LockState } from "holdfast";
+import { expect, test } from "vitest";
+import { waitUntil } from "@holdfast/test-kit";
+
+import {
+  durable,
+  awaitSubscribed,
+  holders,
+  newKey,
+  expectNoResidue,
+  onQuorum,
+  open,
+  queued,
+  startNodes,
+  warmUp,
+  type QuorumNode,
+} from "../../support/quorum-servers.ts";
+
+const ttlMs = 60_000;
+const waitMs = 25_000;
+/** Nodes are not given up where the machine is busy. */
+const patient = { nodeTimeoutMs: 1_000 };
+
+onQuorum("what is told of locks where nodes disagree", () => {
+  test("is what the majority says, and what each node says", async () => {
+    const nodes = await startNodes();
+    const locks = open(nodes, { nodeTimeoutMs: 500, commandTimeoutMs: 1_000 }, { owner: "holder" });
+    const other = open(nodes, { nodeTimeoutMs: 500, commandTimeoutMs: 1_000 }, { owner: "waiter" });
+    await Promise.all([warmUp(locks), warmUp(other)]);
+    const key = newKey();
+    const before = await locks.acquire(key, { ttlMs });
+    const next = locks.acquire(key, { ttlMs, reason: "a reason" });
+    await before.release();
+    const lease = await next;
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    const waiting = other.acquire(key, { ttlMs, waitMs });
+    await queued(nodes, key, 1);
+    const [, stolen, dumb] = nodes as [QuorumNode, QuorumNode, QuorumNode, QuorumNode, QuorumNode];
+    await stolen.direct.set(`lock:${key}`, "another's", "PX", 20_000);
+    await stolen.direct.hset(`holdfast:fence:{lock:${key}}`, "first", "9", "last", "9");
+    dumb.freeze();
+    for (const asked of [locks, other]) {
+      const state = await asked.inspect(key);
+      expect(state.fencingToken).toBe(lease.fencingToken);
+      expect(state.holders).toMatchObject([
+        { owner: "holder", reason: "a reason", fencingToken: lease.fencingToken },
+      ]);
+      expect(state.waiterCount).toBe(1);
+      expect(state.waiters).toEqual([{ owner: "waiter", position: 0 }]);
+      expect(state.remainingMs).toBeGreaterThan(0);
+      expect(state.remainingMs).toBeLessThanOrEqual(ttlMs);
+      expect(state.nodes.map(({ held }) => held)).toEqual([true, true, null, true, true]);
+      expect(state.nodes.map(({ owner }) => owner)).toEqual([
+        "holder",
+        "unknown",
+        undefined,
+        "holder",
+        "holder",
+      ]);
+      expect(state.nodes[2]?.error).toMatch(/\w/);
+      expect(await asked.checkFence(key, lease.fencingToken)).toBe(asked === locks ? "current" : "unknown");
+      expect(await asked.checkFence(key, before.fencingToken)).toBe("stale");
+      expect(await asked.checkFence(key, lease.fencingToken + 1_000_000n)).toBe("stale");
+    }
+    dumb.thaw();
+    await stolen.loseData(key);
+    expect(await lease.release()).toBe(true);
+    expect(await (await waiting).release()).toBe(true);
+    await expectNoResidue(nodes); // the node that is late is told behind the result
+  });
+
+  test("is that a lock of a minority is nobody's", async () => {
+    const nodes = await startNodes();
+    const locks = open(nodes, patient);
+    await warmUp(locks);
+    const key = newKey();
+    const lease = await locks.acquire(key, { ttlMs, renew: false });
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await Promise.all(nodes.slice(2).map((node) => node.loseData(key)));
+    const state = await locks.inspect(key);
+    expect(state.holders).toEqual([]);
+    expect(state.remainingMs).toBeNull();
+    expect(state.nodes.map(({ held }) => held)).toEqual([true, true, false, false, false]);
+    expect((await everyPage(locks, `${key}`, 100)).map((one) => one.key)).toEqual([]);
+    await lease.release();
+  });
+
+  test("in pages is each lock of a majority, once, whichever nodes miss it", async () => {
+    const nodes = await startNodes();
+    const locks = open(nodes, { nodeTimeoutMs: 500, commandTimeoutMs: 1_000 });
+    await warmUp(locks);
+    const prefix = `${newKey()}:`;
+    const leases = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => locks.acquire(`${prefix}${index}`, { ttlMs, renew: false })),
+    );
+    await quietOn(nodes, prefix, leases.length);
+    const minority: string[] = [];
+    for (const [index, { key }] of leases.entries()) {
+      // Each third is missing on two nodes, each fourth of the others on three.
+      const missing = index % 3 === 0 ? 2 : index % 4 === 0 ? 3 : 0;
+      for (let turn = 0; turn < missing; turn += 1) {
+        await nodes[(index + turn) % nodes.length]?.loseData(key);
+      }
+      if (missing === 3) {
+        minority.push(key);
+      }
+    }
+    expect(minority.length).toBeGreaterThan(3);
+    const expected = leases.map(({ key }) => key).filter((key) => !minority.includes(key));
+    for (const limit of [7, 1_000]) {
+      const states = await everyPage(locks, prefix, limit);
+      expect(states.map(({ key }) => key).sort()).toEqual([...expected].sort());
+      for (const { key, fencingToken } of states) {
+        expect(fencingToken).toBe(leases.find((lease) => lease.key === key)?.fencingToken);
+      }
+    }
+    await nodes[0]?.kill();
+    // With a node less some of them are a minority, by what the rest says.
+    const states = await everyPage(locks, prefix, 7);
+    const rest = await Promise.all(
+      expected.map(async (key) => {
+        const tokens = await holders(nodes.slice(1), key);
+        return tokens.filter((token) => token !== null).length >= 3 ? key : undefined;
+      }),
+    );
+    expect(states.map(({ key }) => key).sort()).toEqual(rest.filter((key) => key !== undefined).sort());
+    await nodes[0]?.restart(durable);
+    await awaitSubscribed(locks);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+});
+
+/** All pages, of which none may be much longer than asked. */
+async function everyPage(locks: Locks, prefix: string, limit: number): Promise<LockState[]> {
+  const states: LockState[] = [];
+  let cursor: string | null | undefined;
+  for (let page = 0; cursor !== null; page += 1) {
+    expect(page).toBeLessThan(500);
+    const answer = await locks.list({ prefix, limit, ...(cursor === undefined ? {} : { cursor }) });
+    states.push(...answer.locks);
+    ({ cursor } = answer);
+  }
+  return states;
+}
+
+/** Each of the nodes has all of so many locks. */
+async function quietOn(nodes: readonly QuorumNode[], prefix: string, count: number): Promise<void> {
+  for (const { direct } of nodes) {
+    await waitUntil(async () => (await direct.keys(`lock:${prefix}*`)).length === count, "it has all");
+  }
+}

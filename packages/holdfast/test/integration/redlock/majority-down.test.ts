@@ -1,0 +1,131 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { rejection, waitUntil } from "@holdfast/test-kit";
+
+import {
+  connect,
+  awaitSubscribed,
+  holders,
+  newKey,
+  expectNoResidue,
+  onQuorum,
+  open,
+  queued,
+  startNodes,
+  votesOf,
+  warmUp,
+  type QuorumNode,
+} from "../../support/quorum-servers.ts";
+import { awaitAllNodesGrant, frozen, killed } from "./node-faults.ts";
+
+const ttlMs = 60_000;
+
+onQuorum("a majority of nodes", () => {
+  test.each([killed, frozen])(
+    "$how: says at waitMs what each node said, and leaves nothing",
+    async ({ begin, end }) => {
+      const nodes = await startNodes();
+      const gone = nodes.slice(2);
+      const locks = open(nodes, { commandTimeoutMs: 500 });
+      await warmUp(locks);
+      await begin(gone, []);
+      const key = newKey();
+      const waitMs = 1_500;
+      const { error, afterMs } = await rejection(locks.acquire(key, { ttlMs, waitMs }));
+      expect(afterMs).toBeGreaterThan(waitMs - 20);
+      expect(afterMs).toBeLessThan(waitMs + 2_000);
+      expectVotes(error, nodes);
+      expect(error).toMatchObject({ key, retryable: true });
+
+      const tried = await rejection(locks.tryAcquire(newKey(), { ttlMs }));
+      expectVotes(tried.error, nodes);
+      expect(tried.afterMs).toBeLessThan(3_000); // a node timeout, and far below the TTL
+      await expectNoResidue(nodes.slice(0, 2)); // what those granted is taken back at once
+
+      await end(gone, []);
+      await expectNoResidue(nodes);
+      await awaitSubscribed(locks);
+      await awaitAllNodesGrant(locks, nodes);
+    },
+  );
+
+  test("frozen after they have granted: a release that they do not hear is repeated until they do", async () => {
+    const nodes = await startNodes();
+    const locks = open(nodes, { commandTimeoutMs: 500 });
+    await warmUp(locks);
+    const key = newKey();
+    const lease = await locks.acquire(key, { ttlMs });
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((holder) => holder !== null),
+      "all have it",
+    );
+    const gone = nodes.slice(2);
+    await frozen.begin(gone, []);
+    const { error, afterMs } = await rejection(lease.release());
+    expectVotes(error, nodes);
+    expect(error).toMatchObject({ outcome: "unknown" });
+    expect(afterMs).toBeLessThan(3_000);
+    await frozen.end(gone, []);
+    await expectNoResidue(nodes);
+  });
+
+  test("frozen while one waits: what it has left of its place is taken back when they return", async () => {
+    const nodes = await startNodes();
+    const [here, there] = [open(nodes), open(nodes, { commandTimeoutMs: 500 })];
+    await Promise.all([warmUp(here), warmUp(there)]);
+    const key = newKey();
+    const lease = await here.acquire(key, { ttlMs });
+    const waiting = rejection(there.acquire(key, { waitMs: 2_000 }));
+    await queued(nodes, key, 1);
+    const gone = nodes.slice(2);
+    await frozen.begin(gone, []);
+    const { error } = await waiting;
+    expect(error).toMatchObject({ retryable: true });
+    await frozen.end(gone, []);
+    await queued(nodes, key, 0);
+    expect(await lease.release()).toBe(true);
+  });
+
+  test("that answers with what is none of ours is told as an error, and nothing escapes", async () => {
+    const nodes = await startNodes();
+    const clients = nodes.map((node) => connect(node));
+    const locks = open(nodes, { commandTimeoutMs: 500 }, {}, clients);
+    await warmUp(locks);
+    for (const client of clients.slice(2)) {
+      client.call = (() => pause(20, [])) as typeof client.call;
+    }
+    const { error } = await rejection(locks.acquire(newKey(), { ttlMs, waitMs: 500 }));
+    expect(votesOf(error).map(({ vote }) => vote)).toEqual(["granted", "granted", "error", "error", "error"]);
+  });
+
+  test("gone from the start: a client that never met them says so, and works once they are there", async () => {
+    const nodes = await startNodes();
+    const gone = nodes.slice(2);
+    await killed.begin(gone, []);
+    const locks = open(nodes, { commandTimeoutMs: 500 });
+    const { error, afterMs } = await rejection(locks.acquire(newKey(), { waitMs: 1_200, ttlMs }));
+    expect(votesOf(error).map(({ node }) => node)).toEqual(nodes.map(nameOf));
+    expect(error).toMatchObject({ retryable: true });
+    expect(afterMs).toBeLessThan(4_000);
+    await killed.end(gone, []);
+    await awaitAllNodesGrant(locks, nodes);
+  });
+});
+
+function expectVotes(error: unknown, nodes: readonly QuorumNode[]): void {
+  const votes = votesOf(error);
+  expect(votes.map(({ node }) => node)).toEqual(nodes.map(nameOf));
+  for (const { vote, latencyMs, reason } of votes.slice(0, 2)) {
+    expect([vote, reason]).toEqual(["granted", null]);
+    expect(latencyMs).toBeGreaterThan(0);
+  }
+  for (const { vote, latencyMs, reason } of votes.slice(2)) {
+    expect(["timeout", "error"]).toContain(vote);
+    expect(latencyMs).toBeNull();
+    expect(reason).toMatch(/\w/);
+  }
+}
+
+function nameOf({ port }: QuorumNode): string {
+  return `127.0.0.1:${port}/0`;
+}

@@ -1,0 +1,166 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Lease, Locks } from "holdfast";
+import { type Proxy, waitUntil } from "@holdfast/test-kit";
+
+import {
+  distanceMs,
+  holders,
+  ExclusionChecker,
+  queued,
+  type QuorumNode,
+} from "../../support/quorum-servers.ts";
+import { QuorumWorker } from "../../support/quorum-workers.ts";
+import { grantCount, pauseAll } from "./proxied-clients.ts";
+
+/** Far longer than the tests take: nobody waits for it. */
+export const ttlMs = 60_000;
+export const waitMs = 25_000;
+
+/** TTLs and claims that tests wait for. */
+export const shortMs = 1_000;
+export const claimMs = 600;
+
+/** One process that comes to grief, and others that go on. */
+export interface StruckProcess {
+  readonly nodes: readonly QuorumNode[];
+  readonly ways: readonly Proxy[];
+  readonly worker: QuorumWorker;
+  readonly other: Locks;
+  readonly third: Locks;
+  readonly key: string;
+  readonly ledger: ExclusionChecker;
+  /** Ends or stops the process. */
+  readonly strike: () => Promise<void>;
+}
+
+export interface Step {
+  readonly step: string;
+  /** Brings the process there and strikes it. */
+  readonly come: (grief: StruckProcess) => Promise<Struck>;
+}
+
+export interface Struck {
+  /** Who goes on. */
+  readonly waiting: Promise<Lease>;
+  /** How long that may take at the least, by what the process was granted. */
+  readonly blockedMs: number;
+  /** The number of the lease that the process had, if it had one. */
+  readonly fencingToken?: bigint;
+  /** Until when it may have used that, on the scale of `sharedNow`. */
+  readonly validUntil?: number;
+  /** What becomes of the process when it goes on. */
+  readonly afterwards: "granted" | "lost" | "passed on";
+}
+
+export const steps: readonly Step[] = [
+  {
+    step: "asking",
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
+      pauseAll(proxies, "answers");
+      worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } });
+      await waitUntil(async () => (await grantCount(nodes, key)) === nodes.length, "all have granted");
+      await strike();
+      const waiting = other.acquire(key, { ttlMs, waitMs });
+      return { waiting, blockedMs: shortMs, afterwards: "granted" };
+    },
+  },
+  {
+    step: "split",
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
+      pauseAll(proxies.slice(0, 2), "requests");
+      worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } });
+      await waitUntil(async () => (await grantCount(nodes.slice(2), key)) === 2, "it has its half");
+      await strike();
+      const waiting = other.acquire(key, { ttlMs, waitMs });
+      return { waiting, blockedMs: shortMs, afterwards: "granted" };
+    },
+  },
+  {
+    step: "waiting",
+    come: async ({ nodes, worker, other, third, key, ledger, strike }) => {
+      const lease = ledger.granted(await other.acquire(key, { ttlMs }));
+      worker.order("acquire", { key, options: { ttlMs, waitMs } });
+      await queued(nodes, key, 1);
+      await strike();
+      await pause(distanceMs);
+      const waiting = third.acquire(key, { ttlMs, waitMs });
+      await queued(nodes, key, 2);
+      await ledger.release(lease);
+      return { waiting, blockedMs: claimMs, afterwards: "granted" };
+    },
+  },
+  {
+    step: "claiming",
+    come: async ({ nodes, ways: proxies, worker, other, third, key, ledger, strike }) => {
+      const lease = ledger.granted(await other.acquire(key, { ttlMs }));
+      const [before] = await holders(nodes, key);
+      worker.order("acquire", { key, options: { ttlMs, waitMs } });
+      await queued(nodes, key, 1);
+      await pause(distanceMs);
+      const waiting = third.acquire(key, { ttlMs, waitMs });
+      await queued(nodes, key, 2);
+      pauseAll(proxies, "requests");
+      // It may want to ask whether the messages are true, which it cannot.
+      const hears = Promise.race([worker.event("granted"), pause(1_000)]);
+      await ledger.release(lease);
+      await waitUntil(async () => !(await holders(nodes, key)).includes(before ?? null), "it is passed on");
+      const claimed = await hears;
+      await strike();
+      if (!claimed) {
+        return { waiting, blockedMs: claimMs, afterwards: "granted" };
+      }
+      const { validUntil } = claimed;
+      const fencingToken = BigInt(claimed.fencingToken);
+      return { waiting, blockedMs: claimMs, fencingToken, validUntil, afterwards: "lost" };
+    },
+  },
+  {
+    step: "elected",
+    come: async ({ worker, other, key, strike }) => {
+      const lease = await hold(worker, key);
+      await strike();
+      const waiting = other.acquire(key, { ttlMs, waitMs });
+      return { waiting, blockedMs: shortMs, ...lease, afterwards: "lost" };
+    },
+  },
+  {
+    step: "giving back",
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
+      const lease = await hold(worker, key);
+      const waiting = other.acquire(key, { ttlMs, waitMs });
+      const [before] = await holders(nodes, key);
+      await queued(nodes, key, 1);
+      pauseAll(proxies.slice(1), "requests");
+      worker.order("release", { key });
+      await waitUntil(async () => (await nodes[0]?.holder(key)) !== before, "one node has it back");
+      await strike();
+      return { waiting, blockedMs: shortMs, ...lease, afterwards: "passed on" };
+    },
+  },
+  {
+    step: "handing on",
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
+      const lease = await hold(worker, key);
+      const waiting = other.acquire(key, { ttlMs, waitMs });
+      const [before] = await holders(nodes, key);
+      await queued(nodes, key, 1);
+      await pause(distanceMs);
+      worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } }); // behind its own lease
+      pauseAll(proxies.slice(1), "requests");
+      worker.order("release", { key });
+      await waitUntil(async () => (await nodes[0]?.holder(key)) !== before, "one node has passed it on");
+      await strike();
+      return { waiting, blockedMs: shortMs, ...lease, afterwards: "granted" };
+    },
+  },
+];
+
+/** The process has it on all nodes, for a short while, and does not renew it. */
+async function hold(
+  worker: QuorumWorker,
+  key: string,
+): Promise<{ fencingToken: bigint; validUntil: number }> {
+  const options = { ttlMs: shortMs, waitMs, renew: false };
+  const { fencingToken, validUntil } = await worker.request("acquire", { key, options }, "granted");
+  return { fencingToken: BigInt(fencingToken), validUntil };
+}

@@ -1,0 +1,138 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Lease } from "holdfast";
+import { expect, test } from "vitest";
+
+import {
+  holders,
+  ExclusionChecker,
+  newKey,
+  expectNoResidue,
+  onQuorum,
+  open,
+  closeAndExpectNoResidue,
+  startNodes,
+  startProxies,
+  warmUp,
+} from "../../support/quorum-servers.ts";
+import { QuorumWorker, sharedNow } from "../../support/quorum-workers.ts";
+import { resumeAll, patient } from "./proxied-clients.ts";
+import {
+  claimMs,
+  steps,
+  ttlMs,
+  waitMs,
+  type Step,
+  type Struck,
+  type StruckProcess,
+} from "./struck-process-steps.ts";
+
+const lateMs = 10_000;
+
+onQuorum("processes of which each comes to grief at another step", () => {
+  test("and is killed: the others go on", { timeout: 60_000 }, async () => {
+    await atEachStep(
+      (worker) => worker.kill(),
+      async ({ other, key, ledger }, { waiting, blockedMs, fencingToken = 0n, validUntil = 0 }) => {
+        const lease = ledger.granted(await inTime(waiting, blockedMs));
+        expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
+        expect(lease.fencingToken).toBeGreaterThan(fencingToken);
+        await ledger.release(lease);
+        await ledger.release(ledger.granted(await other.acquire(key, { ttlMs, waitMs })));
+      },
+    );
+  });
+
+  test("and is frozen: the others go on, and it does not go on as before", { timeout: 60_000 }, async () => {
+    await atEachStep(
+      async (worker) => {
+        worker.freeze();
+      },
+      async (grief, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
+        const { nodes, ways: proxies, worker, third, key, ledger } = grief;
+        const lease = ledger.granted(await inTime(waiting, blockedMs));
+        expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
+        expect(lease.fencingToken).toBeGreaterThan(fencingToken);
+        await lease.extend(); // what it was granted by a message is confirmed
+        const ours = mostOf(await holders(nodes, key));
+        resumeAll(proxies, "requests");
+        resumeAll(proxies, "answers");
+        const turn = worker.event("granted");
+        turn.catch(() => undefined);
+        const gone = afterwards === "passed on" ? worker.event("released") : undefined;
+        worker.thaw();
+        // It does what it was about to do, and none of that touches the lease of now.
+        await pause(300);
+        expect(mostOf(await holders(nodes, key))).toBe(ours);
+        expect(lease.remainingMs()).toBeGreaterThan(0);
+        if (afterwards === "lost") {
+          expect(await worker.request("judge", { key }, "judged")).toMatchObject({ isLost: true });
+          expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
+        }
+        await gone;
+        const releasedAt = sharedNow();
+        expect(await ledger.release(lease)).toBe(true);
+        if (afterwards === "granted") {
+          const mine = await turn;
+          expect(mine.at).toBeGreaterThanOrEqual(releasedAt);
+          expect(BigInt(mine.fencingToken)).toBeGreaterThan(lease.fencingToken);
+          await worker.request("release", { key }, "released");
+        }
+        await ledger.release(ledger.granted(await third.acquire(key, { ttlMs, waitMs })));
+      },
+    );
+  });
+});
+
+/** All at once, each with a process and a key of its own. */
+async function atEachStep(
+  strike: (worker: QuorumWorker) => Promise<void>,
+  check: (grief: StruckProcess, struck: Struck) => Promise<void>,
+): Promise<void> {
+  const nodes = await startNodes(4);
+  const options = { nodeTimeoutMs: 1_000, claimMs };
+  const [other, third] = [open(nodes, options), open(nodes, options)];
+  const ledger = new ExclusionChecker();
+  const griefs = await Promise.all(
+    steps.map(async ({ step }) => {
+      const proxies = await startProxies(nodes);
+      const redlock = { ...patient, claimMs };
+      const locks = { handover: { max: 0 } };
+      const worker = await QuorumWorker.start({ name: step, drivers: [proxies], redlock, locks });
+      await worker.request("warmUp", { count: nodes.length }, "warm");
+      return {
+        nodes,
+        ways: proxies,
+        worker,
+        other,
+        third,
+        key: newKey(),
+        ledger,
+        strike: () => strike(worker),
+      };
+    }),
+  );
+  await Promise.all([warmUp(other), warmUp(third)]);
+  await closeAndExpectNoResidue([other, third], nodes);
+  const results = await Promise.allSettled(
+    griefs.map(async (grief, index) => check(grief, await (steps[index] as Step).come(grief))),
+  );
+  const failures = results.flatMap((result, index) =>
+    result.status === "rejected" ? [{ step: steps[index]?.step, error: result.reason as unknown }] : [],
+  );
+  expect(failures).toEqual([]);
+  await expectNoResidue(nodes);
+  expect(ledger.faults).toEqual([]);
+}
+
+/** What has to come soon after so long. */
+async function inTime(waiting: Promise<Lease>, blockedMs: number): Promise<Lease> {
+  const since = performance.now();
+  const lease = await waiting;
+  expect(performance.now() - since).toBeLessThan(blockedMs + lateMs);
+  return lease;
+}
+
+/** Who has more than half of the nodes; undefined: nobody. */
+function mostOf(tokens: readonly (string | null)[]): string | null | undefined {
+  return tokens.find((one) => tokens.filter((other) => other === one).length > tokens.length / 2);
+}

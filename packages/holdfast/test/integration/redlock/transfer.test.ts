@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { rejection, waitUntil } from "@holdfast/test-kit";
+
+import { holders, newKey, onQuorum, open, startNodes, warmUp } from "../../support/quorum-servers.ts";
+import { QuorumWorker } from "../../support/quorum-workers.ts";
+import { awaitHeldOnAll } from "./lease-checks.ts";
+
+const ttlMs = 60_000;
+/** Nodes are not given up where the machine is busy. */
+const patient = { nodeTimeoutMs: 1_000 };
+
+onQuorum("a lease that goes to another process", () => {
+  test("is held there, extended and released, though a minority has lost it", async () => {
+    const nodes = await startNodes();
+    const worker = await QuorumWorker.start({ name: "worker", drivers: [nodes], redlock: patient });
+    const locks = open(nodes, patient);
+    await Promise.all([warmUp(locks), worker.request("warmUp", { count: nodes.length }, "warm")]);
+    const key = newKey();
+    const options = { ttlMs: 20_000 };
+    const { fencingToken } = await worker.request("acquire", { key, options }, "granted");
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    const [token] = await holders(nodes, key);
+    await nodes[0]?.loseData(key);
+    await nodes[1]?.kill();
+
+    const { serialized } = await worker.request("transfer", { key }, "transferred");
+    const lease = await locks.adopt(serialized);
+    expect(lease.fencingToken).toBe(BigInt(fencingToken));
+    expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
+    await worker.kill(); // nothing of it depends on where it came from
+    await lease.extend();
+    await awaitHeldOnAll(
+      nodes.filter(({ isUp }) => isUp),
+      key,
+      token,
+    );
+    expect(await locks.checkFence(key, lease.fencingToken)).toBe("current");
+    expect(await locks.tryAcquire(key, { ttlMs })).toBeNull();
+
+    const back = await QuorumWorker.start({ name: "back", drivers: [nodes], redlock: patient });
+    await back.request("adopt", { serialized: lease.transfer() }, "granted");
+    expect(await lease.release()).toBe(false);
+    expect(await back.request("judge", { key }, "judged")).toMatchObject({ isLost: false });
+    expect(await back.request("release", { key }, "released")).toMatchObject({ released: true });
+    const next = await locks.acquire(key, { ttlMs });
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    expect(await next.release()).toBe(true);
+  });
+
+  test("is refused there where a majority has lost it", async () => {
+    const nodes = await startNodes(3);
+    const [from, to] = [open(nodes, patient), open(nodes, patient)];
+    await Promise.all([warmUp(from), warmUp(to)]);
+    const key = newKey();
+    const lease = await from.acquire(key, { ttlMs });
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    const serialized = lease.transfer();
+    await Promise.all(nodes.slice(1).map((node) => node.loseData(key)));
+    const { error } = await rejection(to.adopt(serialized));
+    expect(error).toMatchObject({ code: "lease-lost" });
+    await nodes[0]?.loseData(key);
+  });
+});

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { judge } from "./judge/judge.ts";
 
-// Judges what a run left behind: `node verify/dist/chaos/check.js <folder>`, of one engine or of the whole run.
+// Judges the history of a run, of one engine or of all: `node verify/dist/chaos/check.js <folder>`.
 
 const [folder] = process.argv.slice(2);
 

@@ -12,11 +12,11 @@ import type { ClientState } from "./run/client-state.ts";
 import { Recorder } from "./run/recorder.ts";
 import { ResourceClient } from "./run/resource-client.ts";
 
-// A client process: `client.js <ClientTask as JSON>`. It works while there is a storm, and in peace shows that it gets every lock.
-// It ends with its parent.
+// A client process: `client.js <ClientTask as JSON>`. In a storm it uses locks, and in a quiet period it acquires every lock. It ends with
+// its parent.
 
 const shortestTtlMs = 400;
-/** A gap of so long is taken for having been frozen. */
+/** A longer gap between two ticks counts as a freeze. */
 const frozenMs = 100;
 const longestSpinMs = 1_000;
 
@@ -24,7 +24,7 @@ const task = JSON.parse(process.argv[2] ?? "{}") as ClientTask;
 const recorder = new Recorder(task.historyFile, task.epoch, task.addresses.ports);
 recorder.write({ e: "opened", at: recorder.clock.now(), pid: process.pid, handover: task.handover });
 process.on("disconnect", () => process.exit());
-// Ctrl-C reaches the whole process group; the parent decides what it means for us.
+// Ctrl-C reaches the whole process group, and the parent decides how to stop this process.
 process.on("SIGINT", () => undefined);
 
 const engine = engines[task.engine];
@@ -51,12 +51,12 @@ if (task.keys.latches) {
   client.latches = new LatchCaller(client, task.keys.latches);
 }
 const callers = Array.from({ length: task.callers }, () => new Caller(client));
-/** What is still to be done before this process is at rest. */
+/** The work that remains before this process is at rest. */
 const pendingWork = new Set<Promise<void>>();
 let isStorm = false;
 
-process.on("message", (told: ToClient) => {
-  handleOrder(told);
+process.on("message", (message: ToClient) => {
+  handleOrder(message);
 });
 send({ said: "ready" });
 
@@ -75,7 +75,7 @@ function handleOrder(order: ToClient): void {
     case "block":
       block(order.forMs);
       return;
-    case "ambush":
+    case "hold-for-freeze":
       track(freezeWhileHolding(order.withinMs));
       return;
     case "break":
@@ -94,7 +94,7 @@ function track(work: Promise<void>): void {
   void work.then(() => pendingWork.delete(work));
 }
 
-/** Ends what is under way, and then gets every lock. */
+/** Ends the current work, and then acquires every lock. */
 async function acquireAllLocks(round: number): Promise<void> {
   const pending = Array.from(pendingWork);
   await Promise.all(pending);
@@ -113,7 +113,7 @@ async function acquireAllLocks(round: number): Promise<void> {
   send({ said: "quiet", round });
 }
 
-/** Most often the hot one, and always where a rule is left out that has to show with it. */
+/** Prefers the hot lock. If a run omits a rule, the process always uses that lock, because the effect shows there. */
 function chooseLock(): Lock {
   const { random, keys } = client;
   const hot = { lockKind: "mutex", key: keys.hot } as const;
@@ -121,7 +121,7 @@ function chooseLock(): Lock {
   return task.without === null && random.happens(0.4) ? random.pick(others) : hot;
 }
 
-/** As an operator would who sees who holds it. */
+/** Breaks a lock like an operator who looked its holder up. */
 async function breakChosenLock(): Promise<void> {
   const { keys, key: first } = chooseLock();
   const key = client.random.pick(keys ?? [first]);
@@ -139,11 +139,11 @@ async function breakChosenLock(): Promise<void> {
   }
 }
 
-/** As if the machine had stopped it in the middle of its work: it goes no further before it was frozen, and thawed. */
+/** Simulates a machine that stops in the middle of the work: the process continues only after it was frozen and thawed. */
 function freezeWhileHolding(withinMs: number): Promise<void> {
   const awaitFreeze = (): Promise<void> =>
     new Promise((resolve) => {
-      process.send?.({ said: "ambushed" } satisfies FromClient, undefined, undefined, () => {
+      process.send?.({ said: "ready-to-freeze" } satisfies FromClient, undefined, undefined, () => {
         spinUntilFrozen();
         resolve();
       });
@@ -151,7 +151,7 @@ function freezeWhileHolding(withinMs: number): Promise<void> {
   return (callers[0] as Caller).holdUntilFrozen(chooseLock(), awaitFreeze, withinMs);
 }
 
-/** Nobody else may do anything here meanwhile, and it must not freeze itself: who froze it thaws it, once. */
+/** Blocks this process until the parent freezes and thaws it once. No other code may run before that. */
 function spinUntilFrozen(): void {
   const endsAt = performance.now() + longestSpinMs;
   let last = performance.now();
@@ -168,7 +168,7 @@ async function stop(): Promise<void> {
   process.disconnect();
 }
 
-/** A parent that has gone is noticed by `disconnect`; what it was not told matters no more. */
+/** A missing parent is noticed by `disconnect`, so a lost message does not matter. */
 function send(message: FromClient): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }

@@ -10,7 +10,7 @@ import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import type { EngineName } from "./plan/plan.ts";
 import { planOf } from "./plan/planner.ts";
 
-// npm run verify:chaos: lets things go wrong on real servers, and then has the history judged.
+// npm run verify:chaos: injects faults into real servers and processes, and then has the history judged.
 
 const runs = fileURLToPath(new URL("../../chaos/runs", import.meta.url));
 
@@ -74,7 +74,7 @@ function writeLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-// Servers, clients and folders end with us: on `exit`, and because their channels close.
+// Servers, clients and folders end with this process: on `exit`, and because their channels close.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 main(process.argv.slice(2)).catch((error: unknown) => {

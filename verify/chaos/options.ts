@@ -9,7 +9,7 @@ export interface ResolvedOptions {
   readonly engines: readonly EngineName[];
   readonly nodeCount: number;
   readonly seed: number;
-  /** Where the run is recorded; null: in a folder of its own, named by the date. */
+  /** The folder of the recorded run. null: a new folder, named by the date. */
   readonly folder: string | null;
   readonly without: Omission | null;
 }
@@ -30,7 +30,7 @@ export const usage: string = `Usage: npm run verify:chaos -- [options]
   --help           this text
 `;
 
-/** Throws a `TypeError` that names the option. */
+/** @throws {TypeError} with the name of the option that is invalid */
 export function parseOptions(args: readonly string[]): ResolvedOptions {
   const { values } = parseArgs({
     args: [...args],

@@ -3,22 +3,19 @@ import { createInterface } from "node:readline";
 
 import { HistoryFile, SharedClock, type ResourceRecord } from "./judge/history.ts";
 
-// What the locks protect, in a process of its own, so that it is never frozen with a client:
-//
-//   resource.js <history file> <epoch>
-//
-// Of each key it has the largest fencing token that it has seen, and two counters. One checks tokens, the other believes everybody.
-// It ends with its parent.
+// The resource that the locks protect: `resource.js <history file> <epoch>`. It is a separate process, so that it is never frozen with a
+// client. For each key it has the largest fencing token that it received, and two counters, of which one checks tokens. It ends with its
+// parent.
 
-/** One request, on a line of its own. */
+/** A request, on one line. */
 export interface Visit {
   readonly visit: number;
   readonly key: string;
   readonly token: string;
   readonly from: string;
-  /** A reader's, beside others: only writers' tokens are compared with its. */
+  /** A visit of a reader: its token is compared only with the tokens of writers. */
   readonly shared?: boolean;
-  /** Absent: it reads. */
+  /** The values to write. Absent: the visit only reads. */
   readonly write?: { readonly checked: number; readonly unchecked: number };
 }
 
@@ -46,7 +43,7 @@ const server = createServer((socket) => {
 });
 server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
 process.on("disconnect", () => process.exit());
-// Ctrl-C reaches the whole process group; the parent decides what it means for us.
+// Ctrl-C reaches the whole process group, and the parent decides how to stop this process.
 process.on("SIGINT", () => undefined);
 
 function serve(socket: Socket): void {
@@ -61,8 +58,8 @@ function serve(socket: Socket): void {
 }
 
 /**
- * A token that is smaller than one that was here is refused; of a reader's, than one of a writer. The unchecked counter does not
- * look at it.
+ * Refuses a token that is smaller than an earlier token. A reader's token is compared only with the tokens of writers. The counter that does
+ * not check tokens accepts every write.
  */
 function handleVisit({ visit, key, token, from, shared = false, write }: Visit): VisitAnswer {
   const resource = resources.get(key) ?? { newest: 0n, newestOfWriters: 0n, checked: 0, unchecked: 0 };
@@ -89,7 +86,7 @@ function handleVisit({ visit, key, token, from, shared = false, write }: Visit):
   return { visit, accepted, checked: resource.checked, unchecked: resource.unchecked };
 }
 
-/** Remembers it, if it is. */
+/** Stores the token if the visit is accepted. */
 function isAccepted(resource: ProtectedCounter, token: bigint, shared: boolean): boolean {
   if (token < (shared ? resource.newestOfWriters : resource.newest)) {
     return false;

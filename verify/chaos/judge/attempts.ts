@@ -10,15 +10,15 @@ import type {
 } from "./history.ts";
 import type { Plan } from "../plan/plan.ts";
 
-/** One ask and what became of it: the history, told by lease instead of by moment. Of several keys: one story for each. */
+/** One request for a key and its results: the history by lease instead of by time. A request for several keys has one entry for each key. */
 export interface AttemptHistory {
   readonly process: string;
   readonly requestId: number;
   readonly key: string;
-  /** Of several keys: which of them `key` is, in the order in which they were named. */
+  /** The index of `key` in the list of keys that the request named. */
   readonly keyIndex: number;
   readonly lockKind: LockKind;
-  /** Of a semaphore; else 1. */
+  /** The permits of a semaphore, and 1 for other kinds. */
   readonly permits: number;
   readonly reentrantHold: string | undefined;
   readonly kind: RequestKind;
@@ -27,7 +27,7 @@ export interface AttemptHistory {
   readonly requestedAt: Instant;
   grantedAt: Instant | undefined;
   token: bigint;
-  /** The latest end of validity that its holder knew. */
+  /** The latest end of validity that the holder knew. */
   validUntil: Instant;
   refusedAt: Instant | undefined;
   refusal: string | undefined;
@@ -41,18 +41,18 @@ export interface AttemptHistory {
   downgradedAt: Instant | undefined;
 }
 
-/** A story with a lease. */
+/** A request that led to a lease. */
 export type GrantedAttempt = AttemptHistory & { grantedAt: Instant };
 
-/** A call of a latch, and what became of it. */
+/** A call of a latch, and its result. */
 export interface LatchCall extends LatchRequest {
   readonly process: string;
   readonly call: number;
   readonly requestedAt: Instant;
   settledAt?: Instant;
-  /** It was answered. */
+  /** The remaining count in the reply. */
   remaining?: number;
-  /** It was refused. */
+  /** The error code of a refused call. */
   code?: string;
 }
 
@@ -68,25 +68,25 @@ export interface ProcessHistory {
   readonly unhandledErrors: { readonly at: Instant; readonly error: string }[];
 }
 
-/** A majority of a quorum confirmed that a process has a lock. */
+/** The votes of a majority that confirmed a lock for a process. */
 export interface MajorityConfirmation extends VoteCount {
   readonly process: string;
   readonly at: Instant;
 }
 
-/** It granted it. */
+/** The votes of a majority that granted a lock. */
 export interface MajorityGrant extends MajorityConfirmation {
   readonly token: bigint;
   readonly rounds: number;
 }
 
-/** Of a server, from one restart to the next. */
+/** One run of a server: from one start to the next. */
 export interface ServerRun {
   readonly node: number;
   readonly name: string;
-  /** It was not started before. */
+  /** The run did not start before this moment. */
   readonly since: Instant;
-  /** When it was killed. */
+  /** The time at which the run was killed. */
   to: Instant;
 }
 
@@ -98,13 +98,13 @@ export interface FaultInterval {
   to: Instant;
 }
 
-/** An operator's, from when it was begun. */
+/** An operator's break, from its start on. */
 export interface Break {
   readonly at: Instant;
   readonly process: string;
   readonly key: string;
   readonly token: bigint;
-  /** When it was told that it was the present grant, and had been ended; never, where it was not told that. */
+  /** When the reply confirmed that the break ended the current grant. It is undefined without such a reply. */
   confirmedAt: Instant | undefined;
 }
 
@@ -115,17 +115,17 @@ interface PhaseInterval {
   to: Instant;
 }
 
-/** What the resource saw of one key. */
+/** The events at the resource for one key. */
 export interface ResourceHistory {
   readonly key: string;
   visits: number;
   refused: number;
-  /** Accepted writes of the counter that checks tokens, and what it was in the end. */
+  /** The number of accepted writes to the counter that checks tokens, and its final value. */
   checkedWrites: number;
   checked: number;
   uncheckedWrites: number;
   unchecked: number;
-  /** Accepted although a larger token had been there, or a write that did not add one. */
+  /** Visits that the resource accepted after a larger token, and writes that did not add one. */
   readonly violations: { readonly at: Instant; readonly text: string }[];
 }
 
@@ -134,7 +134,7 @@ export interface RunHistory {
   readonly attempts: AttemptHistory[];
   readonly latchCalls: LatchCall[];
   readonly processes: Map<string, ProcessHistory>;
-  /** Of a quorum. */
+  /** Grants of a quorum. */
   readonly majorityGrants: MajorityGrant[];
   readonly extensions: MajorityConfirmation[];
   readonly serverRuns: ServerRun[];
@@ -149,12 +149,12 @@ export interface RunHistory {
   endedAt: Instant;
 }
 
-/** The peace, if it is one, of a moment. */
+/** The quiet period that contains a moment, if there is one. */
 export function phaseAt({ phases }: RunHistory, at: Instant): PhaseInterval | undefined {
   return phases.find(({ phase, from, to }) => phase !== "storm" && from <= at && at <= to);
 }
 
-/** How long the process could not run between two moments. */
+/** For how long a process was stalled between two moments. */
 export function stalledMs({ stalls }: ProcessHistory, from: Instant, to: Instant): number {
   let sum = 0;
   for (const stall of stalls) {
@@ -163,7 +163,7 @@ export function stalledMs({ stalls }: ProcessHistory, from: Instant, to: Instant
   return sum;
 }
 
-/** Each once, also where it is of several keys. */
+/** All requests, each once, even if a request names several keys. */
 export function requestsOf({ attempts }: RunHistory): AttemptHistory[] {
   return attempts.filter(({ keyIndex }) => keyIndex === 0);
 }
@@ -172,7 +172,7 @@ export function isGranted(attempt: AttemptHistory): attempt is GrantedAttempt {
   return attempt.grantedAt !== undefined;
 }
 
-/** Until when its holder might use it, as far as it knew. */
+/** Until when the holder could use the lease, as far as the holder knew. */
 export function usableUntil({
   validUntil,
   releasingAt,

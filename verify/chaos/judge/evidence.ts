@@ -2,7 +2,7 @@ import type { CountedVote, Instant } from "./history.ts";
 import { isSameGrantRun } from "./rules/tenures.ts";
 import type { MajorityConfirmation, GrantedAttempt, RunHistory } from "./attempts.ts";
 
-/** Of a quorum: whose votes stood for a lease at that moment, by what its process counted when it was granted, and extended. */
+/** The votes of a quorum that supported a lease at a moment: the votes of its grant and of its last extension. */
 export function voteEvidence(
   run: RunHistory,
   { process, requestId, key, token }: GrantedAttempt,
@@ -13,7 +13,7 @@ export function voteEvidence(
   const grant = run.majorityGrants
     .filter((each) => concernsLease(each) && each.token <= token && isSameGrantRun(each.token, token))
     .reduce((one: (typeof run.majorityGrants)[number] | undefined, each) => {
-      // By another process where it was transferred, or repeated.
+      // After a transfer or a repeat, another process extends the lease.
       const isBetter = !one || (each.process === process ? 1 : 0) >= (one.process === process ? 1 : 0);
       return isBetter ? each : one;
     }, undefined);

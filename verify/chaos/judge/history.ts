@@ -7,65 +7,65 @@ import type { LockKind } from "../run/lock.ts";
 export type Instant = number;
 
 /**
- * How a lease was asked for. `attempt`: with an id of its own, and so also its repeats; `probe`: in peace, where it has to come;
- * `adopt`: it was another's, by a transfer; `downgrade`: a reader's, that a writer of this process became; `nested`: by who holds
- * it already.
+ * How a lease was requested. `attempt` has an attempt id, as have its repeats. `probe` is a request in a quiet period, which must succeed.
+ * `adopt` continues a transferred lease. `downgrade` is the reader into which a writer of this process changed. `nested` is a request of the
+ * current holder.
  */
 export type RequestKind = "acquire" | "try" | "work" | "attempt" | "adopt" | "probe" | "downgrade" | "nested";
 
-/** What is asked for, and how. */
+/** The parameters of a request for a lease. */
 export interface LeaseRequest {
-  /** Of several keys: any of them. */
+  /** One of the keys, if there are several. */
   readonly key: string;
   readonly kind: RequestKind;
   readonly waitMs: number;
-  /** Of a named attempt. */
+  /** The id of a named attempt. */
   readonly attemptId?: string;
-  /** Absent: as a mutex. */
+  /** The kind of lock. Without it the lock is a mutex. */
   readonly lockKind?: LockKind;
-  /** Of a semaphore. */
+  /** The permits of a semaphore. */
   readonly permits?: number;
-  /** Of several keys. */
+  /** All keys of a request for several keys. */
   readonly keys?: readonly string[];
-  /** Of a reentrant lock: the leases of one owner have the same. */
+  /** The leases of one owner of a reentrant lock share this id. */
   readonly reentrantHold?: string;
 }
 
-/** What is asked of a latch: to count it down as this attempt, or, where there is none, to wait for it. */
+/** A request to a latch. With an attempt the request counts the latch down, and without one the request waits. */
 export interface LatchRequest {
   readonly key: string;
-  /** Of the process: calls of one `Latch` have the same. */
+  /** Calls of one `Latch` object in the process share this number. */
   readonly handle: number;
   readonly count: number;
   readonly ttlMs: number;
   readonly attemptId?: string;
   readonly waitMs: number;
-  /** In peace, where it has to open. */
+  /** Whether the call is in a quiet period, in which the latch must open. */
   readonly isProbe: boolean;
 }
 
-/** Votes that were counted for a lock. */
+/** The votes that a client counted for a lock. */
 export interface VoteCount {
   readonly key: string;
   readonly votes: readonly CountedVote[];
 }
 
 export interface CountedVote {
-  /** Which of the servers. */
+  /** The index of the server. */
   readonly node: number;
-  /** The beginning of the id of the server's run that gave it: see {@link shortRunId}. */
+  /** The start of the id of the server run that gave the vote. See {@link shortRunId}. */
   readonly run: string;
   readonly via: "reply" | "notification";
-  /** For how long it was valid still, ms. */
+  /** The remaining validity of the vote, in ms. */
   readonly remainingMs: number;
 }
 
-/** Enough of a run id to tell the runs of a history from each other. */
+/** A prefix of a run id. It distinguishes the runs of a history. */
 export function shortRunId(runId: string): string {
   return runId.slice(0, 8);
 }
 
-/** What a client process tells of itself and its leases. A lease has the number of the ask that it came from. */
+/** The records of a client process. A lease has the number of its request. */
 export type ClientRecord =
   | { readonly e: "opened"; readonly at: Instant; readonly pid: number; readonly handover: boolean }
   | (LeaseRequest & { readonly e: "requested"; readonly at: Instant; readonly requestId: number })
@@ -75,16 +75,16 @@ export type ClientRecord =
       readonly requestId: number;
       readonly token: string;
       readonly validUntil: Instant;
-      /** Of several keys: that of each. */
+      /** The token of each key, if there are several keys. */
       readonly tokens?: Readonly<Record<string, string>>;
     }
   | { readonly e: "refused"; readonly at: Instant; readonly requestId: number; readonly code: string }
-  /** Its validity ends then, as the lease says; told where it moved. */
+  /** A new end of the validity that the lease reports. */
   | { readonly e: "valid"; readonly at: Instant; readonly requestId: number; readonly validUntil: Instant }
-  /** The resource was visited with it: what it answered. */
+  /** A visit at the resource with the lease, and the answer of the resource. */
   | { readonly e: "used"; readonly at: Instant; readonly requestId: number; readonly accepted: boolean }
   | { readonly e: "lost"; readonly at: Instant; readonly requestId: number; readonly reason: string }
-  /** A timer of ours found that the validity had ended 50 ms before and nobody had told it. */
+  /** A timer of the recorder found the validity expired for 50 ms without a reported loss. */
   | {
       readonly e: "unreported";
       readonly at: Instant;
@@ -99,31 +99,31 @@ export type ClientRecord =
     }
   | { readonly e: "released"; readonly at: Instant; readonly requestId: number; readonly answer: string }
   | { readonly e: "transferred"; readonly at: Instant; readonly requestId: number }
-  /** A writer is about to become a reader, which is asked for next. */
+  /** A writer is about to become a reader, which the next record requests. */
   | { readonly e: "downgraded"; readonly at: Instant; readonly requestId: number }
   | (LatchRequest & { readonly e: "latch"; readonly at: Instant; readonly call: number })
-  /** It is counted, or let go: what is left. */
+  /** The countdown or the wait succeeded, with this remaining count. */
   | { readonly e: "latch-reply"; readonly at: Instant; readonly call: number; readonly remaining: number }
   | { readonly e: "latch-refused"; readonly at: Instant; readonly call: number; readonly code: string }
   | { readonly e: "breaking"; readonly at: Instant; readonly key: string; readonly token: string }
   | { readonly e: "break-result"; readonly at: Instant; readonly key: string; readonly answer: string }
-  /** A quorum granted a lock: how many rounds it took until a majority gave one fencing number, and whose votes it counted. */
+  /** A quorum granted a lock. The record has the rounds until a majority agreed on one fencing token, and the counted votes. */
   | (VoteCount & {
       readonly e: "vote";
       readonly at: Instant;
       readonly token: string;
       readonly rounds: number;
     })
-  /** A majority confirmed that it lasts longer. */
+  /** A majority confirmed an extension. */
   | (VoteCount & { readonly e: "extended"; readonly at: Instant })
-  /** The process could not run since then. */
+  /** The process was stalled since `since`. */
   | { readonly e: "stalled"; readonly at: Instant; readonly since: Instant }
   | { readonly e: "unhandled-error"; readonly at: Instant; readonly error: string }
   | { readonly e: "memory"; readonly at: Instant; readonly bytes: number }
   | { readonly e: "quiescent"; readonly at: Instant; readonly round: number }
   | { readonly e: "closed"; readonly at: Instant };
 
-/** What the one who conducts the run did and saw. */
+/** The records of the coordinator, which runs the plan. */
 export type CoordinatorRecord =
   | { readonly e: "phase"; readonly at: Instant; readonly phase: Phase; readonly round: number }
   | {
@@ -134,11 +134,11 @@ export type CoordinatorRecord =
       readonly target: string;
     }
   | { readonly e: "fault-ended"; readonly at: Instant; readonly faultId: number }
-  /** It was killed, by the plan. */
+  /** The plan killed the process. */
   | { readonly e: "killed"; readonly at: Instant; readonly process: string }
-  /** It ended, and nobody had told it to. */
+  /** The process ended without an order to end. */
   | { readonly e: "crashed"; readonly at: Instant; readonly process: string; readonly how: string }
-  /** A server was killed, was started again, or answers: the run that it is about is the one before it until it answers. */
+  /** A server was killed, was started, or replies again. Until the server replies, the record has the id of the former run. */
   | {
       readonly e: "server";
       readonly at: Instant;
@@ -147,7 +147,7 @@ export type CoordinatorRecord =
       readonly run: string;
     }
   | (Failover & { readonly e: "failover" })
-  /** Keys that nobody needs any more are there. */
+  /** The servers have keys that should be removed. */
   | {
       readonly e: "residue";
       readonly at: Instant;
@@ -156,32 +156,32 @@ export type CoordinatorRecord =
       readonly keys: readonly string[];
     }
   | { readonly e: "clean"; readonly at: Instant; readonly round: number }
-  /** Not all processes came to rest in time. */
+  /** A process did not come to rest in time. */
   | { readonly e: "not-quiescent"; readonly at: Instant; readonly round: number; readonly process: string }
-  /** How many scripts all servers have run so far. */
+  /** The number of scripts that all servers have run so far. */
   | { readonly e: "scripts"; readonly at: Instant; readonly count: number };
 
 export type ServerState = "killed" | "starting" | "up";
 
-/** One server took the place of another, or two of a group said that they are the primary. */
+/** One server replaced another, or two servers of a group reported the role of the primary. */
 export interface Failover {
-  /** When it was seen. */
+  /** When the coordinator noticed the failover. */
   readonly at: Instant;
-  /** When it was not so yet. */
+  /** The last moment before the failover at which the coordinator saw the former state. */
   readonly since: Instant;
-  /** From when on there was one primary again. */
+  /** The moment from which on there was one primary again. */
   readonly until: Instant;
-  /** Which said that it is the primary now, by its port. */
+  /** The port of the server that reports the role of the primary now. */
   readonly newPrimary: number;
   readonly isPromotion: boolean;
-  /** Of the run's fixed keys those that it concerns; null: all. */
+  /** The fixed keys of the run that the failover concerns. null: all keys. */
   readonly keys: readonly string[] | null;
 }
 
-/** `calm`: before the first storm. */
+/** `calm` is the time before the first storm. */
 export type Phase = "calm" | "storm" | "quiet" | "end";
 
-/** What the protected resource did, in its order. */
+/** The records of the protected resource, in order. */
 export type ResourceRecord =
   | {
       readonly e: "read";
@@ -190,7 +190,7 @@ export type ResourceRecord =
       readonly token: string;
       readonly from: string;
       readonly accepted: boolean;
-      /** By a reader, beside others. */
+      /** A visit of a reader, which may overlap other readers. */
       readonly shared?: boolean;
     }
   | {
@@ -200,9 +200,9 @@ export type ResourceRecord =
       readonly token: string;
       readonly from: string;
       readonly accepted: boolean;
-      /** The counter that checks tokens: what it was, and what was written if accepted. */
+      /** The counter that checks tokens: its value, and the value written if the visit was accepted. */
       readonly checked: readonly [before: number, after: number];
-      /** The one that does not: always written. */
+      /** The counter that does not check tokens, which is always written. */
       readonly unchecked: readonly [before: number, after: number];
     };
 
@@ -220,13 +220,13 @@ export class SharedClock {
     return Number(process.hrtime.bigint() - this.#epoch) / 1e6;
   }
 
-  /** Of a moment on the scale of `performance.now()`. */
+  /** Converts a time of `performance.now()`. */
   fromPerformanceTime(performanceMs: number): Instant {
     return performanceMs + this.#offsetMs;
   }
 }
 
-/** One process's part of the history: written at once, so that it is there when the process is killed. */
+/** The history file of one process. Each record is written at once, so that a kill does not lose the record. */
 export class HistoryFile<Entry extends { readonly at: Instant }> {
   readonly #file: number;
 
@@ -239,7 +239,7 @@ export class HistoryFile<Entry extends { readonly at: Instant }> {
   }
 }
 
-/** Microseconds are enough. */
+/** Times have the resolution of a microsecond. */
 function rounded(_name: string, value: unknown): unknown {
   return typeof value === "number" && !Number.isInteger(value) ? Math.round(value * 1_000) / 1_000 : value;
 }

@@ -14,7 +14,7 @@ export interface Verdict {
   readonly summary: string;
 }
 
-/** Judges the history in that folder, and leaves there verdict.json, report.md and a timeline for each key. */
+/** Judges the history in a folder. It writes verdict.json, report.md and a timeline for each key into the folder. */
 export async function judge(folder: string): Promise<Verdict> {
   const run = await readHistory(folder);
   const violations = violationsOf(run);

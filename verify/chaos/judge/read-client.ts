@@ -2,7 +2,7 @@ import { handledBy } from "./record-handlers.ts";
 import type { ClientRecord, Instant } from "./history.ts";
 import type { LatchCall, ProcessHistory, RunHistory, AttemptHistory } from "./attempts.ts";
 
-/** @returns what reads the records of the client process with that name */
+/** @returns the reader of the records of the client process with that name */
 export function readClient(run: RunHistory, name: string): (record: ClientRecord) => void {
   const process = newProcessHistory(name);
   run.processes.set(name, process);
@@ -29,7 +29,7 @@ export function readClient(run: RunHistory, name: string): (record: ClientRecord
     },
     granted: ({ at, requestId, token, tokens, validUntil }) => {
       for (const attempt of attempts.get(requestId) ?? []) {
-        // 0: it has none for this key
+        // 0: the lease has no token for this key
         const own = BigInt(tokens === undefined ? token : (tokens[attempt.key] ?? 0));
         Object.assign(attempt, { grantedAt: at, token: own, validUntil });
       }
@@ -137,7 +137,7 @@ function newAttempt(
     reentrantHold,
     kind,
     waitMs,
-    attemptId: attemptId === undefined ? undefined : `${process} ${attemptId}`, // each process has attempts of its own
+    attemptId: attemptId === undefined ? undefined : `${process} ${attemptId}`, // attempts of different processes are separate
     requestedAt: at,
     grantedAt: undefined,
     token: 0n,

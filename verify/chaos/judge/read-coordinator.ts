@@ -2,9 +2,9 @@ import { handledBy } from "./record-handlers.ts";
 import type { CoordinatorRecord, Instant } from "./history.ts";
 import type { RunHistory } from "./attempts.ts";
 
-/** @returns what reads the conductor's records, after those of the clients */
+/** @returns the reader of the coordinator's records. It runs after the readers of the clients. */
 export function readCoordinator(run: RunHistory): (record: CoordinatorRecord) => void {
-  /** By node. */
+  /** The start of the last run of each node. */
   const startedAt = new Map<number, Instant>();
   return handledBy<CoordinatorRecord>({
     phase: ({ at, phase, round }) => {

@@ -10,7 +10,7 @@ import { readClient } from "./read-client.ts";
 import { readCoordinator } from "./read-coordinator.ts";
 import type { RunHistory } from "./attempts.ts";
 
-/** Reads what a run left in its folder. */
+/** Reads the history that a run left in its folder. */
 export async function readHistory(folder: string): Promise<RunHistory> {
   const plan = JSON.parse(await readFile(join(folder, "plan.json"), "utf8")) as Plan;
   const run: RunHistory = {
@@ -44,7 +44,7 @@ export async function readHistory(folder: string): Promise<RunHistory> {
   return run;
 }
 
-/** The last line of a process that was killed may be cut off. */
+/** Reads each line. The last line of a killed process may be incomplete. */
 async function eachLine<Kept extends { readonly at: number }>(
   path: string,
   run: RunHistory,
@@ -53,7 +53,7 @@ async function eachLine<Kept extends { readonly at: number }>(
   let broken: string | undefined;
   for await (const line of createInterface({ input: createReadStream(path) })) {
     if (broken !== undefined) {
-      throw new Error(`${path} has a line that is no record: ${broken.slice(0, 200)}`);
+      throw new Error(`${path} has a line that is not a record: ${broken.slice(0, 200)}`);
     }
     const record = parsed<Kept>(line);
     if (record === undefined) {

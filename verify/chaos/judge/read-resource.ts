@@ -1,7 +1,7 @@
 import type { ResourceRecord } from "./history.ts";
 import type { ResourceHistory } from "./attempts.ts";
 
-/** Goes through what the resource did, in its order, and looks whether it kept its word. */
+/** Replays the records of the resource in order, and checks the rules of the resource. */
 export class ResourceReader {
   readonly #stories: Map<string, ResourceHistory>;
   readonly #newest = new Map<string, bigint>();

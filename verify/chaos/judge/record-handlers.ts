@@ -1,4 +1,4 @@
-/** What is done with each kind of record. */
+/** A handler for each kind of record. */
 export type Handlers<Kept extends { readonly e: string }> = {
   readonly [Name in Kept["e"]]: (record: Extract<Kept, { readonly e: Name }>) => void;
 };

@@ -12,13 +12,13 @@ import { checkWaits } from "./rules/waits.ts";
 import { checkMultiLocks } from "./rules/multi-lock.ts";
 import type { RunHistory } from "./attempts.ts";
 
-/** What must not be, and when it was. */
+/** A broken rule, and its time. */
 export interface Violation {
   readonly rule: RuleName;
   readonly at: Instant;
   readonly key: string | null;
   readonly text: string;
-  /** What helps to explain it, a line each. */
+  /** Lines that help to explain the violation. */
   readonly evidence?: readonly string[];
 }
 
@@ -49,82 +49,83 @@ export const rules: readonly Rule[] = [
   {
     name: "exclusion",
     description:
-      "While a lease is valid by its holder's clock, nobody else has one for that key; of a read-write lock readers have none beside a writer, and of a semaphore all have no more permits than its limit.",
+      "While a lease is valid by its holder's clock, no other lease of its key is valid. Readers of a read-write lock may overlap. Holders of a semaphore have at most its permits.",
     check: checkExclusion,
   },
   {
     name: "votes",
     description:
-      "No grant and no extension of a quorum counts the vote of a server that was restarted without its data before the guard's time is over (where its clock was set meanwhile: in a process that had known the server before), and no grant that of a run that had ended before it was asked for.",
+      "A quorum does not count the vote of a server that restarted without its data before the quarantine ends. If the server's clock was set since, only processes that knew the former run are judged. A grant does not count a vote of a run that had ended before its request.",
     check: checkVotes,
   },
   {
     name: "multi-lock",
     description:
-      "A lease of several keys has them all; when one of them is broken it lasts no longer than a TTL.",
+      "A lease of several keys holds all of them. After a break of one key the lease lasts at most a TTL.",
     check: checkMultiLocks,
   },
   {
     name: "reentry",
-    description: "Who holds a reentrant lock is let in again, with the same token.",
+    description: "The holder of a reentrant lock enters again with the same token.",
     check: checkReentry,
   },
   {
     name: "tokens",
     description:
-      "Fencing tokens are unique, and rise in the order of the grants; those that may be beside each other have rising ones where one was granted before the other was asked for, and readers that overlap on a quorum may have the same.",
+      "Fencing tokens are unique, and rise in the order of the grants. If two holders may overlap, their tokens rise if one was granted before the request of the other. Overlapping readers of a quorum may have the same token.",
     check: checkFencingTokens,
   },
   {
     name: "attempts",
     description:
-      "A repeated attempt gets the grant that its process still has for it, with the same token; another process is a stranger.",
+      "A repeated attempt gets the grant that its process still has, with the same token. Attempts of other processes are separate.",
     check: checkRepeatedAttempts,
   },
   {
     name: "resource",
     description:
-      "The resource accepts no token after a larger one (of a reader: of a writer), and its counter that checks them loses nothing.",
+      "The resource accepts no token after a larger one, and no reader's token after a larger token of a writer. The counter that checks tokens loses no write.",
     check: checkResources,
   },
   {
     name: "count",
-    description: "Of a latch each attempt that was answered has counted, and none twice, whoever repeats it.",
+    description:
+      "Each attempt at a latch that got a reply has counted, and no attempt counts twice, whichever process repeats it.",
     check: checkLatchCounts,
   },
   {
     name: "latch",
     description:
-      "A latch lets nobody go before its last count, stays open until its TTL is over, and is then over for who knew it; in peace it lets everybody go.",
+      "No waiter of a latch returns before the last count. The latch stays open until its TTL has passed, and then reports its expiry to objects that knew the latch. In a quiet period every waiter returns.",
     check: checkLatches,
   },
   {
     name: "waits",
-    description: "Every ask and every release is settled in time, or its process was killed.",
+    description: "Every request and every release is settled in time, unless its process was killed.",
     check: checkWaits,
   },
   {
     name: "loss-notice",
     description:
-      "Every holder is told of a loss when its validity ends, or as the first thing when its process runs again.",
+      "Every holder gets a notice of its loss when the validity ends. A stalled process gets the notice first when the process runs again.",
     check: checkLossNotices,
   },
   {
     name: "quiet-period",
     description:
-      "After the last fault of a storm every process gets every lock within the bound, and a latch that all count down lets all go.",
+      "After the last fault of a storm every process gets every lock within the bound. A latch that all processes count down releases all waiters.",
     check: (run) => [...checkQuietPeriod(run), ...checkQuietPeriodLatches(run)],
   },
   {
     name: "residue",
     description:
-      "When all came to rest nothing is left on the servers but fencing counters, clients and latches, with a TTL.",
+      "When all processes are at rest, the servers have only fencing counters, and client records and latches with a TTL.",
     check: checkResidue,
   },
   { name: "memory", description: "The memory of a process does not grow.", check: checkMemory },
   {
     name: "unhandled-error",
-    description: "No rejection is unhandled, no process ends by itself, no error is unknown.",
+    description: "No rejection is unhandled, no process crashes, and no error is unknown.",
     check: (run) => [...checkUnhandledErrors(run), ...checkErrorCodes(run)],
   },
 ];

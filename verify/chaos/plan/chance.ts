@@ -1,6 +1,6 @@
 import { manualRandom } from "holdfast/testing";
 
-/** Decisions that a seed repeats. */
+/** Random decisions that repeat for the same seed. */
 export class SeededRandom {
   readonly #nextFloat: () => number;
 
@@ -8,7 +8,7 @@ export class SeededRandom {
     this.#nextFloat = manualRandom(seed).nextFloat;
   }
 
-  /** True in that share of the cases. */
+  /** True with this probability. */
   happens(probability: number): boolean {
     return this.#nextFloat() < probability;
   }

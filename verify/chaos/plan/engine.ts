@@ -9,37 +9,37 @@ import type { ServerAddresses } from "../run/client-protocol.ts";
 import type { FaultKind } from "./fault-kinds.ts";
 import type { EngineName, NodeSetup, Omission } from "./plan.ts";
 
-/** What is put to the test. Another one joins by this interface, and by the faults that it has to survive. */
+/** An engine under test. A new engine implements this interface and lists the faults that it must survive. */
 export interface Engine {
   readonly name: EngineName;
   readonly nodeCounts: readonly number[];
-  /** The rules that can be left out, and the faults that then show it: only those are done. */
+  /** The rules that can be left out. Each has the faults that show its absence, and then only these faults occur. */
   readonly omissions: Readonly<Partial<Record<Omission, readonly FaultKind[]>>>;
-  /** The largest TTL that is used, ms. */
+  /** The largest TTL of the run, in ms. */
   readonly maxTtlMs: number;
-  /** What was granted may be lost where one server takes the place of another: exclusion is not promised across that. */
+  /** Whether one server may replace another. Then a failover may lose a grant, and exclusion is not judged across failovers. */
   readonly failsOver: boolean;
   readonly hasSemaphores: boolean;
   readonly hasLatches: boolean;
   readonly faultsPerSecond: number;
   readonly faults: readonly FaultKind[];
-  /** How the servers keep their data, the most trusty first. */
+  /** How the servers store their data, the most durable first. */
   nodes(count: number, without: Omission | null): readonly NodeSetup[];
-  /** In a client process: its way to the servers, over its own proxies. */
+  /** Connects a client process to the servers through its own proxies. */
   connect(ways: ServerAddresses, without: Omission | null): Promise<Connected>;
 }
 
 interface Connected {
   readonly driver: Driver;
-  /** After the driver is closed. */
+  /** Closes the connections, after the driver was closed. */
   disconnect(): void;
 }
 
 const retryMs = 200;
-/** A frozen waiter costs the others this, not 3 s, so that many fit into a run. */
+/** With this short claim a frozen waiter delays the others less than with the default of 3 s, so that a run has more freezes. */
 const claimMs = 1_000;
 
-/** All that can happen to any server, to the ways there and to clients. */
+/** The faults that any server, connection or client can have. */
 const commonFaults: readonly FaultKind[] = [
   "freeze a server",
   "flush scripts",
@@ -59,7 +59,7 @@ const commonFaults: readonly FaultKind[] = [
   "lose all messages",
   "break a lock",
 ];
-/** Of servers that know nothing of each other. */
+/** The faults of independent servers. */
 const standaloneFaults: readonly FaultKind[] = ["restart with its data", "clock runs unevenly"];
 
 const oneServer: Engine = {
@@ -103,7 +103,7 @@ const quorum: Engine = {
     "refuse all links",
     "black hole on all links",
   ],
-  // Over a run a majority forgets, each at its time.
+  // Over a run a majority of the servers lose their data, each at another time.
   nodes: (count) => Array.from({ length: count }, (_, index) => ({ durable: index < (count - 1) / 2 })),
   connect: ({ ports }, without) => {
     const clients = ports.map(createClient);
@@ -122,7 +122,7 @@ const quorum: Engine = {
   },
 };
 
-/** One logical server: a replica takes the place of its primary, as sentinels decide or the shard of a cluster does. */
+/** One logical server of several processes. A replica replaces its primary, by the decision of sentinels or of the cluster. */
 const replicated = {
   omissions: {},
   maxTtlMs: 4_000,
@@ -183,7 +183,7 @@ export const engines: Readonly<Record<EngineName, Engine>> = {
   cluster,
 };
 
-/** Servers tell each other's own addresses; the ways there are by the proxies. */
+/** Servers report their own addresses, so each address maps to the proxy in front of the server. */
 function addressMap({ ports, servers }: ServerAddresses): Record<string, { host: string; port: number }> {
   return Object.fromEntries(
     servers.map((server, index) => [
@@ -202,7 +202,7 @@ function connectedWith(client: RedisClient & ErrorEmitter, end: () => unknown): 
   return { driver: redis(client, { claimMs }), disconnect: () => void end() };
 }
 
-/** node-redis gives up if it cannot connect at first, as where its server is down just then. */
+/** node-redis stops if its first connection fails, for example while the server restarts. */
 async function connectWithRetries<Client extends ErrorEmitter & { connect(): Promise<unknown> }>(
   client: Client,
 ): Promise<Client> {
@@ -217,10 +217,10 @@ async function connectWithRetries<Client extends ErrorEmitter & { connect(): Pro
   }
 }
 
-/** As a user has it, but for a quicker return after a connection was lost. */
+/** A client with the usual settings, except for a faster reconnect. */
 function createClient(port: number): Redis {
   const client = new Redis({ host: "127.0.0.1", port, retryStrategy: (times) => Math.min(times * 50, 500) });
-  // A lost connection shows in the locks' own calls; ioredis only wants a listener.
+  // The locks' own calls report a lost connection, but ioredis needs a listener for the event.
   client.on("error", () => undefined);
   return client;
 }

@@ -1,4 +1,4 @@
-/** What can go wrong in a run. */
+/** The kinds of faults in a run. */
 export type FaultKind =
   | "restart with its data"
   | "restart under a held lock"
@@ -32,56 +32,57 @@ export type FaultKind =
   | "break a lock";
 
 /**
- * Why each is within what docs/redlock.md and docs/drivers/redis.md assume, so that exclusion has to hold. What is not within it
- * (a server that forgets without a guard, a majority of clocks that are off) is not done here, except by `--without`.
+ * Why each fault is within the assumptions of docs/redlock.md and docs/drivers/redis.md, so that exclusion must hold. Faults outside them
+ * occur only with `--without`, for example a restart without data and without a guard.
  */
 export const faultLimits: Readonly<Record<FaultKind, string>> = {
   "restart with its data":
-    "SIGKILL of a server with `appendonly yes` and `appendfsync always`: it has on its disk what it said, and votes at once.",
+    "SIGKILL of a server with `appendonly yes` and `appendfsync always`. The disk has every grant that the server confirmed, so the server votes at once.",
   "restart under a held lock":
-    "SIGKILL of the one server, which has on its disk what it said, while a client is frozen with a lock in hand, most often the hot one: nobody else may get it before its time is over.",
+    "SIGKILL of the one server, which is durable, while a client that holds a lock is frozen. Most often the lock is the hot one. No other client may get the lock before its TTL has passed.",
   "restart empty":
-    "SIGKILL of a server without a disk. Of a quorum only: it does not vote for the largest TTL and 3 s. A minority at a time, so that a majority can vote; exclusion would hold with more.",
+    "SIGKILL of a server of a quorum without a disk. The server does not vote for the largest TTL and 3 s. Only a minority restarts at a time, so that a majority can vote. Exclusion would hold with more.",
   "restart a minority empty":
-    "SIGKILL of a minority of servers without a disk at once, while a client that does not reach another server is frozen with a lock in hand, most often the hot one: those that remember its lease are no majority any more. The restarted ones do not vote until it is over.",
+    "SIGKILL of a minority of servers without a disk at once, while a client that holds a lock is frozen. The client does not reach another server, so the servers that still have its lease are no majority. The restarted servers do not vote until the lease has expired.",
   "freeze a server":
-    "SIGSTOP, and SIGCONT. Keys expire by the wall clock, which goes on; requests that waited are late.",
+    "SIGSTOP, and SIGCONT. Keys expire by the wall clock, which continues, and requests that waited are late.",
   "freeze a majority":
-    "SIGSTOP, and SIGCONT, of most servers. Nobody can acquire; who holds keeps it until its validity ends.",
+    "SIGSTOP, and SIGCONT, of most servers. No client can acquire a lock, and a holder keeps its lock until the validity ends.",
   "kill a primary":
-    "SIGKILL; a replica is promoted, and the killed one comes back as its replica, with nothing of its own. What no replica had is lost, and with it exclusion; fencing tokens rise all the same, by the time.",
+    "SIGKILL. A replica is promoted, and the killed server returns as its replica, without its own data. A grant that no replica had is lost, and with the grant exclusion. Fencing tokens still rise, because time is their floor.",
   "freeze a primary":
-    "SIGSTOP until a replica is promoted, and SIGCONT: for a while it takes writes beside that one. Lost is what it alone has; the same as with a killed one.",
-  "move a slot": "With the locks in it, to another primary, as an operator's tools do it. Nothing is lost.",
+    "SIGSTOP until a replica is promoted, and SIGCONT. For a while the former primary accepts writes beside the new primary. Grants that only the former primary has are lost, as after a kill.",
+  "move a slot":
+    "A slot with its locks moves to another primary, as an operator's tools do it. No grant is lost.",
   "step a clock":
-    "By 3 or 10 s either way, of a minority of a quorum. Kept for longer than the largest TTL, so that nothing that was valid when it was set is valid when it is put right: a client that did not ask meanwhile cannot have noticed.",
+    "By 3 or 10 s in either direction, on a minority of a quorum. The step lasts longer than the largest TTL. So a grant that was valid at the step has expired at its end, because a client without requests in between cannot notice the step.",
   "step the clock back":
-    "Of one server, by at most 100 ms, and for good: keys live longer by that. A step forward would end them early, and the exclusion of one server hangs on its clock.",
+    "On one server, by at most 100 ms, and permanently, so that keys live longer. A step forward would expire keys early, and the exclusion of one server depends on its clock.",
   "clock runs unevenly":
-    "0.8 % fast or slow, then as much the other way: within the drift of 1 % that validity allows for.",
-  "flush scripts": "SCRIPT FLUSH: they are sent again.",
+    "0.8 % fast or slow, then as much in the other direction. This is within the drift of 1 % that validity allows for.",
+  "flush scripts": "SCRIPT FLUSH: clients send the scripts again.",
   "end connections": "CLIENT KILL TYPE normal.",
   "end subscriptions": "CLIENT KILL TYPE pubsub: grants by message may be lost.",
   "freeze a client": "SIGSTOP, and SIGCONT, shorter than a TTL.",
   "freeze a client past the TTL":
-    "With a lock in hand, most often the hot one, between reading and writing. Its lease ends meanwhile by its own clock. What it does at the resource right after it thaws is late: only the token stops it, so the counter without tokens may lose.",
-  "kill a client": "SIGKILL: its leases end by their TTL, its places in queues are passed over.",
-  "block an event loop": "As frozen, but its connections are alive and no timer runs.",
-  "refuse one link": "Connections of one client to one server end, and no new one is made.",
-  "refuse all links": "Connections of one client to all servers end, and no new one is made.",
+    "The client holds a lock, most often the hot one, and is between reading and writing. Its lease expires during the freeze. Its write after the thaw is late, and only the token prevents the write, so the counter without tokens may lose one.",
+  "kill a client": "SIGKILL: its leases expire by their TTL, and the servers skip its queue entries.",
+  "block an event loop": "Like a freeze, but its connections stay open and no timer runs.",
+  "refuse one link": "Connections of one client to one server end, and new connections are refused.",
+  "refuse all links": "Connections of one client to all servers end, and new connections are refused.",
   "black hole on one link":
-    "Nothing passes between one client and one server; what was sent meanwhile arrives afterwards, late.",
+    "No data passes between one client and one server. Data sent during the fault arrives late.",
   "black hole on all links":
-    "Nothing passes between one client and all servers; what was sent meanwhile arrives afterwards, late.",
+    "No data passes between one client and all servers. Data sent during the fault arrives late.",
   "half-open connections":
-    "Nothing passes, and what was sent meanwhile is lost: the connections are ended afterwards.",
+    "No data passes, and data sent during the fault is lost, because the connections end afterwards.",
   "half-open subscriptions":
-    "Those that subscribed are dead without a word; commands pass. Ended afterwards.",
+    "Subscriptions receive nothing, but commands pass. Afterwards the subscriptions end.",
   "slow connections": "Requests and replies are late by up to 300 ms, in order.",
-  "lose a reply": "The server does what it is asked; the reply is thrown away and the connection ended.",
+  "lose a reply": "The server executes the request, but the reply is dropped and the connection ends.",
   "lose all replies":
-    "The servers do all that they are asked for a while; the replies are thrown away and the connections ended.",
-  "lose all messages": "Grants and questions by message are thrown away, commands pass.",
+    "For a while the servers execute all requests, but the replies are dropped and the connections end.",
+  "lose all messages": "Grants and inquiries by notification are dropped, but commands pass.",
   "break a lock":
-    "An operator's force. The holder that is broken learns of it by a message, so from the moment of the break its validity is not judged.",
+    "An operator breaks the lock. The holder learns about the break by a notification, so its validity is not judged after the break.",
 };

@@ -1,11 +1,11 @@
 import type { FaultKind } from "./fault-kinds.ts";
 
-/** What a kind of fault happens to, how long it lasts, and how large it is. */
+/** The target of a kind of fault, its duration, and its size. */
 export interface FaultProfile {
   /**
-   * `link`: between one client and one server. `forgetful`: a server of the storm's unreliable minority that keeps nothing, and
-   * `forgetful minority` all of these, together with a client. `held server`: with a client that holds a lock of it. `mortal client`: one that may be killed.
-   * `primary`: one that others may take the place of, and so all servers.
+   * `link` is the connection between one client and one server. `forgetful` is a server without durability in the storm's unreliable
+   * minority. `forgetful minority` is all of these, together with a client. `held server` is a server and a client that holds a lock on it.
+   * `mortal client` is a client that may be killed. `primary` is a server that may be replaced, and so includes all servers.
    */
   readonly target:
     | "server"
@@ -59,7 +59,7 @@ export const faultProfiles: Readonly<Record<FaultKind, FaultProfile>> = {
   "break a lock": { target: "client", duration: "a moment" },
 };
 
-/** What needs most room in a storm comes first. */
+/** Faults that need more room in a storm are placed first. */
 const bySpaceNeeded: readonly FaultProfile["target"][] = [
   "forgetful minority",
   "held server",

@@ -1,15 +1,15 @@
 import type { FaultKind } from "./fault-kinds.ts";
 
 export const engineNames = ["redis", "redlock", "sentinel", "cluster"] as const;
-/** Those of a run that names none. */
+/** The engines of a run that names none. */
 export const usualEngines: readonly EngineName[] = ["redis", "redlock"];
 export type EngineName = (typeof engineNames)[number];
 
-/** A rule that is left out, so that a run can be seen to find something. */
+/** The rules that can be left out, to show that a run detects their absence. */
 export const omissions = ["guard", "durability"] as const;
 export type Omission = (typeof omissions)[number];
 
-/** Everything that is decided before a run begins. The same seed gives the same plan; how it goes is up to the machine. */
+/** All decisions that precede a run. Equal seeds give equal plans, but the course of the run depends on the machine. */
 export interface Plan {
   readonly seed: number;
   readonly engine: EngineName;
@@ -18,41 +18,41 @@ export interface Plan {
   readonly nodes: readonly NodeSetup[];
   readonly clients: readonly ClientSetup[];
   readonly keys: Keys;
-  /** The largest TTL that is used, ms. */
+  /** The largest TTL of the run, in ms. */
   readonly maxTtlMs: number;
   readonly bounds: Bounds;
   readonly storms: readonly Storm[];
 }
 
 export interface NodeSetup {
-  /** Every write is on its disk before it answers; else it forgets all when it is restarted. */
+  /** Whether every write is on disk before the server replies. Without durability a restart loses all data. */
   readonly durable: boolean;
 }
 
 export interface ClientSetup {
   readonly handover: boolean;
   readonly callers: number;
-  /** Some are never killed, so that it can be seen whether their memory grows. */
+  /** Some clients are never killed, so that the run shows whether their memory grows. */
   readonly mayBeKilled: boolean;
 }
 
 export interface Keys {
   readonly hot: string;
   readonly lukewarm: readonly string[];
-  /** One for each client. */
+  /** One key for each client. */
   readonly own: readonly string[];
   readonly readWrite: readonly string[];
-  /** None where the engine has none. */
+  /** The semaphores, if the engine has them. */
   readonly semaphores: readonly { readonly key: string; readonly limit: number }[];
-  /** Of which several are asked for at once, in any order, and now and then one alone. */
+  /** Keys that callers acquire several at once, in any order, and sometimes one alone. */
   readonly sets: readonly string[];
   readonly reentrant: readonly string[];
   readonly elections: readonly string[];
-  /** null where the engine has none. */
+  /** The latches. null: the engine has none. */
   readonly latches: LatchKeys | null;
 }
 
-/** All use one key after the other, each for a while that is shorter than its TTL; and one key that has many brief latches. */
+/** Keys that all clients use one after another, each for less than its TTL, and one key with many brief latches. */
 export interface LatchKeys {
   readonly everyMs: number;
   readonly count: number;
@@ -61,15 +61,15 @@ export interface LatchKeys {
   readonly briefTtlMs: number;
 }
 
-/** What is promised of times, ms. Generous, as many processes share few cores; safety has no such bounds. */
+/** Bounds on times, in ms. They are generous, because many processes share few cores. Safety has no such bounds. */
 export interface Bounds {
-  /** An ask or a release is settled so long after it had to be, without the times when its process could not run. */
+  /** A request or a release is settled within this time after its deadline, without the stalls of its process. */
   readonly settleMs: number;
-  /** In peace everybody gets every lock within this. */
+  /** In a quiet period every process gets every lock within this time. */
   readonly quietPeriodMs: number;
-  /** Nothing is left this long after all came to rest. */
+  /** The servers have no residue this long after all processes came to rest. */
   readonly residueMs: number;
-  /** The mean of the last third of the memory samples may be larger than that of the first by a factor and so many bytes. */
+  /** The allowed growth of memory: the mean of the last third of the samples may exceed the first by this factor and these bytes. */
   readonly memoryFactor: number;
   readonly memoryBytes: number;
 }
@@ -80,15 +80,15 @@ export interface Storm {
 }
 
 export interface Fault {
-  /** Unique in a run. */
+  /** Unique within a run. */
   readonly faultId: number;
   readonly kind: FaultKind;
-  /** After the beginning of the storm, ms. */
+  /** Time after the start of the storm, in ms. */
   readonly at: number;
-  /** 0: it is momentary. */
+  /** 0: the fault is momentary. */
   readonly forMs: number;
   readonly client: number | null;
   readonly nodes: readonly number[];
-  /** Of those that have one: ms of a delay or a step. */
+  /** The size of a delay or a step, in ms, for kinds with a size. */
   readonly size: number;
 }

@@ -31,7 +31,7 @@ const clients: readonly ClientSetup[] = [
   { handover: true, callers: 3, mayBeKilled: true },
 ];
 
-/** Decides by the seed what happens, and when. */
+/** Decides by the seed which faults occur, and when. */
 export function planOf(engine: Engine, options: PlanOptions): Plan {
   const { seed, minutes, nodeCount, without } = options;
   const random = new SeededRandom(seed);

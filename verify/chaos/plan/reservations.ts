@@ -1,8 +1,8 @@
-/** Who is busy when: two faults of one server, client or way would end each other. */
+/** The times at which each server, client or link has a fault. Two faults of one target at once would end each other. */
 export class FaultSchedule {
   readonly #reserved = new Map<string, { readonly from: number; readonly to: number }[]>();
 
-  /** Takes all of them for that time, or none. */
+  /** Reserves all names for an interval, or none of them. */
   reserve(names: readonly string[], from: number, to: number): boolean {
     const isFree = names.every((name) =>
       (this.#reserved.get(name) ?? []).every((other) => other.to <= from || other.from >= to),

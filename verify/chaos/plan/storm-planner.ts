@@ -6,26 +6,26 @@ import type { ClientSetup, Fault, NodeSetup, Storm } from "./plan.ts";
 import { FaultSchedule } from "./reservations.ts";
 
 const maxPlacementAttempts = 300;
-/** In the first storms every kind has its turn; of the later ones some are weaker, so that more work is done in between. */
+/** In the first storms every kind occurs. Some later storms are weaker, so that more work happens between faults. */
 const fullStrengthStorms = 2;
-/** What a fault takes besides its own time: one of a moment; a restart, or a client that is waited for until it has a lock; others; a failover. */
+/** Time that a fault needs beyond its own duration. `slow` is for a restart, or for a client that must first get a lock. */
 const recoveryTimes = { momentary: 200, slow: 3_000, usual: 500, failover: 4_000 } as const;
-/** The servers' clocks are wrong for so much longer than the largest TTL that nothing outlives it. */
+/** The clocks stay wrong for the largest TTL and this margin, so that every earlier grant has expired. */
 const stepMarginMs = 400;
 
-/** One storm after another, none of which has two faults that would end each other. */
+/** Plans one storm after another, without two faults that would end each other. */
 export class StormPlanner {
   readonly #engine: Engine;
   readonly #random: SeededRandom;
   readonly #nodes: readonly NodeSetup[];
   readonly #clientCount: number;
   readonly #killableClients: readonly number[];
-  /** Kinds that are dealt before any comes again, so that each has its turn. */
+  /** The kinds that must still occur before any kind repeats. */
   #pendingKinds: FaultKind[] = [];
   #count = 0;
   #storms = 0;
   #stormMs = 0;
-  /** The minority that may forget and have wrong clocks in this storm. */
+  /** The minority that may lose data and have wrong clocks in this storm. */
   #unreliable: readonly number[] = [];
   #schedule = new FaultSchedule();
 
@@ -47,7 +47,7 @@ export class StormPlanner {
     this.#schedule = new FaultSchedule();
     const minority = Math.ceil(this.#nodes.length / 2) - 1;
     const forgetful = this.#indices().filter((index) => this.#nodes[index]?.durable === false);
-    // One that can forget is among them, so that the faults that need one find it.
+    // At least one of them is without durability, so that faults on such a server find a target.
     const candidates = new Set([
       ...this.#random.shuffled(forgetful).slice(0, 1),
       ...this.#random.shuffled(this.#indices()),
@@ -69,7 +69,7 @@ export class StormPlanner {
     return this.#pendingKinds.shift() as FaultKind;
   }
 
-  /** Where and when nothing else happens to the same; undefined: it found no room, and is dealt first in the next storm. */
+  /** Places a fault where and when its targets are free. undefined: no room was found, and the kind comes first in the next storm. */
   #place(kind: FaultKind): Fault | undefined {
     for (let attempt = 0; attempt < maxPlacementAttempts; attempt += 1) {
       const fault = this.#drawFault(kind);
@@ -149,7 +149,7 @@ export class StormPlanner {
     }
   }
 
-  /** Milliseconds. */
+  /** In milliseconds. */
   #sizeOf(size: NonNullable<FaultProfile["size"]>): number {
     const random = this.#random;
     switch (size) {
@@ -162,7 +162,7 @@ export class StormPlanner {
     }
   }
 
-  /** What nothing else may happen to meanwhile. */
+  /** The names that the fault reserves. */
   #requiredResources({ kind, client, nodes }: Fault): string[] {
     const { target } = faultProfiles[kind];
     if (usesClientAndServers(target)) {
@@ -188,7 +188,7 @@ export class StormPlanner {
 
   #durableNodes(): number[] {
     const durable = this.#indices().filter((index) => this.#nodes[index]?.durable === true);
-    // Without durability the one server is restarted all the same: that is what has to be found.
+    // Without durability the one server still restarts, because the checker must detect the lost data.
     return durable.length > 0 ? durable : this.#indices();
   }
 
@@ -197,7 +197,7 @@ export class StormPlanner {
   }
 }
 
-/** It happens to a client and to servers, and all servers are left alone meanwhile. */
+/** Whether the fault concerns a client and servers. Then it reserves all servers. */
 function usesClientAndServers(on: FaultProfile["target"]): boolean {
   return on === "forgetful minority" || on === "held server";
 }

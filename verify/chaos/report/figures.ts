@@ -10,7 +10,7 @@ import { conflictsAcrossFailovers } from "../judge/rules/exclusion.ts";
 import { mayBeShared } from "../judge/rules/tenures.ts";
 import { requestsOf, grantedByKey, type RunHistory, type AttemptHistory } from "../judge/attempts.ts";
 
-/** What happened, in numbers. */
+/** The figures of a run. */
 export interface Figures {
   readonly seconds: number;
   readonly faults: number;
@@ -22,43 +22,43 @@ export interface Figures {
   readonly grantsByKey: Readonly<Record<string, number>>;
   readonly byLock: Readonly<Partial<Record<LockKind, KindFigures>>>;
   readonly latches: LatchFigures;
-  /** By key. */
+  /** The largest number of concurrent holders, by key. */
   readonly maxConcurrent: Readonly<Record<string, string>>;
   readonly refusals: Readonly<Record<string, number>>;
   readonly losses: number;
   readonly lossesByReason: Readonly<Record<string, number>>;
-  /** Leases whose loss was told only after another's grant: their process could not run. */
+  /** Leases whose loss was reported only after the next grant, because their process was stalled. */
   readonly lateLossNotices: number;
   readonly breaks: number;
-  /** Of one server's place by another. */
+  /** The failovers of the run. */
   readonly failovers: readonly FailoverFigures[];
-  /** Holders beside one that a failover had made the servers forget. */
+  /** Overlaps with a holder that a failover may have lost. */
   readonly conflictsAcrossFailovers: number;
-  /** Writes that the resource refused for a larger token. */
+  /** Writes that the resource refused because of a larger token. */
   readonly refusedByResource: number;
-  /** Of the counter without tokens: writes that overwrote others'. */
+  /** Writes to the counter without tokens that overwrote the writes of others. */
   readonly lostWithoutTokens: number;
   readonly writesWithoutTokens: number;
   readonly lostWithTokens: number;
   readonly writesWithTokens: number;
-  /** In storms and in peace: scripts that all servers together ran for each grant. */
+  /** Scripts of all servers for each grant, in storms and in quiet periods. */
   readonly scriptsPerGrant: Readonly<Record<"storm" | "quiet", number | null>>;
-  /** Of a quorum, by number of rounds until a majority gave one fencing number: how many grants, in each phase. */
+  /** For a quorum, by phase: how many grants needed how many rounds until a majority gave one fencing token. */
   readonly rounds: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly slowest: readonly SlowRequest[];
   readonly slowestInQuietPeriod: readonly SlowRequest[];
 }
 
-/** What one cost. */
+/** The figures of one failover. */
 interface FailoverFigures {
   readonly at: number;
-  /** How long before it was seen nothing had been granted of what it concerns, and how long afterwards. */
+  /** For how long no concerned lock was granted: before the failover was noticed, and after it. */
   readonly withoutGrantMs: number;
-  /** How long two said that they are the primary. */
+  /** For how long two servers reported the role of the primary. */
   readonly twoForMs: number;
 }
 
-/** An ask that was granted, and how long that took. */
+/** A granted request, and its duration. */
 export interface SlowRequest {
   readonly waitedMs: number;
   readonly at: number;
@@ -179,7 +179,7 @@ function scriptsPerGrant(run: RunHistory, wanted: "storm" | "quiet"): number | n
   return grants === 0 ? null : Math.round((scripts / grants) * 10) / 10;
 }
 
-/** How many are smaller, of sorted ones. */
+/** The number of smaller values in a sorted list. */
 function indexOfFirst(sorted: readonly number[], bound: number): number {
   let low = 0;
   let high = sorted.length;

@@ -4,13 +4,13 @@ import { latchesOf } from "../judge/rules/latches.ts";
 import { maxConcurrentWeight } from "../judge/rules/exclusion.ts";
 import type { RunHistory, AttemptHistory } from "../judge/attempts.ts";
 
-/** What happened to the locks of one kind, without what was asked for in peace. */
+/** The figures of one kind of lock, without the requests of quiet periods. */
 export interface KindFigures {
   readonly requests: number;
   readonly grants: number;
   readonly refusals: number;
   readonly losses: number;
-  /** Of the grants: by who held it already, and of writers that became readers. */
+  /** Of the grants, those to the current holder, and those to writers that became readers. */
   readonly nested: number;
   readonly downgrades: number;
 }
@@ -34,14 +34,14 @@ export function figuresByKind(attempts: readonly AttemptHistory[]): Partial<Reco
   return figures;
 }
 
-/** What happened to latches, in storms. */
+/** The figures of latches, in storms. */
 export interface LatchFigures {
   readonly counts: number;
   readonly waits: number;
   readonly released: number;
-  /** Calls of a latch that was over. */
+  /** Calls of an expired latch. */
   readonly expired: number;
-  /** Keys that were judged call by call, as they were one latch all the time; of those, how many opened. */
+  /** Keys that were judged call by call, because they had one latch all the time, and how many of these latches opened. */
   readonly judged: number;
   readonly opened: number;
 }
@@ -60,7 +60,7 @@ export function latchFigures(run: RunHistory): LatchFigures {
   };
 }
 
-/** Of keys that several may hold: how many readers or permits were valid at once, and how many there are. */
+/** For keys that several may hold: the largest number of concurrent readers or permits, and the limit. */
 export function sharedFigures(run: RunHistory): Record<string, string> {
   const { readWrite } = run.plan.keys;
   return Object.fromEntries(

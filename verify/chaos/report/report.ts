@@ -6,7 +6,7 @@ import type { RunHistory } from "../judge/attempts.ts";
 
 const maxShown = 200;
 
-/** A run for readers. */
+/** The report of a run, in Markdown. */
 export function reportOf(
   run: RunHistory,
   violations: readonly Violation[],
@@ -16,7 +16,7 @@ export function reportOf(
   return [
     `# Chaos on ${nameOf(run)}`,
     violations.length === 0
-      ? "Nothing was violated."
+      ? "No rule was violated."
       : `**Violations: ${violations.length}**, told below${violations.length > maxShown ? `, the first ${maxShown} of them` : ""}.`,
     settingsSection(run),
     activitySection(figures),
@@ -26,7 +26,7 @@ export function reportOf(
     faultsSection(figures),
     ...(figures.failovers.length === 0 ? [] : [failoversSection(figures)]),
     slowestSection("The slowest grants in storms", figures.slowest),
-    slowestSection("The slowest grants in peace", figures.slowestInQuietPeriod),
+    slowestSection("The slowest grants in quiet periods", figures.slowestInQuietPeriod),
     memorySection(run),
     timelinesSection(timelines),
   ].join("\n\n");
@@ -51,10 +51,10 @@ function settingsSection({ plan }: RunHistory): string {
   return [
     "## Settings",
     "",
-    `- seed ${plan.seed}, ${storms.length} storms of ${((storms[0]?.forMs ?? 0) / 1_000).toFixed(1)} s with peace after each`,
-    `- ${nodes.length} servers, ${durable} of them with every write on their disk, ${nodes.length - durable} that forget when they are restarted`,
+    `- seed ${plan.seed}, ${storms.length} storms of ${((storms[0]?.forMs ?? 0) / 1_000).toFixed(1)} s with a quiet period after each`,
+    `- ${nodes.length} servers, ${durable} of them with every write on disk, ${nodes.length - durable} that lose their data at a restart`,
     `- ${clients.length} client processes with ${callers} callers, ${handing} of them with hand-over in memory`,
-    `- bounds: an ask or a release is settled ${bounds.settleMs} ms after it had to be, in peace everybody gets every lock within ${bounds.quietPeriodMs} ms, and nothing is left after ${bounds.residueMs} ms`,
+    `- bounds: requests and releases settle within ${bounds.settleMs} ms after their deadlines; in quiet periods locks within ${bounds.quietPeriodMs} ms, no residue after ${bounds.residueMs} ms`,
   ].join("\n");
 }
 
@@ -74,13 +74,10 @@ function activitySection(figures: Figures): string {
         ["by key", list(figures.grantsByKey)],
         ["refused", list(figures.refusals)],
         ["losses reported", `${figures.losses} (${list(figures.lossesByReason)})`],
-        [
-          "of them told after another's grant, by processes that could not run",
-          String(figures.lateLossNotices),
-        ],
+        ["of them reported after the next grant, by stalled processes", String(figures.lateLossNotices)],
         ["broken by an operator", String(figures.breaks)],
         ["scripts of all servers for each grant, in storms", String(scriptsPerGrant.storm ?? "?")],
-        ["the same in peace", String(scriptsPerGrant.quiet ?? "?")],
+        ["scripts for each grant, in quiet periods", String(scriptsPerGrant.quiet ?? "?")],
         ...Object.entries(figures.rounds).map(([phase, rounds]) => [
           `rounds until a majority gave one fencing number, ${phase}`,
           list(rounds),
@@ -112,7 +109,7 @@ function kindsSection({ byLock, maxConcurrent, latches }: Figures): string {
 }
 
 function latchSection({ counts, waits, released, expired, judged, opened }: Figures["latches"]): string {
-  return `Latches: ${counts} counts and ${waits} waits, of which ${released} were let go; ${expired} calls were about one that was over. Of ${judged} that were judged ${opened} opened.`;
+  return `Latches: ${counts} counts and ${waits} waits, of which ${released} returned; ${expired} calls concerned an expired latch. Of ${judged} judged latches ${opened} opened.`;
 }
 
 function countOf(count: number, noun: string): string[] {
@@ -133,7 +130,7 @@ function countersSection(figures: Figures): string {
       ],
     ),
     "",
-    "What is lost without tokens was written by holders that were paused between reading and writing, or broken by an operator.",
+    "A write is lost without tokens if its holder was paused between reading and writing, or broken by an operator.",
   ].join("\n");
 }
 
@@ -162,11 +159,7 @@ function faultsSection({ faultsByKind }: Figures): string {
     String(count),
     faultLimits[kind as FaultKind],
   ]);
-  return [
-    "## Faults, and why exclusion has to hold all the same",
-    "",
-    table(["kind", "times", ""], rows),
-  ].join("\n");
+  return ["## Faults, and why exclusion must still hold", "", table(["kind", "times", ""], rows)].join("\n");
 }
 
 function failoversSection({ failovers: list, conflictsAcrossFailovers }: Figures): string {
@@ -178,9 +171,9 @@ function failoversSection({ failovers: list, conflictsAcrossFailovers }: Figures
   return [
     "## Failovers",
     "",
-    `Holders beside one that a failover had made the servers forget, which one logical server does not exclude: ${conflictsAcrossFailovers}.`,
+    `Overlaps with a holder that a failover may have lost, which one logical server does not exclude: ${conflictsAcrossFailovers}.`,
     "",
-    table(["seen at", "nothing granted there for", "two were primary for"], rows),
+    table(["seen at", "no grant for", "two were primary for"], rows),
   ].join("\n");
 }
 
@@ -218,8 +211,8 @@ function timelinesSection(timelines: readonly string[]): string {
 }
 
 function list(counts: Readonly<Record<string, number>>): string {
-  const told = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
-  return told.length === 0 ? "none" : told.join(", ");
+  const items = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
+  return items.length === 0 ? "none" : items.join(", ");
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,4 +1,4 @@
-/** An image of its own, on white. */
+/** A complete SVG image, on white. */
 export function svg(width: number, height: number, elements: readonly string[]): string {
   const head = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif">`;
   return [

@@ -14,7 +14,7 @@ export interface Timeline {
   readonly key: string;
   readonly intervals: readonly HoldInterval[];
   readonly violations: readonly Violation[];
-  /** The part that is drawn large. */
+  /** The part that is drawn enlarged. */
   readonly window: Window;
 }
 
@@ -38,7 +38,10 @@ const colours = {
   ink: "#222",
 } as const;
 
-/** Who held one key when: an overview of the whole run, and below it a window, one row for each client, faults behind. */
+/**
+ * The holders of one key over time: an overview of the whole run, and an enlarged window with one row for each client. Faults are in the
+ * background.
+ */
 export function drawTimeline(timeline: Timeline): string {
   const { run, key, window } = timeline;
   const faults = run.faults.filter(({ from, to }) => to >= window.from && from <= window.to);
@@ -77,7 +80,7 @@ function legend(): string {
     .join("");
 }
 
-/** Grants of each moment of the run as bars, storms and violations, and where the window is. */
+/** The grants of the run as bars, with storms, violations, and the position of the window. */
 function overview({ run, intervals, violations, window }: Timeline): string[] {
   const scale = (at: Instant): number => left + (at / run.endedAt) * plotWidth;
   const counts = Array.from({ length: bins }, () => 0);
@@ -112,7 +115,7 @@ function overview({ run, intervals, violations, window }: Timeline): string[] {
     text(
       left,
       bottom + 16,
-      `0 s, storms shaded, to ${(run.endedAt / 1_000).toFixed(1)} s. The frame is what is drawn below.`,
+      `0 s, storms shaded, to ${(run.endedAt / 1_000).toFixed(1)} s. The frame is the part that is enlarged below.`,
       {
         size: 10,
       },
@@ -173,7 +176,7 @@ function faultBands(faults: readonly FaultInterval[], window: Window, top: numbe
   });
 }
 
-/** Faults in as few lanes as they need not to overlap with the names of those before them. */
+/** The faults, in the smallest number of lanes in which no fault overlaps the name of an earlier fault. */
 function lanesOf(faults: readonly FaultInterval[]): FaultInterval[][] {
   const lanes: { readonly faults: FaultInterval[]; freeFrom: Instant }[] = [];
   const nameMs = 4_000;

@@ -10,7 +10,7 @@ import type { RunHistory } from "../judge/attempts.ts";
 const longestWindowMs = 30_000;
 const aroundMs = 3_000;
 
-/** Draws a timeline for each key: of the first violation, if there is one, else of where most went wrong. Answers their names. */
+/** Draws a timeline for each key: around the first violation, or else around the largest number of faults. Returns the file names. */
 export async function drawTimelines(
   run: RunHistory,
   violations: readonly Violation[],
@@ -34,7 +34,7 @@ function around(at: Instant): Window {
   return { from: Math.max(0, at - aroundMs), to: at + aroundMs };
 }
 
-/** The window in which most faults were at work. */
+/** The window with the most faults. */
 function busiest({ faults, endedAt }: RunHistory): Window {
   const lengthMs = Math.min(longestWindowMs, endedAt);
   let best: Window = { from: 0, to: lengthMs };

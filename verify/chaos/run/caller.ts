@@ -12,16 +12,16 @@ import { useResource } from "./critical-section.ts";
 
 type UseOptions = Pick<LockTask, "holdMs" | "downgrades">;
 
-/** How one asks. */
+/** The settings of an acquire. */
 interface AcquireSettings {
   readonly signal?: AbortSignal;
   readonly attemptId?: string;
 }
 
-/** How many of the errands are with a latch. */
+/** The share of tasks that use a latch. */
 const latchShare = 0.08;
 
-/** One caller: one errand after another, each with a lock. */
+/** A caller that runs one task after another, each with a lock. */
 export class Caller {
   readonly #client: ClientState;
 
@@ -37,7 +37,7 @@ export class Caller {
     }
   }
 
-  /** Takes over what another process handed on. */
+  /** Continues a lease or an attempt of another process. */
   async takeOver(item: HandedOver): Promise<void> {
     const { locks, recorder, random } = this.#client;
     if (item.kind === "lease") {
@@ -56,13 +56,13 @@ export class Caller {
     }
   }
 
-  /** Gets a lock for the longest TTL, and lets this process be frozen between reading and writing. */
+  /** Acquires a lock for the longest TTL, and lets this process be frozen between reading and writing. */
   async holdUntilFrozen(lock: Lock, awaitFreeze: () => Promise<void>, withinMs: number): Promise<void> {
     const { maxTtlMs } = this.#client;
     const task = { lock, ttlMs: maxTtlMs, waitMs: withinMs, renew: true, holdMs: 0, downgrades: false };
     const recorded = await this.#requestLease(task, "acquire");
     if (recorded) {
-      await recorded.extend(maxTtlMs).catch(() => undefined); // it may be lost: then it is frozen all the same
+      await recorded.extend(maxTtlMs).catch(() => undefined); // a lost lease is frozen too
       await useResource(this.#client, recorded, 0, awaitFreeze);
       await recorded.release();
     }
@@ -79,13 +79,13 @@ export class Caller {
     if (percent < 60) return this.#acquireAndUse(task, "acquire");
     if (percent < 72) return this.#acquireAndUse(task, "try");
     if (percent < 82) return this.#abortAcquire(task);
-    if (percent < 88) return this.#repeatAttempt({ ...task, downgrades: false }); // it might be shared, and so cannot
+    if (percent < 88) return this.#repeatAttempt({ ...task, downgrades: false }); // a downgrade needs a lease that no repeat shares
     if (percent < 93) return lockKind === "all" ? this.#extendLease(task) : this.#transferLease(task);
     if (percent < 98) return this.#extendLease(task);
     return this.#holdPastExpiry(task);
   }
 
-  /** By `withLock`. */
+  /** Runs the task with `withLock`. */
   async #runWithLock(task: LockTask): Promise<void> {
     const { locks, recorder } = this.#client;
     const { lock, waitMs, ttlMs, renew, holdMs } = task;
@@ -104,7 +104,7 @@ export class Caller {
     await this.#useAndRelease(recorded, task);
   }
 
-  /** Loses patience, maybe after the grant. */
+  /** Aborts the acquire, possibly after the grant. */
   async #abortAcquire(task: LockTask): Promise<void> {
     const { random } = this.#client;
     const controller = new AbortController();
@@ -119,7 +119,7 @@ export class Caller {
     await this.#useAndRelease(recorded, task);
   }
 
-  /** Names the attempt and repeats it: here, in another process, or after it failed. */
+  /** Names the attempt and repeats it: in this process, in another process, or after a failure. */
   async #repeatAttempt(task: LockTask): Promise<void> {
     const { random, handOver } = this.#client;
     const attemptId = uniqueName(this.#client);
@@ -163,7 +163,7 @@ export class Caller {
     }
   }
 
-  /** Holds it without renewal until it is told that it is over. */
+  /** Holds the lease without renewal until its loss is reported. */
   async #holdPastExpiry(task: LockTask): Promise<void> {
     const ttlMs = this.#client.shortestTtlMs;
     const recorded = await this.#requestLease({ ...task, ttlMs, renew: false }, "acquire");
@@ -197,7 +197,7 @@ export class Caller {
     }
   }
 
-  /** A writer that is to become a reader reads as such for as long; others stay as they are. */
+  /** Downgrades a writer, if its task says so, and reads as a reader for the same time. Other leases stay unchanged. */
   async #downgradeIfRequested(
     recorded: RecordedLease,
     { downgrades, holdMs }: UseOptions,

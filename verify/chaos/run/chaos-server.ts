@@ -8,10 +8,10 @@ const durable = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-r
 const startTimeoutMs = 15_000;
 const startAttempts = 5;
 
-/** One of the engine's servers, which stays the same over its restarts: its port, its folder, its clock. */
+/** One server of the engine. Its port, folder and clock stay the same over restarts. */
 export class ChaosServer {
   readonly port: number;
-  /** As the lab knows it. */
+  /** The server process. */
   readonly server: RedisServer;
   readonly #clock: ServerClock | undefined;
   readonly #direct: Redis;
@@ -29,7 +29,7 @@ export class ChaosServer {
       retryStrategy: () => 50,
       maxRetriesPerRequest: null,
       commandTimeout: startTimeoutMs,
-      readOnly: true, // a replica in a cluster is asked, too
+      readOnly: true, // replicas of a cluster must reply too
     });
   }
 
@@ -40,7 +40,7 @@ export class ChaosServer {
       try {
         return new ChaosServer(await startRedis({ port, args, env: clock.env }), clock);
       } catch (error) {
-        // Between our look and its bind another program may have taken the port.
+        // Between our check and the server's bind another program may have taken the port.
         if (attempt === startAttempts) {
           throw error;
         }
@@ -48,7 +48,7 @@ export class ChaosServer {
     }
   }
 
-  /** Tells of its present run, and from now on of each end and beginning. */
+  /** Reports the current run, and from then on every end and start. */
   watch(changed: (state: ServerState, run: string) => void): void {
     this.#onStateChange = changed;
     this.#publishState("up");
@@ -58,17 +58,17 @@ export class ChaosServer {
     this.#onStateChange(state, shortRunId(this.server.runId));
   }
 
-  /** It was not killed, or is back. */
+  /** Whether the server runs. */
   get isUp(): boolean {
     return this.#isUp;
   }
 
   /**
-   * SIGKILL, and so long afterwards the next run. Without a disk it has forgotten everything.
-   * @param args asked for then: what it is told beside what it was told before
+   * Kills the server, and starts its next run after `whileDown`. A server without durability loses all data.
+   * @param args determined at the start: arguments beside the former ones
    */
   restart(whileDown: () => Promise<void>, args: () => readonly string[] = () => []): Promise<void> {
-    const restarted = this.#restarted.then(() => this.#restart(whileDown, args)); // a slow one may be under way still
+    const restarted = this.#restarted.then(() => this.#restart(whileDown, args)); // an earlier restart may still run
     this.#restarted = restarted.catch(() => undefined);
     return restarted;
   }
@@ -86,7 +86,7 @@ export class ChaosServer {
     this.#publishState("up");
   }
 
-  /** It keeps its connections and answers nothing. */
+  /** Stops the process. Connections stay open, but the server does not reply. */
   freeze(): void {
     if (this.#isUp) {
       this.server.freeze();
@@ -97,38 +97,38 @@ export class ChaosServer {
     this.server.thaw();
   }
 
-  /** As it says itself. */
+  /** Whether the server reports the role of the primary. */
   async isPrimary(): Promise<boolean> {
     const [role] = (await this.#direct.call("ROLE")) as [string];
     return role === "master";
   }
 
-  /** As a replica: it has all that its primary wrote before, and hears what it writes. */
+  /** Whether this replica has all earlier writes of its primary, and receives new ones. */
   async isReplicationInSync(): Promise<boolean> {
     return (await this.#direct.info("replication")).includes("master_link_status:up");
   }
 
-  /** From now on it follows that one, as an operator would order it. */
+  /** Makes the server a replica of another, as an operator would. */
   follow({ port }: ChaosServer): Promise<unknown> {
     return this.#direct.replicaof("127.0.0.1", port);
   }
 
-  /** Its wall clock is ahead by so much more from now on. */
+  /** Moves the wall clock forward by this time. */
   step(ms: number): void {
     this.#set({ aheadMs: this.#aheadMs() + ms });
   }
 
-  /** Its wall clock goes on from where it is at another speed. */
+  /** Lets the wall clock continue at another speed. */
   setRate(rate: number): void {
     this.#set({ rate });
   }
 
-  /** Of a cluster: in which slot a key of it is. */
+  /** The slot of a key, in a cluster. */
   async slotOf(key: string): Promise<number> {
     return Number(await this.#direct.call("CLUSTER", "KEYSLOT", key));
   }
 
-  /** Of a cluster: the slots that it has as a primary, as it says itself. */
+  /** The slots of which the server is the primary, in a cluster, as the server reports them. */
   async slots(): Promise<[first: number, last: number][]> {
     const reply = (await this.#direct.call("CLUSTER", "SLOTS")) as [number, number, [string, number]][];
     return reply.flatMap(([first, last, [, port]]) => (port === this.port ? [[first, last]] : []));
@@ -146,7 +146,7 @@ export class ChaosServer {
     return this.#direct.call("CLIENT", "KILL", "TYPE", "pubsub");
   }
 
-  /** How many scripts it was asked to run since the run began, as far as its restarts let it count. */
+  /** The number of scripts since the start of the run, as far as restarts let the server count. */
   async scriptCount(): Promise<number> {
     const stats = await this.#direct.info("commandstats").catch(() => "");
     const calls = Array.from(stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g), ([, count]) =>
@@ -155,7 +155,9 @@ export class ChaosServer {
     return calls.reduce((sum, count) => sum + count, this.#scriptsBefore);
   }
 
-  /** Keys beside those that may stay: the counter of numbers, and with a TTL a quorum's counters, latches and who a client is. */
+  /**
+   * Keys that should not remain. Allowed are the counter of fencing numbers, and with a TTL a quorum's counters, latches and client records.
+   */
   async residue(): Promise<string[]> {
     const keys = await this.#direct.keys("*");
     const remaining: string[] = [];
@@ -176,7 +178,7 @@ export class ChaosServer {
 
   #aheadMs(): number {
     const { aheadMs, rate, since } = this.#time;
-    // Down: what it is ahead by is lost rather than gained, as a clock that goes forward ends keys early.
+    // While the server is down, it loses its lead instead of gaining more, because a clock that moves forward expires keys early.
     return Math.floor(aheadMs + (rate - 1) * (Date.now() - since));
   }
 
@@ -186,7 +188,7 @@ export class ChaosServer {
   }
 }
 
-/** The one counter of a server, or of a slot, which has no expiry. A quorum's is of one key: `holdfast:fence:{lock:...}`. */
+/** The counter of a server or of a slot, which has no expiry. A counter of a quorum is for one key: `holdfast:fence:{lock:...}`. */
 function isCounter(key: string): boolean {
   return /^holdfast:fence(:\{[a-z\d]+\})?$/.test(key);
 }

@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 
-/** What must not outlive this process, however it ends: a frozen child would not notice that its parent has gone. */
+/** Children that must end with this process, because a frozen child would not notice the end of its parent. */
 const children = new Set<ChildProcess>();
 
 process.once("exit", () => {

@@ -12,16 +12,16 @@ const stopTimeoutMs = 15_000;
 
 export interface ClientListener {
   handedOver(handed: HandedOver): void;
-  /** It ended, and we had not killed it. */
+  /** The process ended without a kill. */
   crashed(how: string): void;
 }
 
-/** The parent's end of one client process. */
+/** The parent's side of one client process. */
 export class ClientProcess {
   readonly name: string;
   readonly #child: ChildProcess;
   #isExpectedToEnd = false;
-  #quiescence: { readonly round: number; readonly heard: () => void } | undefined;
+  #quiescence: { readonly round: number; readonly settled: () => void } | undefined;
   #awaitingFreeze: (() => void) | undefined;
 
   private constructor(name: string, child: ChildProcess, listener: ClientListener) {
@@ -30,10 +30,10 @@ export class ClientProcess {
     child.on("message", (message: FromClient) => {
       if (message.said === "hand") {
         listener.handedOver(message.handed);
-      } else if (message.said === "ambushed") {
+      } else if (message.said === "ready-to-freeze") {
         this.#awaitingFreeze?.();
       } else if (message.said === "quiet" && message.round === this.#quiescence?.round) {
-        this.#quiescence.heard();
+        this.#quiescence.settled();
       }
     });
     child.once("exit", (code, signal) => {
@@ -66,12 +66,12 @@ export class ClientProcess {
     }
   }
 
-  /** Resolves with whether all its callers came to rest, and it got every lock. */
+  /** Resolves with whether all callers came to rest and the process acquired every lock. */
   async awaitQuiescence(round: number, withinMs: number): Promise<boolean> {
     const quiet = new Promise<true>((resolve) => {
       this.#quiescence = {
         round,
-        heard: () => {
+        settled: () => {
           resolve(true);
         },
       };
@@ -80,12 +80,12 @@ export class ClientProcess {
     return Promise.race([quiet, pause(withinMs, false, { ref: false })]);
   }
 
-  /** Frozen in the middle of its work, if it gets there in time; else wherever it is. */
+  /** Freezes the process in the middle of its work, or elsewhere if the process does not get there in time. */
   async freezeWhileHolding(withinMs: number): Promise<void> {
     const settle = new Promise<void>((resolve) => {
       this.#awaitingFreeze = resolve;
     });
-    this.send({ order: "ambush", withinMs });
+    this.send({ order: "hold-for-freeze", withinMs });
     await Promise.race([settle, pause(withinMs, undefined, { ref: false })]);
     this.freeze();
   }
@@ -107,7 +107,7 @@ export class ClientProcess {
     }
   }
 
-  /** It closes its locks and ends by itself, or is killed. */
+  /** Stops the process: it closes its locks and exits, or is killed after a timeout. */
   async stop(): Promise<void> {
     this.#isExpectedToEnd = true;
     if (!this.isUp) {

@@ -3,22 +3,22 @@ import type { SerializedLease } from "holdfast";
 import type { Lock } from "./lock.ts";
 import type { EngineName, Keys, Omission } from "../plan/plan.ts";
 
-/** How a client process gets to the servers. */
+/** The addresses by which a client process reaches the servers. */
 export interface ServerAddresses {
-  /** Of its proxies, one before each server. */
+  /** The ports of its proxies, one in front of each server. */
   readonly ports: readonly number[];
-  /** Where the servers listen, as they tell each other and clients; in the same order. */
+  /** The ports of the servers, as servers report them to each other and to clients, in the same order. */
   readonly servers: readonly number[];
-  /** Where sentinels listen, if there are any. */
+  /** The ports of the sentinels, if there are any. */
   readonly sentinels: readonly number[];
-  /** Which of the client libraries it uses, where there are several. */
+  /** The client library of the process, if the engine supports several. */
   readonly library: "ioredis" | "node-redis";
 }
 
-/** What a client process is started with. */
+/** The arguments of a client process. */
 export interface ClientTask {
   readonly name: string;
-  /** Which of the plan's clients; its own key is that of this index. */
+  /** The index of the client in the plan, and of its own key. */
   readonly index: number;
   readonly historyFile: string;
   readonly epoch: string;
@@ -33,7 +33,7 @@ export interface ClientTask {
   readonly seed: number;
 }
 
-/** What one process hands to another: a lease, or the name of an attempt, which is a stranger there. */
+/** A lease or the name of an attempt, from one process to another. There the attempt starts a separate acquire. */
 export type HandedOver =
   | { readonly kind: "lease"; readonly lock: Lock; readonly serialized: SerializedLease }
   | { readonly kind: "attempt"; readonly lock: Lock; readonly attemptId: string };
@@ -42,15 +42,15 @@ export type ToClient =
   | { readonly order: "storm" }
   | { readonly order: "quiet"; readonly round: number }
   | { readonly order: "block"; readonly forMs: number }
-  /** Get a lock, most often the hot one, and be frozen between reading and writing. */
-  | { readonly order: "ambush"; readonly withinMs: number }
+  /** Acquire a lock, most often the hot one, and wait for the freeze between reading and writing. */
+  | { readonly order: "hold-for-freeze"; readonly withinMs: number }
   | { readonly order: "break" }
   | { readonly order: "take"; readonly handed: HandedOver }
   | { readonly order: "stop" };
 
 export type FromClient =
   | { readonly said: "ready" }
-  /** It waits to be frozen. */
-  | { readonly said: "ambushed" }
+  /** The process is ready to be frozen. */
+  | { readonly said: "ready-to-freeze" }
   | { readonly said: "quiet"; readonly round: number }
   | { readonly said: "hand"; readonly handed: HandedOver };

@@ -7,7 +7,7 @@ import type { Keys } from "../plan/plan.ts";
 import type { Recorder } from "./recorder.ts";
 import type { ResourceClient } from "./resource-client.ts";
 
-/** What the callers of one process share. */
+/** The state that the callers of one process share. */
 export interface ClientState {
   readonly name: string;
   readonly index: number;
@@ -18,15 +18,15 @@ export interface ClientState {
   readonly keys: Keys;
   readonly shortestTtlMs: number;
   readonly maxTtlMs: number;
-  /** Absent where the engine has none. */
+  /** Absent if the engine has no latches. */
   latches?: LatchCaller;
-  /** Gives it to another process. */
+  /** Sends a lease or an attempt to another process. */
   handOver(handed: HandedOver): void;
 }
 
 let names = 0;
 
-/** Of an attempt, or of the owner of a reentrant lock. */
+/** A unique name for an attempt, or for the owner of a reentrant lock. */
 export function uniqueName({ name }: ClientState): string {
   names += 1;
   return `${name}:${names}`;

@@ -6,11 +6,11 @@ import type { Plan, Storm } from "../plan/plan.ts";
 import { Environment } from "./environment.ts";
 
 const minQuietPeriodMs = 3_000;
-/** Callers end what they do, and then everybody gets every lock, one after another. */
+/** In this time callers end their tasks, and then every process acquires every lock, one after another. */
 const quiescenceTimeoutMs = 90_000;
 const pollMs = 100;
 
-/** Plays a plan: calm, then storms with peace after each. The history goes to that folder. */
+/** Runs a plan: a calm phase, then storms with a quiet period after each. The history goes to the folder. */
 export async function runPlan(plan: Plan, folder: string, report: (line: string) => void): Promise<void> {
   await using environment = await Environment.open(plan, folder);
   await runQuietPeriod(environment, plan, 0);
@@ -39,7 +39,7 @@ async function runStorm(environment: Environment, storm: Storm, round: number): 
   await Promise.all([...faults, pause(storm.forMs)]);
 }
 
-/** All is healed: everybody has to get every lock, and nothing may be left. */
+/** All faults have ended: every process must get every lock, and no residue may stay. */
 async function runQuietPeriod(environment: Environment, plan: Plan, round: number): Promise<void> {
   await environment.failovers?.awaitStable();
   await countScripts(environment);

@@ -4,8 +4,8 @@ import type { ClientState } from "./client-state.ts";
 import type { RecordedLease } from "./recorded-lease.ts";
 
 /**
- * Reads both counters of what the lease protects, works, and writes them; a reader reads them again. It looks at its lease before,
- * and not between: a process that is paused there would not have seen the loss either, and the resource has to be safe all the same.
+ * Reads both counters of the protected resource, works, and writes the counters. A reader reads them again instead. The lease is checked only
+ * before the reads. A process that is paused later would not see the loss either, and the resource must be safe.
  */
 export async function useResource(
   client: ClientState,
@@ -27,7 +27,7 @@ export async function useResource(
 
 type Tokens = ReadonlyMap<string, bigint>;
 
-/** @returns what is done at the end of the work, which answers whether all was accepted */
+/** @returns the end of the visit, which resolves with whether the resource accepted everything */
 type Visit = (client: ClientState, tokens: Tokens) => Promise<() => Promise<boolean>>;
 
 const visits: Readonly<Record<string, Visit>> = { read: readTwice, semaphore: holdOnly };
@@ -55,7 +55,7 @@ async function readTwice({ resource }: ClientState, tokens: Tokens): Promise<() 
   return async () => (await lookOnce()) && first;
 }
 
-/** Permits are of something that many use; there is nothing that their tokens could order. */
+/** Holders of permits overlap, so the resource cannot order their tokens. */
 function holdOnly(): Promise<() => Promise<boolean>> {
   return Promise.resolve(() => Promise.resolve(true));
 }

@@ -6,7 +6,7 @@ import { useResource } from "./critical-section.ts";
 
 const maxLeadershipStepMs = 100;
 
-/** Stands for election, leads step by step as long as it may, and resigns. */
+/** Campaigns for an election, leads in steps during the term, and resigns. */
 export async function runCampaign(
   client: ClientState,
   { lock, ttlMs, waitMs, renew, holdMs }: LockTask,

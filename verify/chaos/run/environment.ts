@@ -19,10 +19,10 @@ import type { FailoverGroups } from "./succession.ts";
 const resourceProgram = fileURLToPath(new URL("../resource.js", import.meta.url));
 const resourceStartTimeoutMs = 20_000;
 
-/** The servers, the resource, the clients and the ways between them. */
+/** The servers, the resource, the clients, and the links between them. */
 export class Environment implements AsyncDisposable {
   readonly servers: readonly ChaosServer[];
-  /** Where servers take each other's place. */
+  /** The groups of servers that replace each other. */
   readonly failovers: FailoverGroups | undefined;
   readonly clock: SharedClock;
   /** By client and server. */
@@ -65,7 +65,7 @@ export class Environment implements AsyncDisposable {
     }
   }
 
-  /** Starts everything that the plan needs. The history goes to that folder. */
+  /** Starts all processes of the plan. The history goes to the folder. */
   static async open(plan: Plan, folder: string): Promise<Environment> {
     const cleanups = new Cleanups();
     try {
@@ -131,7 +131,7 @@ export class Environment implements AsyncDisposable {
     return this.#clients[index] as ClientProcess;
   }
 
-  /** Starts a client process anew. */
+  /** Starts a new client process. */
   async open(index: number): Promise<ClientProcess> {
     const { engine, without, keys, seed, bounds } = this.#plan;
     const setup = this.#plan.clients[index] as ClientSetup;
@@ -173,7 +173,7 @@ export class Environment implements AsyncDisposable {
     return this.#cleanups.run();
   }
 
-  /** To the others in turn. A frozen one takes it when it thaws, one that is killed never does. */
+  /** Sends an item to the other clients in turn. A frozen client gets the item after the thaw, and a killed client never does. */
   #handOver(from: number, item: HandedOver): void {
     this.#handOverCount += 1;
     const count = this.#clients.length;
@@ -200,7 +200,7 @@ async function startResource(path: string, epoch: bigint, cleanups: Cleanups): P
   return port;
 }
 
-/** What has to be undone, the newest first. */
+/** Cleanup functions, which run in reverse order. */
 class Cleanups {
   readonly #actions: (() => unknown)[] = [];
 

@@ -12,8 +12,8 @@ interface Observation {
 }
 
 /**
- * Looks all the time who is primary, and tells when one took the place of another, by the plan or not, and for how long two said
- * that they are. What was granted by the one may be unknown to the other.
+ * Polls the role of every server, and reports each failover, planned or not. It also reports for how long two servers claimed to be the
+ * primary. The new primary may lack grants of the former one.
  */
 export class FailoverWatch {
   readonly #groups: FailoverGroups;
@@ -34,7 +34,7 @@ export class FailoverWatch {
     }
   }
 
-  /** What is under way is told as it is. */
+  /** Reports the current failover in its present state. */
   stop(): void {
     this.#isOver = true;
     for (const failover of this.#open.values()) {

@@ -9,15 +9,15 @@ import type { ChaosServer } from "./chaos-server.ts";
 import type { Environment } from "./environment.ts";
 import type { FailoverGroups } from "./succession.ts";
 
-/** A request to run a script, with which every operation of the library comes. */
+/** A request to run a script, which every operation of the library sends. */
 const anyScript = /evalsha|eval/i;
-/** A message on a channel of the library, or the answer that tells of the subscription. */
+/** A notification on a channel of the library, or the reply to its subscription. */
 const anyMessage = /holdfast:grants/;
 
-/** A client that is to be frozen gets a lock within this, most often. */
+/** A client that is to be frozen usually gets a lock within this time. */
 const freezeWaitMs = 2_500;
 
-/** Lets it happen, for its time, and heals what it did. */
+/** Injects a fault, waits for its duration, and repairs its effect. */
 export async function injectFault(fault: Fault, environment: Environment): Promise<void> {
   const { faultId, kind } = fault;
   environment.write({ e: "fault", at: environment.now(), faultId, kind, target: targetOf(fault) });
@@ -92,7 +92,7 @@ const faultActions: Readonly<Record<FaultKind, FaultAction>> = {
   "lose all replies": onLinks(async (link, { forMs }) => {
     link.dropReplies();
     await pause(forMs);
-    link.cut(); // a connection cannot lose bytes and go on
+    link.cut(); // a connection that lost bytes cannot continue
     link.stopDroppingReplies();
   }),
   "lose all messages": onLinks(async (link, { forMs }) => {
@@ -105,14 +105,14 @@ const faultActions: Readonly<Record<FaultKind, FaultAction>> = {
   }),
 };
 
-/** To each of the fault's servers at once. */
+/** Applies a fault to each of its servers at once. */
 function onServer(action: (server: ChaosServer, fault: Fault) => Promise<unknown>): FaultAction {
   return async (fault, environment) => {
     await Promise.all(fault.nodes.map((node) => action(environment.servers[node] as ChaosServer, fault)));
   };
 }
 
-/** To one of the groups in which servers take each other's place. */
+/** Applies a fault to one of the groups of servers that replace each other. */
 function onFailoverGroups(
   action: (succession: FailoverGroups, fault: Fault, keys: Keys) => Promise<void>,
 ): FaultAction {
@@ -127,7 +127,7 @@ function onClient(action: (client: ClientProcess, fault: Fault) => Promise<void>
   return (fault, environment) => action(environment.client(fault.client as number), fault);
 }
 
-/** To each of the client's ways to the fault's servers at once. */
+/** Applies a fault to each of the client's links to the fault's servers at once. */
 function onLinks(action: (link: Proxy, fault: Fault) => Promise<void>): FaultAction {
   return async (fault, environment) => {
     const links = environment.links[fault.client as number] as readonly Proxy[];
@@ -153,13 +153,13 @@ async function blackHole(link: Proxy, { kind, forMs }: Fault): Promise<void> {
   link.pause("replies");
   await pause(forMs);
   if (kind === "half-open connections") {
-    link.cut(); // what was kept back goes with it
+    link.cut(); // the connection also loses the data that the black hole retained
   }
   link.resume("requests");
   link.resume("replies");
 }
 
-/** Fast, and then slow for as long, so that it is right again; or the other way round. */
+/** Runs the clock fast and then slow for the same time, or in the other order, so that the clock is correct afterwards. */
 async function runUnevenly(server: ChaosServer, { forMs, faultId }: Fault): Promise<void> {
   const drift = faultId % 2 === 0 ? 0.008 : -0.008;
   server.setRate(1 + drift);
@@ -169,12 +169,12 @@ async function runUnevenly(server: ChaosServer, { forMs, faultId }: Fault): Prom
   server.setRate(1);
 }
 
-/** Killed, and after a while a new one in its place. */
+/** Kills a client, and starts a new one after a while. */
 async function replace(fault: Fault, environment: Environment): Promise<void> {
   const index = fault.client as number;
   const killed = environment.client(index);
   if (!killed.isUp) {
-    return; // who comes in its place is still starting: a second one would be nobody's to stop
+    return; // the replacement is still starting, and nothing would stop a second one
   }
   environment.write({ e: "killed", at: environment.now(), process: killed.name });
   await killed.kill();
@@ -184,8 +184,8 @@ async function replace(fault: Fault, environment: Environment): Promise<void> {
 }
 
 /**
- * A client is frozen with a lock in hand, and servers are restarted. Of a quorum it does not reach some others: those that
- * remember its lease are no majority any more.
+ * Freezes a client that holds a lock, and restarts servers. On a quorum the client does not reach some other servers, so the servers that
+ * still have its lease are no majority.
  */
 async function restartServersAndClient(fault: Fault, environment: Environment): Promise<void> {
   const index = fault.client as number;

@@ -5,7 +5,7 @@ import type { Latch } from "holdfast";
 import { uniqueName, type ClientState } from "./client-state.ts";
 import type { LatchKeys } from "../plan/plan.ts";
 
-/** Those of brief latches that are kept, so that they are used when theirs is over. */
+/** The number of brief latches that the process retains, so that it also uses expired ones. */
 const maxBriefLatches = 3;
 const quietPeriodTtlMs = 60_000;
 
@@ -17,7 +17,7 @@ interface OpenLatch {
   readonly latch: Latch;
 }
 
-/** Counts latches down, and waits for them. All processes use the same, and the same names of attempts. */
+/** Counts latches down, and waits for them. All processes use the same latches, with the same names of attempts. */
 export class LatchCaller {
   readonly #client: ClientState;
   readonly #keys: LatchKeys;
@@ -40,11 +40,11 @@ export class LatchCaller {
     const isCounted = await this.#countDown(openLatch, attempt, false);
     if (attempt !== undefined && (!isCounted || random.happens(0.3))) {
       await pause(random.between(0, 100));
-      await this.#countDown(openLatch, attempt, false); // the same again
+      await this.#countDown(openLatch, attempt, false); // a repeat of the attempt
     }
   }
 
-  /** Everybody counts by the same names: it has to open, and to let everybody go. */
+  /** All processes count with the same names. The latch must open, and every waiter must return. */
   async runQuietPeriodLatch(round: number, waitMs: number): Promise<void> {
     const openLatch = this.#createLatch(`latch-peace-${round}`, this.#keys.count, quietPeriodTtlMs);
     const waiting = this.#wait(openLatch, waitMs, true);
@@ -54,14 +54,14 @@ export class LatchCaller {
     await waiting;
   }
 
-  /** There is one at a time, for all, which lasts until nobody uses it any more. */
+  /** The current latch of all processes. Each latch lasts for a turn of `everyMs`. */
   #currentLatch(): OpenLatch {
     const { everyMs, count, ttlMs } = this.#keys;
     const turn = Math.floor(this.#client.recorder.clock.now() / everyMs);
     return this.#createLatch(`latch-${turn}`, count, ttlMs);
   }
 
-  /** Its key has one after the other, and who knew one still has it when the next is there. */
+  /** A latch of the key that has one latch after another. An object of an expired latch still exists when the next latch starts. */
   #briefLatch(): OpenLatch {
     const { random } = this.#client;
     if (this.#briefLatches.length < maxBriefLatches || random.happens(0.3)) {

@@ -1,20 +1,21 @@
 import type { Lease, Lockable, Locks } from "holdfast";
 
 /**
- * As what a lock is asked for. `mutex`: the plain one, of which most of a run is; `read`, `write`: of a read-write lock; `all`:
- * several keys under one lease. A new kind of lock joins here, among the keys of the plan, and in what a caller does with it. Latches are no locks: see latches.ts.
+ * The mode in which a task acquires a lock. `mutex` is the plain lock, which most tasks use. `read` and `write` use a read-write lock, and
+ * `all` several keys under one lease. For a new kind of lock extend this list, the keys of the plan, and the caller. Latches are not locks,
+ * see latches.ts.
  */
 export const lockKinds = ["mutex", "read", "write", "semaphore", "all", "reentrant", "election"] as const;
 export type LockKind = (typeof lockKinds)[number];
 
-/** What is asked for, so that another process can ask for the same. */
+/** A lock to acquire, in a form that another process can acquire too. */
 export interface Lock {
   readonly lockKind: LockKind;
-  /** Of several keys: any of them. */
+  /** One of the keys, if there are several. */
   readonly key: string;
-  /** Of several, in the order in which they are named. */
+  /** All keys, in the order in which the request names them. */
   readonly keys?: readonly string[];
-  /** Of a semaphore. */
+  /** The permits of a semaphore. */
   readonly permits?: number;
   readonly limit?: number;
 }
@@ -32,12 +33,12 @@ export function acquire(locks: Locks, lock: Lock, options: Options & { waitMs: n
     : lockable(locks, lock).acquire(withPermits(lock, options));
 }
 
-/** Not of an election: who stands for it waits. */
+/** Not for an election, because a candidate waits. */
 export function tryAcquire(locks: Locks, lock: Lock, options: Options): Promise<Lease | null> {
   return lockable(locks, lock).tryAcquire(withPermits(lock, options));
 }
 
-/** Not of an election: its term is no call. */
+/** Not for an election, because its term is not a call. */
 export function withLock<T>(
   locks: Locks,
   lock: Lock,

@@ -3,12 +3,12 @@ import type { Lease, LeaseLostError, WriteLease } from "holdfast";
 import type { LeaseRequest } from "../judge/history.ts";
 import type { Recorder } from "./recorder.ts";
 
-/** So long after the end of validity a holder must have been told. A process that could not run is told before this timer, too. */
+/** A loss must be reported this long after the end of validity. A stalled process also reports the loss before this timer. */
 const reportGraceMs = 50;
-/** Of a process that stood still between reading the clock and setting a timer, that timer counts from when it runs again. */
+/** If the process stalls between reading the clock and setting a timer, the timer counts from the end of the stall. */
 const timerGrainMs = 2;
 
-/** A lease in the hand of a caller; whatever becomes of it is written down when it happens. */
+/** A lease in use. Every change of the lease is recorded when it happens. */
 export class RecordedLease {
   readonly lease: Lease;
   readonly requestId: number;
@@ -48,7 +48,7 @@ export class RecordedLease {
     }
   }
 
-  /** Writes down where its validity ends, if that has moved. */
+  /** Records the end of validity, if it has moved. */
   recordValidity(): void {
     const { validUntil } = this.lease;
     if (!this.#isEnded && validUntil !== this.#validUntil) {
@@ -73,7 +73,7 @@ export class RecordedLease {
     await this.released(this.lease.release());
   }
 
-  /** To be called before the lease is released by another. */
+  /** Call this before other code releases the lease. */
   releasing(): void {
     const { clock } = this.#recorder;
     const validUntil = clock.fromPerformanceTime(this.lease.validUntil);
@@ -91,7 +91,7 @@ export class RecordedLease {
     });
   }
 
-  /** From here on it is another's. */
+  /** From then on the lease belongs to another process. */
   transfer(): ReturnType<Lease["transfer"]> {
     this.#recorder.write({ e: "transferred", at: this.#recorder.clock.now(), requestId: this.requestId });
     const serialized = this.lease.transfer();
@@ -99,7 +99,10 @@ export class RecordedLease {
     return serialized;
   }
 
-  /** Of a writer: lets readers in. @returns the reader that it became; undefined where it was lost */
+  /**
+   * Downgrades a writer, so that readers may enter.
+   * @returns the reader lease, or undefined if the lease was lost
+   */
   async downgrade(): Promise<RecordedLease | undefined> {
     this.#recorder.write({ e: "downgraded", at: this.#recorder.clock.now(), requestId: this.requestId });
     this.#end();
@@ -108,7 +111,7 @@ export class RecordedLease {
     return this.#recorder.acquire(request, () => (this.lease as WriteLease).downgrade());
   }
 
-  /** Resolves when it is known to be lost. */
+  /** Resolves when the loss is reported. */
   lost(): Promise<void> {
     const { signal } = this.lease;
     return signal.aborted
@@ -131,9 +134,9 @@ export class RecordedLease {
   }
 
   /**
-   * Looks behind all timers that are due once the validity is seen to be over: in the phase of the event loop that follows theirs, as
-   * Node does not run them in the order of their times. A process may stand still between any two phases, and read an extension in
-   * between that is over as well: only timers that are due behind that have to tell.
+   * Once the validity has expired, checks the loss after all timers that are due. The check runs in the next phase of the event loop, because
+   * Node does not run timers in the order of their times. The process may stall between two phases, and then read an extension that has
+   * expired too. So only timers that are due after that must report the loss.
    */
   #scheduleCheck(): void {
     this.recordValidity();
@@ -149,7 +152,7 @@ export class RecordedLease {
     }, timerGrainMs);
   }
 
-  /** @param expectedUntil the end that was seen to be over before the last timers ran */
+  /** @param expectedUntil the end of validity that had expired before the last timers ran */
   #checkLossReported(expectedUntil: number): void {
     if (this.#isEnded) {
       return;
@@ -175,7 +178,7 @@ export class RecordedLease {
   }
 }
 
-/** Of several keys: that of each. */
+/** The token of each key, if there are several keys. */
 function tokensOf({ keys, fencingTokens }: Lease): { tokens?: Record<string, string> } {
   return keys.length > 1
     ? { tokens: Object.fromEntries(Array.from(fencingTokens, ([key, token]) => [key, String(token)])) }

@@ -16,16 +16,16 @@ const stallCheckMs = 50;
 const stallMs = 200;
 const memorySampleMs = 3_000;
 
-/** Writes down what happens in a client process. */
+/** Records the events of a client process. */
 export class Recorder {
   readonly clock: SharedClock;
-  /** Those that are in somebody's hand. */
+  /** The leases in use. */
   readonly leases: Set<RecordedLease> = new Set();
   readonly #history: HistoryFile<ClientRecord>;
   #requestCount = 0;
   #latchCalls = 0;
 
-  /** @param ports by which the servers are reached */
+  /** @param ports the ports of the proxies in front of the servers */
   constructor(path: string, epoch: string, ports: readonly number[]) {
     this.clock = new SharedClock(BigInt(epoch));
     this.#history = new HistoryFile(path);
@@ -43,8 +43,8 @@ export class Recorder {
   }
 
   /**
-   * Asks, and writes down how it ended.
-   * @returns undefined where it was refused, or is held
+   * Requests a lease, and records the result.
+   * @returns undefined if the request was refused, or the lock is held
    */
   async acquire(
     request: LeaseRequest,
@@ -63,7 +63,7 @@ export class Recorder {
     return undefined;
   }
 
-  /** Works by a `withLock`, and writes down how it ended. */
+  /** Runs `withLock`, and records the result. */
   async withLock(
     request: LeaseRequest,
     run: (work: (lease: Lease) => Promise<true>) => Promise<true>,
@@ -86,8 +86,8 @@ export class Recorder {
   }
 
   /**
-   * Calls a latch, and writes down what is left then, or how it was refused.
-   * @returns whether it was answered
+   * Calls a latch, and records the remaining count or the error code.
+   * @returns whether the call succeeded
    */
   async callLatch(request: LatchRequest, run: () => Promise<number>): Promise<boolean> {
     const call = (this.#latchCalls += 1);
@@ -102,7 +102,7 @@ export class Recorder {
     }
   }
 
-  /** @returns the number of the ask */
+  /** @returns the number of the request */
   requested(request: LeaseRequest): number {
     this.#requestCount += 1;
     this.write({ e: "requested", at: this.clock.now(), requestId: this.#requestCount, ...request });
@@ -113,7 +113,7 @@ export class Recorder {
     this.write({ e: "refused", at: this.clock.now(), requestId, code });
   }
 
-  /** What a call was rejected with. Anything that is neither the library's nor our own abort is told in full. */
+  /** The code of the error of a call. For an error that is neither from the library nor our own abort, the whole error. */
   codeOf(error: unknown): string {
     if (isLockError(error)) {
       return error.code;
@@ -141,7 +141,7 @@ export class Recorder {
     this.write({ e: "unhandled-error", at: this.clock.now(), error: `${source}: ${errorText(error)}` });
   }
 
-  /** A renewal moves the validity of all leases of its run, after it was told. */
+  /** A renewal moves the validity of all leases of its run, after the event. */
   #recordRenewals(): void {
     subscribe("tracing:holdfast:renew:asyncEnd", (message) => {
       const { key } = message as RenewTrace;

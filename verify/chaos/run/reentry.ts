@@ -6,7 +6,7 @@ import { uniqueName, type ClientState } from "./client-state.ts";
 import type { RecordedLease } from "./recorded-lease.ts";
 import { useResource } from "./critical-section.ts";
 
-/** Enters a reentrant lock again while it holds it: by a `withLock` inside another, or by a session, released in any order. */
+/** Enters a reentrant lock again while holding it: by a nested `withLock`, or by a session whose leases are released in any order. */
 export async function enterTwice(client: ClientState, task: LockTask): Promise<void> {
   await (client.random.happens(0.5) ? nestWithLock(client, task) : nestBySession(client, task));
 }

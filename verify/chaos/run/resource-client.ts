@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 
 import type { Visit, VisitAnswer } from "../resource.ts";
 
-/** A client's way to the protected resource. */
+/** The connection of a client to the protected resource. */
 export class ResourceClient {
   readonly #socket: Socket;
   readonly #from: string;
@@ -32,7 +32,7 @@ export class ResourceClient {
     return this.#send({ key, token: String(token) });
   }
 
-  /** Beside other readers. */
+  /** A read beside other readers. */
   readShared(key: string, token: bigint): Promise<VisitAnswer> {
     return this.#send({ key, token: String(token), shared: true });
   }

@@ -7,9 +7,9 @@ import { FailoverGroups } from "./succession.ts";
 /** The servers of a run. */
 export interface ServerGroup {
   readonly servers: readonly ChaosServer[];
-  /** Where sentinels listen. */
+  /** The ports of the sentinels. */
   readonly sentinels: readonly number[];
-  /** Absent: nobody takes another's place. */
+  /** Absent if no server replaces another. */
   readonly failovers?: FailoverGroups;
   stop(): Promise<void>;
 }
@@ -25,7 +25,7 @@ const starters: Readonly<Record<EngineName, (plan: Plan) => Promise<ServerGroup>
   cluster: startClusterServers,
 };
 
-/** Servers that know nothing of each other, each with a clock of its own. */
+/** Independent servers, each with its own clock. */
 async function startStandalone(nodes: readonly NodeSetup[]): Promise<ServerGroup> {
   const clocks = await ServerClocks.make(nodes.length);
   const servers = await Promise.all(
@@ -54,10 +54,10 @@ async function startSentinelServers({ nodes }: Plan): Promise<ServerGroup> {
   return { servers, sentinels: redis.addresses.map(({ port }) => port), failovers, stop: () => redis.stop() };
 }
 
-/** So long a primary is silent before it counts as failed, ms. */
+/** After this time without a reply a primary counts as failed, in ms. */
 const nodeTimeoutMs = 1_000;
 
-/** As many primaries as replicas, of which each follows the same one. */
+/** Equal numbers of primaries and replicas. Each replica follows one primary. */
 async function startClusterServers({ nodes, keys }: Plan): Promise<ServerGroup> {
   const primaries = nodes.length / 2;
   const redis = await startCluster({

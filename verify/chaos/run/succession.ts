@@ -4,25 +4,25 @@ import { waitUntil } from "@holdfast/test-kit";
 
 import type { ChaosServer } from "./chaos-server.ts";
 
-/** What differs between the ways in which one server takes another's place. */
+/** The differences between the ways in which a server replaces another. */
 export interface FailoverRules {
-  /** Resolves when those who decide it are of one mind. */
+  /** Resolves when the processes that decide about failovers agree. */
   topologyAgreed(): Promise<void>;
-  /** What an operator does with a primary that was replaced, and lives. */
+  /** The action of an operator on a former primary that still runs. */
   follow(server: ChaosServer, primary: ChaosServer): Promise<unknown>;
-  /** And with one that is started again. */
+  /** The arguments for a former primary that is started again. */
   argsToFollow(primary: ChaosServer): readonly string[];
-  /** Of the run's fixed keys those that it has as a primary; null: all. */
+  /** The fixed keys of the run of which the server is the primary. null: all keys. */
   keysOf(server: ChaosServer): Promise<readonly string[] | null>;
-  /** Gives a key, and what shares its slot, to another primary. */
+  /** Moves a key, and the other keys of its slot, to another primary. */
   move?(key: string, to: ChaosServer): Promise<void>;
 }
 
 const pollMs = 40;
-/** Without a fault nothing takes so long. */
+/** Without a fault no failover takes this long. */
 const failoverTimeoutMs = 60_000;
 
-/** Servers in groups, of each of which one is the primary. It does not choose who: that is for sentinels, or for the cluster. */
+/** Groups of servers, each with one primary. Sentinels or the cluster choose the primary. */
 export class FailoverGroups {
   readonly groups: readonly (readonly ChaosServer[])[];
   readonly #rules: FailoverRules;
@@ -33,7 +33,7 @@ export class FailoverGroups {
     this.#rules = rules;
   }
 
-  /** Lets a primary end, or freeze, and resolves when it is back, as a replica. One after another. */
+  /** Kills or freezes a primary, and resolves when that server is back as a replica. Calls run one after another. */
   replace(group: number, how: "kill" | "freeze", forMs: number): Promise<void> {
     return this.#runExclusive(async () => {
       await this.awaitStable();
@@ -50,14 +50,14 @@ export class FailoverGroups {
         former.freeze();
         await replaced();
         former.thaw();
-        await pause(forMs); // it may take writes beside the other
+        await pause(forMs); // both primaries may accept writes
         await this.#rules.follow(former, successor);
       }
       await this.awaitStable();
     });
   }
 
-  /** Gives the key to the primary of another group. */
+  /** Moves the key to the primary of another group. */
   move(key: string, group: number): Promise<void> {
     return this.#runExclusive(async () => {
       await this.awaitStable();
@@ -78,7 +78,7 @@ export class FailoverGroups {
     return this.#rules.keysOf(server);
   }
 
-  /** Resolves when each group has one primary, whom all others follow, and all agree. */
+  /** Resolves when each group has one primary, all others follow it, and all agree. */
   async awaitStable(): Promise<void> {
     await waitUntil(
       async () => (await Promise.all(this.groups.map(isInOrder))).every(Boolean),
@@ -96,7 +96,7 @@ export class FailoverGroups {
   }
 }
 
-/** The first that says so. */
+/** The first server that reports the role of the primary. */
 async function primaryOf(members: readonly ChaosServer[]): Promise<ChaosServer> {
   const failsAt = performance.now() + failoverTimeoutMs;
   while (performance.now() < failsAt) {
@@ -114,7 +114,7 @@ async function primaryOf(members: readonly ChaosServer[]): Promise<ChaosServer> 
     }
     await pause(pollMs);
   }
-  throw new Error(`nobody was the primary within ${failoverTimeoutMs} ms`);
+  throw new Error(`no server was the primary within ${failoverTimeoutMs} ms`);
 }
 
 async function isInOrder(members: readonly ChaosServer[]): Promise<boolean> {

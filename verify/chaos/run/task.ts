@@ -4,14 +4,14 @@ import type { Lock, LockKind } from "./lock.ts";
 import type { ClientState } from "./client-state.ts";
 import type { Keys } from "../plan/plan.ts";
 
-/** What a caller is about to do with a lock. */
+/** The use of a lock that a caller has planned. */
 export interface LockTask {
   readonly lock: Lock;
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly renew: boolean;
   readonly holdMs: number;
-  /** Of a writer: whether it becomes a reader. */
+  /** Whether a writer becomes a reader. */
   readonly downgrades: boolean;
 }
 
@@ -28,7 +28,7 @@ export function drawTask({ random, keys, index, shortestTtlMs, maxTtlMs }: Clien
   };
 }
 
-/** How an errand is told of in the history. */
+/** The record of a task's request. */
 export function requestOf({
   lockKind,
   key,
@@ -43,7 +43,7 @@ export function requestOf({
   };
 }
 
-/** Every lock of a run, so that all of it is taken: what shows in peace that nothing is stuck. */
+/** Every lock of a run, with its full capacity. In a quiet period acquiring all of them shows that none is stuck. */
 export function fullLocks(keys: Keys): readonly Lock[] {
   const locksOf = (lockKind: LockKind, list: readonly string[]): Lock[] =>
     list.map((key) => ({ lockKind, key }));
@@ -66,7 +66,7 @@ function drawLock(random: SeededRandom, keys: Keys, index: number): Lock {
   }
   if (percent < 84 && keys.semaphores.length > 0) return drawPermits(random, keys);
   if (percent < 94) {
-    // Now and then one by itself, as a mutex, among those who want several.
+    // Sometimes a task uses one key of a set as a mutex, among tasks that use several.
     return random.happens(0.2)
       ? { lockKind: "mutex", key: random.pick(keys.sets) }
       : multiLock(random.shuffled(keys.sets).slice(0, random.integer(2, keys.sets.length)));
@@ -90,7 +90,7 @@ function multiLock(keys: readonly string[]): Lock {
   return { lockKind: "all", key: keys[0] as string, keys };
 }
 
-/** Mostly short; now and then longer than the TTL. Those that may be beside each other stay for a while, so that they are. */
+/** Mostly short, and sometimes longer than the TTL. Locks that several may hold are held longer, so that holders overlap. */
 function drawHoldMs(random: SeededRandom, as: LockKind, ttlMs: number): number {
   const percent = random.between(0, 100);
   if (as === "election") return random.between(0, 1_500);

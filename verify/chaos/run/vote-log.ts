@@ -5,7 +5,10 @@ import type { CountedVote as Told, Diagnostics } from "holdfast";
 import { shortRunId, type CountedVote } from "../judge/history.ts";
 import type { Recorder } from "./recorder.ts";
 
-/** Writes down whose votes each grant and each extension of a quorum counted. @param ports by which the servers are reached */
+/**
+ * Records the votes that each grant and each extension of a quorum counted.
+ * @param ports the ports of the proxies in front of the servers
+ */
 export function recordVotes(recorder: Recorder, ports: readonly number[]): void {
   const counted = ({ node, runId, via, remainingMs }: Told): CountedVote => ({
     node: ports.findIndex((port) => node.includes(`:${port}/`)),

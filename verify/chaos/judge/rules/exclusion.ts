@@ -8,12 +8,12 @@ export function checkExclusion(run: RunHistory): Violation[] {
   return conflicts(run).violations;
 }
 
-/** What exclusion did not hold for, and was not promised for: conflicts with who was forgotten by a failover. */
+/** The number of overlaps that a failover excuses, because the servers may have lost the earlier grant. */
 export function conflictsAcrossFailovers(run: RunHistory): number {
   return conflicts(run).excused;
 }
 
-/** Goes through the grants in their order, with those that are still valid at each. */
+/** Compares each grant with the leases that are still valid at its time. */
 function conflicts(run: RunHistory): { readonly violations: Violation[]; readonly excused: number } {
   const violations: Violation[] = [];
   let excused = 0;
@@ -35,7 +35,7 @@ function conflicts(run: RunHistory): { readonly violations: Violation[]; readonl
   return { violations, excused };
 }
 
-/** By key: the most that its holders weighed at once, or of a read-write lock, how many readers there were. */
+/** By key: the largest weight of concurrent holders, and for a read-write lock the largest number of readers. */
 export function maxConcurrentWeight(run: RunHistory): Map<string, number> {
   const most = new Map<string, number>();
   for (const [key, intervals] of intervalsByKey(run)) {

@@ -3,8 +3,8 @@ import type { GrantedAttempt, RunHistory } from "../attempts.ts";
 import { isSameGrantRun } from "./tenures.ts";
 
 /**
- * Whether a failover may have made the servers forget what was granted at the one moment before they granted at the other: then
- * exclusion is not promised. A lease that nobody knows of any more is valid for a TTL at the most.
+ * Whether the servers may have lost the earlier grant in a failover before they granted the later one. Then exclusion is not judged. A grant
+ * that the servers lost stays valid for at most a TTL.
  */
 export function crossesFailover(run: RunHistory, key: string, earlier: Instant, later: Instant): boolean {
   return failoversOf(run, key).some(
@@ -12,14 +12,14 @@ export function crossesFailover(run: RunHistory, key: string, earlier: Instant, 
   );
 }
 
-/** Whether there was a failover, or what comes of one, between two moments. */
+/** Whether a failover, or its effects, fall between two moments. */
 export function hasFailover(run: RunHistory, key: string, from: Instant, to: Instant): boolean {
   return failoversOf(run, key).some(({ since, until }) => since <= to && from <= until + run.plan.maxTtlMs);
 }
 
 /**
- * Whether its token is that of a grant that was asked for before a newer one was known, and that the servers may have forgotten: its
- * process hands it over in memory until it learns of that.
+ * Whether a failover may have lost the grant of this token, which was requested before a newer grant was known. Its process hands the grant
+ * over in memory until the process notices the loss.
  */
 export function wasLostInFailover(
   run: RunHistory,
@@ -34,7 +34,7 @@ export function wasLostInFailover(
   return first < newer && crossesFailover(run, key, newer, lease.grantedAt);
 }
 
-/** Which server has a latch is not written down. */
+/** The failovers of a key. The history does not record the server of a latch. */
 function failoversOf({ failovers }: RunHistory, key: string): RunHistory["failovers"] {
   return failovers.filter(({ keys }) => keys === null || keys.includes(key) || key.startsWith("latch-"));
 }

@@ -2,12 +2,12 @@ import type { Violation } from "../rules.ts";
 import { phaseAt, stalledMs, type LatchCall, type ProcessHistory, type RunHistory } from "../attempts.ts";
 import { hasFailover } from "./failovers.ts";
 
-/** Servers' clocks and ours run apart by less. */
+/** The largest difference between the clocks of the servers and of the checker. */
 const clockMs = 2_000;
-/** Who waits asks again within this, whatever message is lost. */
+/** A waiter polls within this time, even if messages are lost. */
 const pollMs = 5_000;
 
-/** Each attempt that was answered has counted, and none twice. Judged where there was one latch of the key all the time. */
+/** Each attempt with a reply counts, and no attempt counts twice. A key is judged only if all its calls concerned one latch. */
 export function checkLatchCounts(run: RunHistory): Violation[] {
   return latchesOf(run).flatMap((calls) =>
     calls.flatMap((call): Violation[] => {
@@ -26,7 +26,7 @@ export function checkLatchCounts(run: RunHistory): Violation[] {
               rule: "count",
               at: settledAt,
               key,
-              text: `${callName(call)} was told that ${remaining} are left, not ${Math.max(0, least)} to ${Math.max(0, most)}`,
+              text: `${callName(call)} got the remaining count ${remaining}, expected ${Math.max(0, least)} to ${Math.max(0, most)}`,
             },
           ]
         : [];
@@ -34,7 +34,7 @@ export function checkLatchCounts(run: RunHistory): Violation[] {
   );
 }
 
-/** It opens with the last count, stays so until its TTL is over, and then is over for who knew it. */
+/** A latch opens with the last count, stays open until its TTL has passed, and then reports its expiry to objects that knew the latch. */
 export function checkLatches(run: RunHistory): Violation[] {
   return [
     ...latchesOf(run).flatMap((calls) => [...openedEarly(calls), ...expiredEarly(calls)]),
@@ -43,7 +43,7 @@ export function checkLatches(run: RunHistory): Violation[] {
   ];
 }
 
-/** In peace everybody counts, and is let go. */
+/** In a quiet period every process counts, and every waiter returns. */
 export function checkQuietPeriodLatches({ latchCalls }: RunHistory): Violation[] {
   return latchCalls.flatMap((call) =>
     call.isProbe && call.code !== undefined
@@ -52,7 +52,7 @@ export function checkQuietPeriodLatches({ latchCalls }: RunHistory): Violation[]
             rule: "quiet-period" as const,
             at: call.requestedAt,
             key: call.key,
-            text: `${callName(call)} was refused in peace: ${call.code}`,
+            text: `${callName(call)} was refused in a quiet period: ${call.code}`,
           },
         ]
       : [],
@@ -64,7 +64,7 @@ function openedEarly(calls: readonly LatchCall[]): Violation[] {
     const at = call.settledAt ?? Infinity;
     const asked = attemptsOf(calls.filter((other) => other.requestedAt < at));
     const isEarly = call.attemptId === undefined && call.remaining !== undefined && asked.size < call.count;
-    const text = `${callName(call)} was let go when ${asked.size} of ${call.count} had been asked for`;
+    const text = `${callName(call)} returned after ${asked.size} of ${call.count} countdowns were requested`;
     return isEarly ? [{ rule: "latch" as const, at, key: call.key, text }] : [];
   });
 }
@@ -77,14 +77,14 @@ function expiredEarly(calls: readonly LatchCall[]): Violation[] {
             rule: "latch" as const,
             at: endOf(call),
             key: call.key,
-            text: `${callName(call)} was told that it is over before its TTL is`,
+            text: `${callName(call)} was reported as expired before the end of its TTL`,
           },
         ]
       : [],
   );
 }
 
-/** Whose latch is over has no other one: a `Latch` that was answered once lasts no longer than its TTL. */
+/** An object of an expired latch gets no other latch: after its first reply a `Latch` lasts at most its TTL. */
 function usedAfterExpiry(run: RunHistory): Violation[] {
   const { latchCalls, faults } = run;
   const firsts = new Map<string, number>();
@@ -101,7 +101,7 @@ function usedAfterExpiry(run: RunHistory): Violation[] {
     );
     const isLate = first !== undefined && call.requestedAt > first + call.ttlMs + clockMs;
     if (isLate && !isClockSet) {
-      const text = `${callName(call)} was answered, and its latch was over`;
+      const text = `${callName(call)} got a reply after its latch had expired`;
       found.push({ rule: "latch", at: endOf(call), key: call.key, text });
     }
     firsts.set(view, Math.min(first ?? Infinity, endOf(call)));
@@ -109,7 +109,7 @@ function usedAfterExpiry(run: RunHistory): Violation[] {
   return found;
 }
 
-/** In peace who waits for what is open is let go, at the latest when it asks again. */
+/** In a quiet period a waiter of an open latch returns at its next poll at the latest. */
 function releaseDelays(run: RunHistory): Violation[] {
   return latchesOf(run).flatMap((calls) => {
     const openAt = Math.min(...calls.filter(({ remaining }) => remaining === 0).map(endOf));
@@ -121,7 +121,7 @@ function releaseDelays(run: RunHistory): Violation[] {
       const from = Math.max(call.requestedAt, openAt, quietFrom);
       const process = run.processes.get(call.process) as ProcessHistory;
       const lateMs = endOf(call) - from - stalledMs(process, from, endOf(call));
-      const text = `${callName(call)} was not let go ${lateMs.toFixed(0)} ms after it was open, in peace`;
+      const text = `${callName(call)} still waited ${lateMs.toFixed(0)} ms after the latch opened, in a quiet period`;
       return lateMs > pollMs + run.plan.bounds.settleMs
         ? [{ rule: "latch" as const, at: endOf(call), key: call.key, text }]
         : [];
@@ -129,7 +129,7 @@ function releaseDelays(run: RunHistory): Violation[] {
   });
 }
 
-/** The calls of each key, where all of them were within the TTL, and no failover: then they were about one latch. */
+/** The calls of each key that has only one latch: all calls are within one TTL, and there is no failover. */
 export function latchesOf(run: RunHistory): LatchCall[][] {
   const byKey = new Map<string, LatchCall[]>();
   for (const call of run.latchCalls) {

@@ -2,8 +2,8 @@ import type { Violation } from "../rules.ts";
 import { requestsOf, isGranted, type ProcessHistory, type RunHistory } from "../attempts.ts";
 
 /**
- * A timer of the holder's process, 50 ms after the end of validity, must find that the loss was told. It runs in the process of the
- * holder, so it is late where the process could not run, and needs no bound.
+ * A timer in the holder's process, 50 ms after the end of validity, checks that the loss was reported. If the process is stalled, the timer
+ * is late too, so the check needs no bound.
  */
 export function checkLossNotices(run: RunHistory): Violation[] {
   const found: Violation[] = [];
@@ -14,14 +14,14 @@ export function checkLossNotices(run: RunHistory): Violation[] {
     const { process, requestId, key, validUntil } = attempt;
     if (attempt.unreportedAt !== undefined) {
       const afterMs = (attempt.unreportedAt - validUntil).toFixed(0);
-      const text = `${process}#${requestId} was not told of the end of its validity, ${afterMs} ms after it`;
+      const text = `${process}#${requestId} got no notice of its loss within ${afterMs} ms after the end of its validity`;
       found.push({ rule: "loss-notice", at: attempt.unreportedAt, key, text });
       continue;
     }
     const hasEnd = attempt.lostAt ?? attempt.releasingAt ?? attempt.transferredAt ?? attempt.downgradedAt;
     const { closedAt } = run.processes.get(process) as ProcessHistory;
     if (hasEnd === undefined && closedAt !== undefined && validUntil < closedAt) {
-      const text = `${process}#${requestId} ended without a word of a loss, a release or a transfer`;
+      const text = `${process}#${requestId} ended without a loss, a release or a transfer`;
       found.push({ rule: "loss-notice", at: validUntil, key, text });
     }
   }

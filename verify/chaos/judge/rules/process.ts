@@ -4,7 +4,7 @@ import { callName } from "./latches.ts";
 
 export const minSamples = 6;
 
-/** What an ask may be refused with, and what a release may be answered with. */
+/** The error codes of a refused request, and the results of a release. */
 const knownRefusals: ReadonlySet<string> = new Set([
   "held",
   "aborted",
@@ -66,7 +66,7 @@ export function checkErrorCodes(run: RunHistory): Violation[] {
   return found;
 }
 
-/** Of those that live long enough for it to be seen: the last third of the samples against the first. */
+/** Compares the last third of the samples with the first third, in processes that run long enough. */
 export function checkMemory(run: RunHistory): Violation[] {
   const { memoryFactor, memoryBytes } = run.plan.bounds;
   const found: Violation[] = [];

@@ -1,7 +1,7 @@
 import type { Violation } from "../rules.ts";
 import { requestsOf, type ProcessHistory, type RunHistory } from "../attempts.ts";
 
-/** Each process asks for each key in each peace; that all came to rest shows that they were asked for. */
+/** Each process requests each key in each quiet period. A process comes to rest only after these requests. */
 export function checkQuietPeriod(run: RunHistory): Violation[] {
   const found: Violation[] = [];
   for (const { process, requestId, key, kind, requestedAt, grantedAt, refusal } of requestsOf(run)) {
@@ -11,7 +11,7 @@ export function checkQuietPeriod(run: RunHistory): Violation[] {
     const { closedAt } = run.processes.get(process) as ProcessHistory;
     if (grantedAt === undefined && (refusal !== undefined || closedAt !== undefined)) {
       const how = refusal ?? "no answer";
-      const text = `${process}#${requestId} did not get the lock in peace within ${run.plan.bounds.quietPeriodMs} ms: ${how}`;
+      const text = `${process}#${requestId} did not get the lock in a quiet period within ${run.plan.bounds.quietPeriodMs} ms: ${how}`;
       found.push({ rule: "quiet-period", at: requestedAt, key, text });
     }
   }

@@ -7,7 +7,7 @@ import {
   type AttemptHistory,
 } from "../attempts.ts";
 
-/** Leases of one owner of a reentrant lock: what was asked for while another of them was valid. */
+/** Leases of one owner of a reentrant lock: the requests during the validity of another of its leases. */
 export function checkReentry(run: RunHistory): Violation[] {
   const found: Violation[] = [];
   for (const attempts of byReentrantHold(run).values()) {
@@ -23,7 +23,7 @@ export function checkReentry(run: RunHistory): Violation[] {
   return found;
 }
 
-/** Of branches of one work only one is inside at a time, so the others may have to wait for that one until they lose patience. */
+/** Only one branch of a task is inside at a time, so the other branches may have to wait, until their deadlines. */
 function reentryError(attempt: AttemptHistory, attempts: readonly AttemptHistory[]): string | undefined {
   const settledAt = attempt.grantedAt ?? attempt.refusedAt;
   const enclosing = attempts.find((other) => encloses(other, attempt, settledAt ?? Infinity));

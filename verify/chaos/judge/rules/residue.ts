@@ -6,7 +6,7 @@ export function checkResidue(run: RunHistory): Violation[] {
     rule: "residue",
     at,
     key: null,
-    text: `left on server ${node} after round ${round}: ${keys.slice(0, 5).join(", ")}${keys.length > 5 ? " …" : ""}`,
+    text: `residue on server ${node} after round ${round}: ${keys.slice(0, 5).join(", ")}${keys.length > 5 ? " …" : ""}`,
   }));
 }
 

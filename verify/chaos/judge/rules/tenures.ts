@@ -2,30 +2,30 @@ import type { Instant } from "../history.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { usableUntil, grantedByKey, type Break, type GrantedAttempt, type RunHistory } from "../attempts.ts";
 
-/** A grant, and all leases that stand on it: of repeats of an attempt, of who adopted it, of who entered again. */
+/** A grant with all leases that share it: leases of repeats, of a process that adopted the lease, and of nested entries. */
 export interface HoldInterval {
   readonly key: string;
   readonly token: bigint;
-  /** How much of the key's {@link capacityOf} it takes. */
+  /** The part of the key's {@link capacityOf} that the grant uses. */
   readonly weight: number;
   readonly leases: readonly GrantedAttempt[];
   readonly from: Instant;
-  /** Not after `from`: it was over before its holder knew of it. */
+  /** If this is not after `from`, the grant had expired before its holder knew about it. */
   readonly to: Instant;
 }
 
-/** Hand-over in memory gives the numbers of one grant, at most so many. */
+/** A hand-over in memory uses the block of numbers of one grant, which has at most this size. */
 const maxRunLength = 64n;
 
-/** Whether the two tokens may be of one grant, as hand-over in memory gives them. */
+/** Whether the two tokens can belong to one grant that is handed over in memory. */
 export function isSameGrantRun(one: bigint, other: bigint): boolean {
   return one - other <= maxRunLength && other - one <= maxRunLength;
 }
 
-/** Of a read-write lock: more than there are readers, and a writer takes all of it. */
+/** The capacity of a read-write lock, more than there are readers. A writer uses all of it. */
 const allReaders = 1_000_000;
 
-/** What holders of the key may weigh together: 1, but of a read-write lock and of a semaphore. */
+/** The total weight that holders of the key may have at once: 1, except for a read-write lock and a semaphore. */
 export function capacityOf({ keys }: Plan, key: string): number {
   if (keys.readWrite.includes(key)) {
     return allReaders;
@@ -33,12 +33,12 @@ export function capacityOf({ keys }: Plan, key: string): number {
   return keys.semaphores.find((semaphore) => semaphore.key === key)?.limit ?? 1;
 }
 
-/** Whether it excludes everybody else. */
+/** Whether the lease excludes all others. */
 export function isExclusive({ lockKind }: GrantedAttempt): boolean {
   return lockKind !== "read" && lockKind !== "semaphore";
 }
 
-/** Whether holders of it may be beside each other. */
+/** Whether holders of the key may overlap. */
 export function mayBeShared(plan: Plan, key: string): boolean {
   return capacityOf(plan, key) > 1;
 }
@@ -47,7 +47,7 @@ function weightOf({ lockKind, permits }: GrantedAttempt): number {
   return lockKind === "write" ? allReaders : permits;
 }
 
-/** Sorted by when they began. */
+/** The intervals of each key, sorted by start. */
 export function intervalsByKey(run: RunHistory): Map<string, HoldInterval[]> {
   const byKey = new Map<string, HoldInterval[]>();
   for (const [key, held] of grantedByKey(run)) {
@@ -62,7 +62,7 @@ export function intervalsByKey(run: RunHistory): Map<string, HoldInterval[]> {
   return byKey;
 }
 
-/** Those that have one token. Readers of a quorum may have the token of other readers. */
+/** Groups leases by token. Readers of a quorum may have the same token as other readers. */
 function grantsOf(held: readonly GrantedAttempt[]): GrantedAttempt[][] {
   const grants: GrantedAttempt[][] = [];
   const byToken = new Map<bigint, GrantedAttempt[]>();
@@ -81,8 +81,8 @@ function grantsOf(held: readonly GrantedAttempt[]): GrantedAttempt[][] {
 }
 
 /**
- * Leases of one attempt, or of one owner that entered again, are one grant: the last release ends it. After a transfer it goes on with
- * who adopted it. A writer that is downgraded is a reader from then on, which is a tenure of its own.
+ * Leases of one attempt, or of one owner that entered again, are one grant, which the last release ends. After a transfer the adopter
+ * continues the grant. A downgraded writer is a reader from then on, with its own interval.
  */
 function intervalOf(key: string, leases: readonly GrantedAttempt[]): HoldInterval {
   const { token, lockKind } = leases[0] as GrantedAttempt;
@@ -102,8 +102,8 @@ function intervalOf(key: string, leases: readonly GrantedAttempt[]): HoldInterva
 }
 
 /**
- * From the moment that an operator begins to break a lock its holder's validity is not judged: it learns of it by a message, as do
- * those of its process that it was handed to.
+ * After an operator starts to break a lock, the validity of its holder is not judged, because the notification may reach the holder late.
+ * This holds also for later callers of the same process that got the grant by hand-over.
  */
 function endAtBreaks(intervals: HoldInterval[], breaks: readonly Break[], run: bigint): void {
   for (const { at, token } of breaks) {

@@ -4,8 +4,8 @@ import { crossesFailover, wasLostInFailover } from "./failovers.ts";
 import { isExclusive, isSameGrantRun, mayBeShared, intervalsByKey, type HoldInterval } from "./tenures.ts";
 
 /**
- * By the order in which the grants came, of those that were valid then, each but those that were beside it; and of all: larger than
- * what was complete before the ask.
+ * Checks each token against earlier grants in the order of the grants, except grants that may overlap it. Checks each token also against all
+ * grants that were complete before its request.
  */
 export function checkFencingTokens(run: RunHistory): Violation[] {
   const found: Violation[] = [];
@@ -25,7 +25,10 @@ export function checkFencingTokens(run: RunHistory): Violation[] {
   return found;
 }
 
-/** A holder that excludes others has a larger token than all before it, and one that does not than all of these before it. */
+/**
+ * A holder that excludes others has a larger token than all earlier holders. Another holder has a larger token than all earlier exclusive
+ * holders.
+ */
 function decreasingTokens(run: RunHistory, key: string, intervals: readonly HoldInterval[]): Violation[] {
   const found: Violation[] = [];
   let newest = { token: 0n, from: 0 };
@@ -44,7 +47,7 @@ function decreasingTokens(run: RunHistory, key: string, intervals: readonly Hold
   return found;
 }
 
-/** One token for two leases that are neither of one attempt, nor of one transfer, nor of one owner that entered again. */
+/** Leases with the same token that do not share an attempt, a transfer or an owner that entered again. */
 function unrelatedLeases(key: string, leases: readonly GrantedAttempt[]): Violation[] {
   const [first, ...others] = leases.filter(({ kind }) => kind !== "adopt");
   return others
@@ -56,7 +59,7 @@ function unrelatedLeases(key: string, leases: readonly GrantedAttempt[]): Violat
     .map((other) => duplicateToken(key, other, first as GrantedAttempt));
 }
 
-/** The same of a lock that several may hold, whose tenures need not have different tokens. */
+/** The duplicate tokens of a lock that several may hold. Its intervals may have equal tokens. */
 function duplicateTokens(run: RunHistory, key: string, held: readonly GrantedAttempt[]): Violation[] {
   const isQuorum = run.plan.engine === "redlock";
   const found: Violation[] = [];
@@ -66,7 +69,7 @@ function duplicateTokens(run: RunHistory, key: string, held: readonly GrantedAtt
     byToken.set(lease.token, lease);
     if (lease.kind === "downgrade") {
       if (other?.downgradedAt === undefined || other.process !== lease.process) {
-        const text = `${lease.process}#${lease.requestId} was no writer with its token ${lease.token}`;
+        const text = `${lease.process}#${lease.requestId} was not a writer with its token ${lease.token}`;
         found.push({ rule: "tokens", at: lease.grantedAt, key, text });
       }
     } else if (other && lease.lockKind === "read" && !sharesGrant(lease, other)) {
@@ -93,8 +96,8 @@ function duplicateToken(
 }
 
 /**
- * Grants by themselves: without those that go on with another, beside which others may have been granted meanwhile. An attempt may
- * have been granted as soon as it was first asked for.
+ * The first lease of each grant, without the leases that continue a grant. Other grants may come between these. An attempt may have been
+ * granted after its first request.
  */
 function firstGrants(run: RunHistory, held: readonly GrantedAttempt[]): GrantedAttempt[] {
   const requestedAt = new Map<string, number>();
@@ -115,7 +118,7 @@ function firstGrants(run: RunHistory, held: readonly GrantedAttempt[]): GrantedA
     .map((lease) => ({ ...lease, requestedAt: requestedAt.get(lease.attemptId ?? "") ?? lease.requestedAt }));
 }
 
-/** A lease of a semaphore that its process passed on in memory, beside which others may have been granted meanwhile. */
+/** A lease of a semaphore that its process handed over in memory. Other grants may come between. */
 function isHandedOver(
   { lockKind, process, token, grantedAt }: GrantedAttempt,
   held: readonly GrantedAttempt[],
@@ -132,7 +135,7 @@ function isHandedOver(
 
 function staleTokens(run: RunHistory, key: string, held: readonly GrantedAttempt[]): Violation[] {
   const found: Violation[] = [];
-  const isShared = mayBeShared(run.plan, key); // not equal either: who is beside others may not be told apart by its tenure
+  const isShared = mayBeShared(run.plan, key); // equal tokens count too, because the intervals do not distinguish overlapping holders
   const byGrant = held.toSorted((one, other) => one.grantedAt - other.grantedAt);
   const byRequest = held.toSorted((one, other) => one.requestedAt - other.requestedAt);
   let newest: Pick<GrantedAttempt, "token" | "grantedAt"> = { token: 0n, grantedAt: 0 };
@@ -145,7 +148,7 @@ function staleTokens(run: RunHistory, key: string, held: readonly GrantedAttempt
     }
     const isSmaller = token < newest.token || (isShared && token === newest.token);
     if (isSmaller && !wasLostInFailover(run, key, lease, newest.grantedAt)) {
-      const text = `${process}#${requestId} asked after ${newest.token} was granted, and got ${token}`;
+      const text = `${process}#${requestId} requested after ${newest.token} was granted, and got ${token}`;
       found.push({ rule: "tokens", at: requestedAt, key, text });
     }
   }
@@ -173,7 +176,7 @@ export function checkRepeatedAttempts(run: RunHistory): Violation[] {
   return found;
 }
 
-/** When an operator began to end the grant by force, of which its holder may learn late. */
+/** When an operator started to end the grant by force. Its holder may learn about the break late. */
 function brokenAt({ breaks }: RunHistory, { key, token }: GrantedAttempt): number {
   const own = breaks.filter((broken) => broken.key === key && isSameGrantRun(broken.token, token));
   return Math.min(...own.map(({ at }) => at));

@@ -2,16 +2,16 @@ import type { CountedVote, Instant } from "../history.ts";
 import type { Violation } from "../rules.ts";
 import type { MajorityConfirmation, MajorityGrant, RunHistory, ServerRun } from "../attempts.ts";
 
-/** What the guard adds to the largest TTL. */
+/** The time that the guard adds to the largest TTL. */
 const guardMarginMs = 3_000;
-/** Uptimes are whole seconds: one that began at the end of a second says a second too much. */
+/** An uptime is in whole seconds. If a run starts at the end of a second, its uptime is up to one second too large. */
 const uptimeGrainMs = 1_000;
-/** By what clocks may differ in speed. */
+/** The largest difference in speed between two clocks. */
 const drift = 0.01;
-/** A server that is killed may answer for so long. */
+/** A killed server may still reply for this time. */
 const dyingMs = 20;
 
-/** Of a quorum: what its guard keeps from counting was not counted, in no grant and in no extension. */
+/** No grant and no extension of a quorum counts a vote that its guard must exclude. */
 export function checkVotes(run: RunHistory): Violation[] {
   const runs = new Map(run.serverRuns.map((each) => [runKey(each.node, each.name), each]));
   const requestTimes = requestTimeByGrant(run);
@@ -29,7 +29,7 @@ export function checkVotes(run: RunHistory): Violation[] {
             requestedAt,
             sawEarlierRun: known.hasEarlierRun(confirmed, vote),
           })
-        : "which nobody had started";
+        : "which was never started";
       if (reason !== undefined) {
         const text = `${describeConfirmation(confirmed)} counted ${describeVote(vote)}, ${reason}`;
         found.push({ rule: "votes", at: confirmed.at, key: confirmed.key, text });
@@ -44,7 +44,7 @@ interface JudgedVote {
   readonly run: RunHistory;
   readonly server: ServerRun;
   readonly at: Instant;
-  /** Of a grant, if a lease came of it. */
+  /** The time of the request, if the vote is part of a grant with a lease. */
   readonly requestedAt: Instant | undefined;
   /** The process had counted a vote of an earlier run of this server. */
   readonly sawEarlierRun: boolean;
@@ -53,20 +53,20 @@ interface JudgedVote {
 function ineligibleReason({ run, server, at, requestedAt, sawEarlierRun }: JudgedVote): string | undefined {
   const { node, since, to } = server;
   if (requestedAt !== undefined && to + dyingMs < requestedAt) {
-    return `which had been killed at ${formatMs(to)}, before it was asked at ${formatMs(requestedAt)}`;
+    return `which had been killed at ${formatMs(to)}, before the request at ${formatMs(requestedAt)}`;
   }
   if (run.plan.nodes[node]?.durable === true) {
     return undefined;
   }
-  // Who saw the restart waits on its own clock; who did not has nothing but what the server says of its uptime.
+  // A process that saw the restart waits by its own clock. Another process knows only the uptime that the server reports.
   const ownMs = run.plan.maxTtlMs + guardMarginMs;
   const shortestMs = (sawEarlierRun ? ownMs : ownMs - uptimeGrainMs) * (1 - drift);
   return at - since < shortestMs && (sawEarlierRun || !wasClockSet(run, node, since, at))
-    ? `which was started empty at ${formatMs(since)}, ${(at - since).toFixed(0)} ms before; a guard waits for ${shortestMs.toFixed(0)} ms at least`
+    ? `which was started empty at ${formatMs(since)}, ${(at - since).toFixed(0)} ms before; a guard waits for at least ${shortestMs.toFixed(0)} ms`
     : undefined;
 }
 
-/** Whether the server's clock was set, as its uptime is told by it. */
+/** Whether the clock of the server was set, because its uptime depends on that clock. */
 function wasClockSet({ plan, faults }: RunHistory, node: number, since: Instant, at: Instant): boolean {
   return faults.some(({ faultId, kind, from, to }) => {
     const isSet = /^step (a|the) clock/.test(kind) && nodesOf(plan, faultId).includes(node);
@@ -78,7 +78,7 @@ function nodesOf({ storms }: RunHistory["plan"], number: number): readonly numbe
   return storms.flatMap(({ faults }) => faults).find((fault) => fault.faultId === number)?.nodes ?? [];
 }
 
-/** By grant: when a lease of it was asked for first. */
+/** For each grant the time of the first request for one of its leases. */
 function requestTimeByGrant({ attempts }: RunHistory): Map<string, Instant> {
   const requestTimes = new Map<string, Instant>();
   for (const attempt of attempts) {
@@ -92,7 +92,7 @@ function grantKey({ process, key, token }: Pick<MajorityGrant, "process" | "key"
   return `${process} ${key} ${token}`;
 }
 
-/** Which runs each process had counted a vote of. */
+/** The server runs of which each process has counted a vote. */
 class CountedRuns {
   readonly #runs = new Map<string, Set<string>>();
 

@@ -9,7 +9,7 @@ import {
 } from "../attempts.ts";
 import { callName } from "./latches.ts";
 
-/** An ask has its `waitMs`, a release the command budget; both so much more as the bound says, and the times of stalls. */
+/** A request has its `waitMs`, and a release the command budget. The bound and the stalls of the process extend both. */
 export function checkWaits(run: RunHistory): Violation[] {
   const found: Violation[] = [];
   for (const attempt of requestsOf(run)) {
@@ -19,7 +19,7 @@ export function checkWaits(run: RunHistory): Violation[] {
       ...lateViolation(
         run,
         process,
-        describeCall(attempt, "ask"),
+        describeCall(attempt, "request"),
         attempt.requestedAt,
         attempt.waitMs,
         settledAt,
@@ -48,7 +48,7 @@ export function checkWaits(run: RunHistory): Violation[] {
 
 function describeCall(
   { process, requestId, key, kind }: AttemptHistory,
-  operation: "ask" | "release",
+  operation: "request" | "release",
 ): { readonly key: string; readonly what: string } {
   return { key, what: `the ${operation} of ${process}#${requestId} (${kind})` };
 }

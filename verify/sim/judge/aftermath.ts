@@ -8,22 +8,22 @@ import type { ServerMachine } from "../run/server-machine.ts";
 import type { VirtualClock } from "../run/virtual-clock.ts";
 
 const settlingMs = 3_000;
-/** Redis keeps a queue for so long after its last change. */
+/** How long Redis keeps a queue after its last change. */
 const queueTtlMs = 60_000;
 
-/** Keys that servers keep. */
+/** Keys that servers keep without a holder. */
 const permanentKeys = /^holdfast:(fence$|fence:|client:)/;
 
-/** Something that a node still has. */
+/** A key that a node still stores. */
 interface Residue {
   readonly node: number;
   readonly key: string;
   readonly value: string;
-  /** Who is named in it. */
+  /** The clients that the value names. */
   readonly owners: readonly Client[];
 }
 
-/** What is left when everybody is done. */
+/** Checks at the end that no residue stays on servers and in processes. */
 export class FinalChecks {
   readonly #schedule: Schedule;
   readonly #clock: VirtualClock;
@@ -59,7 +59,7 @@ export class FinalChecks {
     this.#checkServers(machines);
   }
 
-  /** In peace there is nothing that would need more of them. */
+  /** Without faults no operation needs more messages. */
   #checkMessageCount(clients: readonly Client[]): void {
     if (!isFaultFree(this.#schedule) || this.#schedule.nodes.length === 0) {
       return;
@@ -73,12 +73,14 @@ export class FinalChecks {
     if (sent > maxMessages) {
       this.#history.fail(
         "messages",
-        `${this.#history.operations} operations took ${sent.toFixed(0)} messages to each node, more than ${maxMessages}`,
+        `${this.#history.operations} operations sent ${sent.toFixed(0)} messages to each node, more than ${maxMessages}`,
       );
     }
   }
 
-  /** @param clients whose: what ends by itself soon may be left of them; undefined: nothing may be, of anybody */
+  /**
+   * @param clients only the residue of these clients is checked, and an excuse allows residue that expires soon; undefined: no residue may stay
+   */
   #checkServers(machines: readonly ServerMachine[], clients?: readonly Client[]): void {
     for (const [node, machine] of machines.entries()) {
       const { server } = machine;
@@ -90,7 +92,7 @@ export class FinalChecks {
         }
         const reason = clients ? this.#excuseFor(machine, { node, key, value, owners }) : undefined;
         if (reason === undefined) {
-          this.#history.fail("residue", `left on ${server.connect().name}: ${key} ${value}`);
+          this.#history.fail("residue", `${server.connect().name} still stores ${key} ${value}`);
         } else {
           this.#history.findings.skip(`residue: ${reason}`);
         }
@@ -98,7 +100,7 @@ export class FinalChecks {
     }
   }
 
-  /** Why it may be left for a while; undefined: it may not. */
+  /** Why the residue may stay for a while; undefined: it may not. */
   #excuseFor({ server, clock, wasDown, wasSetBack }: ServerMachine, residue: Residue): string | undefined {
     const { scenario, steps, maxTtlMs } = this.#schedule;
     const { node, key, value, owners } = residue;
@@ -107,7 +109,7 @@ export class FinalChecks {
         step.kind === "duplicate" && step.node === node && owners.some(({ index }) => index === step.client),
     );
     if (isDuplicated) {
-      return "a request of this client to this node may have come again after its release";
+      return "a duplicate of a request may have arrived after the release of its client";
     } else if (key.startsWith("holdfast:queue:")) {
       const isAbandoned = steps.some(
         (step) =>
@@ -120,14 +122,14 @@ export class FinalChecks {
         return "no release removes the queue entry of a lease that was abandoned or transferred";
       }
       return wasDown && !mayWait(value, clock.wall())
-        ? "a node that was away keeps the place of a waiter whose deadline is over"
+        ? "an unreachable node keeps the queue entry of a waiter after its deadline"
         : undefined;
     } else if (wasSetBack) {
       return "a grant lasts longer on a node whose clock was set back than its client believes";
     }
     const mayMissNotifications = scenario === "storm" || scenario === "lost-notifications";
     return mayMissNotifications && isExpiredMetadata(server, key, maxTtlMs)
-      ? "what is said of a former holder stays until his TTL"
+      ? "the metadata of a former holder stays until its TTL has passed"
       : undefined;
   }
 
@@ -137,20 +139,20 @@ export class FinalChecks {
       if (holders.length > 0 || waiterCount > 0) {
         this.#history.fail(
           "residue",
-          `left in memory: ${key} with ${holders.length} holders and ${waiterCount} waiting`,
+          `memory still has ${holders.length} holders and ${waiterCount} waiters of ${key}`,
         );
       }
     }
   }
 }
 
-/** Of those who share a key each has an end of his own; who is over stays until the next one comes, or the last one's end. */
+/** Each holder of a shared key has its own expiry. An expired holder stays until the next request, or until the last expiry. */
 function areSharesExpired(server: FakeRedis, key: string, wall: number): boolean {
   const stored = server.dump(lockKeyOf(key));
   return stored?.type === "zset" && stored.value.every(([, expiry]) => expiry <= wall);
 }
 
-/** Where the lock was handed to somebody who could not be reached, and ended by itself, what is said of whoever had it before stays until his TTL. */
+/** If a grant to an unreachable waiter expires, the metadata of the holder before it stays until that holder's TTL has passed. */
 function isExpiredMetadata(server: FakeRedis, key: string, maxTtlMs: number): boolean {
   const leftMs = server.dump(key)?.ttlMs ?? 0;
   const endsInTime = leftMs > 0 && leftMs <= maxTtlMs;
@@ -161,12 +163,12 @@ function lockKeyOf(key: string): string {
   return key.replace(/^holdfast:info:\{(.*)\}$/, "$1");
 }
 
-/** Until a process is known to a node, and its messages reach it. */
+/** How many messages a process sends until a node knows the process and its notifications arrive. */
 const maxRegistrationMessages = 10;
-/** Of each node, for one call of a caller: seen are 2.3 and 1 at the most. */
+/** How many messages one call sends to each node. The largest measured averages are 2.3 and 1. */
 const maxMessagesPerOperation = { quorum: 4, server: 2, memory: 0 };
 
-/** Who has some votes asks again, so that they are not over before a dead rival's are, each time within a third of their window. */
+/** A waiter with some votes repeats its request within a third of the claim time, so that its votes outlast those of a dead rival. */
 function splitVoteMessages(
   { engine, claimMs }: Schedule,
   clients: readonly Client[],
@@ -179,7 +181,7 @@ function splitVoteMessages(
   return engine === "quorum" ? (alive * Math.max(0, ...deadMs, ...abandonedTtlsMs)) / (claimMs / 6) : 0;
 }
 
-/** Whether somebody in a queue is still served there: members end with their deadline, 0 for none, and the kind of their channel. */
+/** Whether a queue has an entry before its deadline. An entry ends with its deadline (0: none) and the kind of its channel. */
 function mayWait(queue: string, wall: number): boolean {
   const deadlines = Array.from(queue.matchAll(/ (\d+) [sp]"/g), ([, deadline]) => Number(deadline));
   return deadlines.some((deadline) => deadline === 0 || deadline >= wall);

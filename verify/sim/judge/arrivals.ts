@@ -2,20 +2,20 @@ import type { Findings } from "./findings.ts";
 import type { Schedule } from "../plan/schedule.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 
-/** Until a client is known to the servers and their messages reach it, it has no place in a queue, ms. */
+/** A client has no queue entry until the servers know the client and their notifications reach it, ms. */
 const registrationMs = 500;
-/** Where nothing goes wrong all servers have told it their time by then, ms: a way there and back. */
+/** Without faults a client knows the time of all servers after one round trip, ms. */
 const clockSyncMs = 10;
 
-/** When requests may have arrived at the servers, by the servers' clocks. */
+/** Estimates when requests arrived at the servers, by the servers' clocks. */
 export class Arrivals {
   readonly #findings: Findings;
   readonly #schedule: Schedule;
   readonly #unsyncedAheadMs: number;
   readonly #firstRequestAt = new Map<number, number>();
-  /** When a call of each client last ended: then it had an answer. */
+  /** When a call of each client last ended, so that the client had a reply. */
   readonly #lastReplyAt = new Map<number, number>();
-  /** When a call of each client last began, of those that began `introductionMs` apart. */
+  /** When a call of each client last began, among calls that began more than `clockSyncMs` apart. */
   readonly #lastRequestAt = new Map<number, number>();
   readonly #lastArrivalTo = new Map<number, number>();
 
@@ -39,19 +39,20 @@ export class Arrivals {
     return this.#knownForMs(client) > registrationMs;
   }
 
+  /** Between which times the request may have arrived, and when the request leaves the queue. */
   windowOf(client: number, waitMs: number): Pick<WaitingRequest, "arrivedFrom" | "arrivedTo" | "until"> {
     const { now } = this.#findings;
     const lastReplyAt = this.#lastClockSync(client);
     const drift = this.#driftOf(client);
     const driftMs = drift * (now - lastReplyAt);
     const aheadMs = this.#knownForMs(client) > clockSyncMs ? 0 : this.#unsyncedAheadMs;
-    const until = now + waitMs / this.#rateOf(client); // its time is over by its own clock
-    const arrivedTo = Math.max(now + driftMs, this.#lastArrivalTo.get(client) ?? 0); // its places rise
+    const until = now + waitMs / this.#rateOf(client); // the deadline by the client's own clock
+    const arrivedTo = Math.max(now + driftMs, this.#lastArrivalTo.get(client) ?? 0); // the tickets of a client rise
     this.#lastArrivalTo.set(client, arrivedTo);
     return { arrivedFrom: now - aheadMs - driftMs, arrivedTo, until };
   }
 
-  /** When a client last learned the servers' time, at the earliest. A call that began a while ago has had a first answer. */
+  /** When a client last learned the servers' time, at the earliest. An earlier call has had a first reply by now. */
   #lastClockSync(client: number): number {
     const { now } = this.#findings;
     const begunAt = this.#lastRequestAt.get(client) ?? -Infinity;
@@ -62,7 +63,7 @@ export class Arrivals {
     return this.#lastReplyAt.get(client) ?? now;
   }
 
-  /** How far a client's clock and those of the servers part, of each ms without an answer. */
+  /** By how much the clocks of a client and of the servers drift apart, per ms without a reply. */
   #driftOf(client: number): number {
     return (
       driftOfRate(this.#rateOf(client)) +
@@ -84,7 +85,10 @@ function driftOfRate(rate: number): number {
   return Math.abs(rate - 1);
 }
 
-/** By how much the median of a majority's clocks may be behind that of all, ms. @param offsetsMs of each from the true time */
+/**
+ * By how much the median of a majority's clocks may be slower than the median of all clocks, ms.
+ * @param offsetsMs the difference of each clock from the true time
+ */
 export function unsyncedAheadMs(offsetsMs: readonly number[]): number {
   const sorted = [...offsetsMs].sort((one, other) => one - other);
   return medianOf(sorted) - medianOf(sorted.slice(0, Math.floor(sorted.length / 2) + 1));

@@ -5,7 +5,7 @@ import type { GrantRuns } from "../run/grant-runs.ts";
 import { wallStart } from "../run/virtual-clock.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 
-/** Whether the fencing numbers of one key are unique, and rise. */
+/** Checks that the fencing numbers of one key are unique, and rise. */
 export class FencingCheck {
   readonly #findings: Findings;
   readonly #runs: GrantRuns;
@@ -18,6 +18,7 @@ export class FencingCheck {
     this.#context = context;
   }
 
+  /** @param since the grant of the lease is no older */
   check(request: WaitingRequest, lease: WatchedLease, since: number, capacity: number): void {
     const { client, isShared, weight } = request;
     const { fencingToken } = lease;
@@ -25,16 +26,16 @@ export class FencingCheck {
     const wrong = isShared
       ? this.#numbers.problemOf(fencingToken, { weight, since }, capacity, mayBeEqual)
       : this.#runs.problemOf(fencingToken);
-    // What the server granted before it forgot may be told behind what it granted since.
+    // A grant from before a loss of data may be reported after a later grant.
     const mayBeLate = since < this.#context.dataLostAt() && fencingToken > this.#numbers.largestBefore(since);
     if (wrong === undefined) {
       return;
     } else if (mayBeLate || this.#mayBeReissued()) {
-      this.#findings.skip("fencing: a server forgot its numbers");
+      this.#findings.skip("fencing: a server lost its numbers");
     } else {
       this.#findings.add(
         "fencing",
-        `client ${client} was granted ${lease.key} with the number ${fencingToken} ${wrong}`,
+        `client ${client} was granted ${lease.key} with the number ${fencingToken}${wrong}`,
       );
     }
   }
@@ -43,7 +44,7 @@ export class FencingCheck {
     this.#numbers.reported(fencingToken, weight, this.#findings.now);
   }
 
-  /** The largest number was told ahead of the time, and a node that may have been the only one to know it lost it since. */
+  /** Whether the largest number was ahead of the time, and a node that lost its data may have been the only one to store it. */
   #mayBeReissued(): boolean {
     const { largest } = this.#numbers;
     const { now } = this.#findings;

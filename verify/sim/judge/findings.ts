@@ -1,39 +1,39 @@
-/** What is checked. */
+/** The checks of the simulation. */
 export type CheckName =
-  /** Nobody has a valid lease while another has, but those who share the key; and of them never more than there is room for. */
+  /** Valid leases exclude each other. Holders that share a key never use more than its capacity. */
   | "exclusion"
-  /** The same on the server, by what it keeps: nobody is let in where there is no room, whoever knows of it. */
+  /** The data of the server never admits more than the capacity, whether or not a caller knows of the grant. */
   | "capacity"
   /**
-   * Fencing numbers are unique, and rise in the order in which grants are complete. Of those who share a key: who asked when another
-   * had been told has a larger number, but a lease of a semaphore that was handed over: that has the next number of its grant. On a
-   * quorum readers who asked at the same time may have the same.
+   * Fencing numbers are unique, and rise in the order in which grants are complete. If holders share a key, a request has a larger
+   * number than each number reported before the request. A handed-over lease of a semaphore has the next number of its grant. On a
+   * quorum, readers that sent their requests at the same time may have the same number.
    */
   | "fencing"
-  /** Who waits is served in turn. */
+  /** Waiters are granted the lock in the order of their arrival. */
   | "order"
-  /** Who waits for a free lock gets it, and nobody waits longer than he wants to. */
+  /** A free lock is granted to a waiter, and no caller waits beyond its own wait time. */
   | "progress"
-  /** A lost lease is told to its holder by the end of its validity. */
+  /** The holder of a lost lease is notified by the end of the lease's validity. */
   | "loss"
-  /** `release` and `withLock` answer what is true. */
+  /** `release` and `withLock` return the truth. */
   | "release"
-  /** Nobody is told of trouble where there is none, nor of an error that is none of ours. */
+  /** Without a fault no call fails, and every error is an error of the library. */
   | "refusal"
-  /** A lease of several keys has each of them. */
+  /** A lease of several keys holds each key. */
   | "multi-lock"
-  /** Who enters a reentrant lock again is in the same hold, and of the branches of one frame one at a time is. */
+  /** A nested entry of a reentrant lock shares the outer hold, and the branches of one frame enter one at a time. */
   | "reentry"
-  /** An attempt counts a latch down once, whatever is sent again. */
+  /** An attempt counts a latch down once, even if its request is repeated. */
   | "count"
   /**
-   * A latch opens with its last count, and stays so until its TTL is over: nobody is let go before; who has met one that is over touches
-   * no other.
+   * A latch opens with its last count, and stays open until its TTL has passed. No waiter returns earlier. A caller that has used an
+   * expired latch changes no other latch.
    */
   | "latch"
-  /** Nothing stays behind: on servers, of timers, of listeners. */
+  /** No data stays on servers, and no timer or listener stays in a process. */
   | "residue"
-  /** No promise rejects unheard. */
+  /** No promise rejects without a handler. */
   | "rejection"
   /** An acquisition costs a bounded number of messages. */
   | "messages";
@@ -45,10 +45,10 @@ export interface Finding {
   readonly text: string;
 }
 
-/** What went wrong in one world. */
+/** The failed checks of one world. */
 export class Findings {
   readonly list: Finding[] = [];
-  /** What was not judged, by the reason. */
+  /** The reasons for which a check was not applied. */
   readonly skipped: Set<string> = new Set();
   readonly #now: () => number;
 
@@ -64,7 +64,7 @@ export class Findings {
     this.list.push({ check, at: this.now, text });
   }
 
-  /** Something would be wrong if there were not this reason. */
+  /** Records that a check would have failed, except for this reason. */
   skip(reason: string): undefined {
     this.skipped.add(reason);
   }

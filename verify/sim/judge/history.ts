@@ -12,19 +12,19 @@ import { ProgressCheck } from "./progress.ts";
 import { attemptKey, type SharedGroup } from "./shared-group.ts";
 import { createRequest, replyDueBy, type WaitingRequest } from "./waiting-request.ts";
 
-/** Watches the leases of one world, as somebody who knows the true time, and finds what must never happen. */
+/** Records the events of one world by the true time, and checks the guarantees of the library after each event. */
 export class History {
   readonly findings: Findings;
-  /** How many leases there were; of latches, how many counted or were let go. */
+  /** How many leases were granted. For latches: how many calls counted down or returned from their wait. */
   grants = 0;
-  /** Calls of callers. */
+  /** How many calls callers made. */
   operations = 0;
-  /** The TTLs of given leases that were not adopted. */
+  /** The TTLs of transferred leases that were not adopted. */
   readonly abandonedTtlsMs: number[] = [];
   readonly #keys = new Map<string, KeyHistory>();
-  /** What is looked at on servers, before leases are: a grant may be told in the same moment as a limit was changed. */
+  /** Checks of the servers' data. They run before the checks of leases, because a limit may change in the same event as a grant. */
   serverWatches: readonly { check(): void; clientDied?(client: number): void }[] = [];
-  /** Hears of each lease as a caller is told of it. */
+  /** Called with each lease that a caller gets. */
   onGrant: (key: string, number: number) => void = () => undefined;
   readonly disturbances: ClientFaults = new ClientFaults();
   readonly operator: OperatorHistory;
@@ -33,7 +33,7 @@ export class History {
   readonly #progress: ProgressCheck;
   readonly #schedule: Schedule;
   readonly #isFaultFree: boolean;
-  /** When a node last forgot what it had granted; on a quorum that is one of a minority. */
+  /** When a node last lost its grants. On a quorum only a minority of the nodes lose their grants. */
   #dataLostAt = -Infinity;
   #serial = 0;
   #hasDead = false;
@@ -48,7 +48,7 @@ export class History {
     this.#isFaultFree = isFaultFree(schedule);
   }
 
-  /** A caller asks from now on. */
+  /** A caller starts a request now. */
   requestStarted(use: Use, usesLocalQueue: boolean): WaitingRequest {
     const { now } = this.findings;
     this.#arrivals.requestStarted(use.client);
@@ -75,7 +75,7 @@ export class History {
     return this.#arrivals.isRegistered(client);
   }
 
-  /** It has its answer. */
+  /** The request has its reply. */
   requestSettled(request: WaitingRequest): void {
     this.#arrivals.requestSettled(request.client);
     for (const { order, waiting } of request.keys.map((key) => this.keyHistory(key))) {
@@ -91,7 +91,7 @@ export class History {
     }
   }
 
-  /** Only the first three ask when a dead holder's time is over: who stood behind three that left does so at its poll. */
+  /** Only the first three waiters poll when a dead holder's TTL expires. If these three leave, the next waiter polls later. */
   #waiterLeft({ keys }: WaitingRequest): void {
     const isFirst = keys.every((key) => !this.keyHistory(key).hadWaiterLeave);
     if (this.#hasDead && isFirst) {
@@ -102,7 +102,7 @@ export class History {
     }
   }
 
-  /** @param isAgain it is let into what it holds already: nobody is overtaken by that */
+  /** @param isAgain the caller may hold the grant already, so that its entry overtakes no request */
   granted(request: WaitingRequest, lease: WatchedLeases, sharedGroup?: SharedGroup, isAgain = false): void {
     this.#checkServers();
     this.grants += 1;
@@ -120,14 +120,14 @@ export class History {
     this.check();
   }
 
-  /** Its caller gives it back now. */
+  /** The caller releases the lease now. */
   released(lease: WatchedLeases): void {
     for (const keyLease of keyLeasesOf(lease)) {
       this.keyHistory(keyLease.key).holdings.released(keyLease);
     }
   }
 
-  /** Its caller gives it to another, who has `withinMs` to adopt it. */
+  /** The caller transfers the lease to another client, which may adopt the lease for `withinMs`. */
   transferred(lease: WatchedLeases, withinMs: number): void {
     this.released(lease);
     this.reserve(lease, withinMs);
@@ -157,20 +157,20 @@ export class History {
     this.check();
   }
 
-  /** Nobody has to get it for so long, behind what else is left of it. */
+  /** Lets the keys stay without a holder for this time, after all earlier reservations. */
   reserve(target: { readonly key: string; readonly keys?: readonly string[] }, forMs: number): void {
     for (const history of (target.keys ?? [target.key]).map((key) => this.keyHistory(key))) {
       history.reservedUntil = Math.max(history.reservedUntil, this.findings.now) + forMs;
     }
   }
 
-  /** How long some key is left to expire, or to be adopted, ms. */
+  /** How long a key may still stay without a holder, because its lease is to expire or to be adopted, ms. */
   get reservedForMs(): number {
     const { now } = this.findings;
     return Math.max(0, ...Array.from(this.#keys.values(), ({ reservedUntil }) => reservedUntil - now));
   }
 
-  /** A client never does anything again: it waits for nothing, and what it holds ends by itself, as does what it is granted yet. */
+  /** The client is dead: its requests have ended, and its grants, present and still possible, end by their TTL. */
   clientDied(client: number): void {
     this.#hasDead = true;
     this.serverWatches.forEach((watch) => watch.clientDied?.(client));
@@ -182,36 +182,36 @@ export class History {
     }
   }
 
-  /** What a caller was told that it must not be told where nothing went wrong. */
+  /** Reports a result that is wrong only in a schedule without faults. */
   failUnlessFaulty(check: CheckName, text: string): void {
     if (this.#isFaultFree) {
       this.fail(check, text);
     }
   }
 
-  /** A node forgets from now on what it has granted. */
+  /** A node loses its grants now. */
   dataLost(): void {
     this.#dataLostAt = this.findings.now;
   }
 
-  /** A release says that a lease with time left was lost: only a node that forgot its grant may have lost it. */
-  releaseRefused(lease: WatchedLeases, what: string): void {
+  /** A release reports a lease with remaining time as lost. Only a node that lost the grant is an excuse. */
+  releaseRefused(lease: WatchedLeases, text: string): void {
     const since = Math.min(
       ...keyLeasesOf(lease).map((keyLease) => this.keyHistory(keyLease.key).holdings.since(keyLease)),
     );
     if (since > this.#dataLostAt) {
-      this.fail("release", what);
+      this.fail("release", text);
     } else {
-      this.findings.skip("release: a node forgot the grant");
+      this.findings.skip("release: a node lost the grant");
     }
   }
 
-  /** From now on nobody may wait longer for a free lock. */
+  /** From now on no caller may wait longer for a free lock. */
   setFreeBound(boundMs: number): void {
     this.#progress.setFreeBound(boundMs, this.#keys.values());
   }
 
-  /** A given lease that was not adopted expires, as that of a dead process does. */
+  /** A transferred lease that was not adopted expires, like the lease of a dead process. */
   leaseAbandoned(ttlMs: number): void {
     this.abandonedTtlsMs.push(ttlMs);
     if (this.#isFaultFree) {
@@ -219,7 +219,7 @@ export class History {
     }
   }
 
-  /** Since when nobody may wait longer for what he could have, and how long. */
+  /** How long a caller may wait for a free lock, and since when this bound applies. */
   get freeBound(): { readonly since: number; readonly ms: number } {
     return this.#progress.freeBound;
   }
@@ -228,7 +228,7 @@ export class History {
     this.findings.add(check, text);
   }
 
-  /** After everything that happens. */
+  /** Runs after each event. */
   check(): void {
     this.#checkServers();
     for (const [key, history] of this.#keys) {
@@ -256,9 +256,9 @@ export class History {
     });
   }
 
-  /** Whether nothing goes wrong for a client since then. */
+  /** Whether no fault has disturbed the client since then. */
   #isQuietSince(client: number, since: number): boolean {
-    const isStorm = this.#schedule.scenario === "storm"; // else messages are lost all the time, or nothing goes wrong
+    const isStorm = this.#schedule.scenario === "storm"; // the other scenarios lose messages all the time
     return this.#isFaultFree || (isStorm && this.disturbances.isQuietSince(client, since));
   }
 
@@ -266,7 +266,7 @@ export class History {
     let history = this.#keys.get(key);
     if (!history) {
       history = new KeyHistory(this.findings, key, this.#schedule, {
-        forgotAt: () => (this.#schedule.engine === "server" ? this.#dataLostAt : -Infinity),
+        dataLostAt: () => (this.#schedule.engine === "server" ? this.#dataLostAt : -Infinity),
         isQuiet: (client, since) => this.#isQuietSince(client, since),
       });
       this.#keys.set(key, history);

@@ -7,10 +7,10 @@ import { GrantRuns, type GrantRun } from "../run/grant-runs.ts";
 import { grantKey, type SharedGroup } from "./shared-group.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 
-/** What is watched of a lease. */
+/** The members of a lease that the judge reads. */
 export type WatchedLease = Pick<Lease, "key" | "fencingToken" | "remainingMs" | "signal">;
 
-/** One lease, from its grant until its caller gives it back. It counts while its client's own clocks say so. */
+/** One lease, from its grant until its caller releases it. The lease counts while it is valid by the clocks of its client. */
 export interface TrackedLease {
   readonly client: number;
   readonly lease: WatchedLease;
@@ -19,58 +19,59 @@ export interface TrackedLease {
   readonly ttlMs: number;
   readonly sharedGroup: SharedGroup | undefined;
   readonly grantRun: GrantRun;
-  /** So much room there was at the most when it was granted: those before it and it have no more. */
+  /** The largest capacity at the time of the grant. This lease and all earlier leases together use no more. */
   readonly capacity: number;
 }
 
-/** What may be asked of an engine. */
+/** The engine's guarantees, and its losses of data. */
 export interface HoldingsContext {
   readonly isQuorum: boolean;
-  /** When the only server forgot what it had granted until then; -Infinity: it did not. */
+  /** When the only server lost the grants that it had made until then; -Infinity: never. */
   readonly dataLostAt: () => number;
   readonly numbersLostAt: readonly number[];
 }
 
-/** Of one key: who holds it, as somebody sees it who knows the true time. */
+/** The holders of one key, by the true time. */
 export class Holdings {
   readonly leases: Set<TrackedLease> = new Set();
-  /** Writers whose downgrade is under way: neither lease counts for its client, but the servers have the grant. */
+  /** Writers whose downgrade is in flight. Neither lease counts for its client, but the servers still have the grant. */
   readonly downgrading: Set<TrackedLease> = new Set();
   readonly #findings: Findings;
   readonly #limits: Limits;
   readonly #dataLostAt: () => number;
-  /** All leases that there were. */
+  /** Every lease that was ever granted. */
   readonly #knownLeases = new WeakMap<WatchedLease, TrackedLease>();
   readonly #runs = new GrantRuns();
   readonly #fencing: FencingCheck;
-  /** When an attempt was first asked for: its grant may be as old. */
-  readonly #firstAsked = new Map<string, number>();
-  /** The grants that several have a lease on, and those of them that were given back. */
-  readonly #namedAttempts = new Set<string>();
-  readonly #endedLeases = new Map<string, number>();
+  /** When each attempt was first requested. The grant of the attempt may be as old. */
+  readonly #firstRequestedAt = new Map<string, number>();
+  /** The grants that several leases may share. */
+  readonly #sharedGrants = new Set<string>();
+  /** When the last lease on each shared grant was released. */
+  readonly #releasedAt = new Map<string, number>();
 
-  constructor(findings: Findings, limits: Limits, judges: HoldingsContext) {
+  constructor(findings: Findings, limits: Limits, context: HoldingsContext) {
     this.#findings = findings;
     this.#limits = limits;
-    this.#dataLostAt = judges.dataLostAt;
-    this.#fencing = new FencingCheck(findings, this.#runs, judges);
+    this.#dataLostAt = context.dataLostAt;
+    this.#fencing = new FencingCheck(findings, this.#runs, context);
   }
 
-  /** Somebody asks by the name of an attempt. */
+  /** A caller sends a request of this attempt. */
   attemptStarted(name: string, since: number): void {
-    this.#firstAsked.set(name, this.#firstAsked.get(name) ?? since);
+    this.#firstRequestedAt.set(name, this.#firstRequestedAt.get(name) ?? since);
   }
 
-  /** @returns how often it was handed over inside its process: 0, the engine granted it */
+  /** @returns how often the grant was handed over inside its process; 0: the engine granted the lease */
   granted(request: WaitingRequest, lease: WatchedLease, sharedGroup?: SharedGroup): number {
     const { client, isShared, weight } = request;
     const { fencingToken } = lease;
     const preceding = this.#previousRun(request, lease);
-    // A repeat is told of an older grant, and a grant that is handed on was asked for by its first owner.
-    const since = preceding?.since ?? this.#firstAsked.get(sharedGroup?.name ?? "") ?? request.since;
-    // Who hears of a grant when an operator has ended it already learns that behind it.
+    // A repeat may report an older grant. A grant that is handed over was requested by its first owner.
+    const since = preceding?.since ?? this.#firstRequestedAt.get(sharedGroup?.name ?? "") ?? request.since;
+    // If an operator has broken the grant before its holder receives it, the holder learns of the break later.
     const isBroken = this.#runs.isBroken(fencingToken, isShared) || preceding?.isBroken === true;
-    if (!isBroken && !this.#namedAttempts.has(grantKey(sharedGroup, lease))) {
+    if (!isBroken && !this.#sharedGrants.has(grantKey(sharedGroup, lease))) {
       this.#fencing.check(request, lease, since, this.#maxCapacity(0));
     }
     this.#fencing.reported(fencingToken, weight);
@@ -87,7 +88,7 @@ export class Holdings {
     return preceding ? Number(fencingToken - grantRun.first) : 0;
   }
 
-  /** Of those who share the key only a grant that its last owner gave back: another one may have the next number by chance. */
+  /** If holders share the key, only a released grant precedes, because another grant may have the next number by chance. */
   #previousRun({ client, isShared }: WaitingRequest, { fencingToken }: WatchedLease): GrantRun | undefined {
     const isHeld = (run: GrantRun): boolean =>
       [...this.leases].some((one) => one.grantRun === run && one.lease.remainingMs() > 0);
@@ -95,25 +96,25 @@ export class Holdings {
     return run && isShared && isHeld(run) ? undefined : run;
   }
 
-  /** A grant that the last of its owners gave back is never shared again. */
+  /** A grant whose last lease was released is never shared again. */
   #checkSharedGroup(
     request: WaitingRequest,
     lease: WatchedLease,
     sharedGroup: SharedGroup | undefined,
   ): void {
     if (sharedGroup) {
-      const overSince = this.#endedLeases.get(grantKey(sharedGroup, lease));
-      this.#namedAttempts.add(grantKey(sharedGroup, lease));
-      if (overSince !== undefined && overSince < request.since) {
+      const releasedAt = this.#releasedAt.get(grantKey(sharedGroup, lease));
+      this.#sharedGrants.add(grantKey(sharedGroup, lease));
+      if (releasedAt !== undefined && releasedAt < request.since) {
         this.#findings.add(
           "reentry",
-          `client ${request.client} is let into ${lease.fencingToken} again, which it gave back`,
+          `client ${request.client} was admitted to ${lease.fencingToken} again, which it had released`,
         );
       }
     }
   }
 
-  /** Taken over from another client: the same grant. */
+  /** The client has adopted a transferred lease, on the same grant. */
   adopted(
     client: number,
     lease: WatchedLease,
@@ -123,13 +124,13 @@ export class Holdings {
     if (lease.fencingToken !== transferredToken) {
       this.#findings.add(
         "fencing",
-        `client ${client} adopted ${transferredToken} and has ${lease.fencingToken}`,
+        `client ${client} adopted ${transferredToken} and got ${lease.fencingToken}`,
       );
     }
     this.#track({ ...this.#onSameGrant(client, lease), ...bounds });
   }
 
-  /** A writer asks to become a reader. */
+  /** A writer requests its downgrade. */
   startsDowngrade(writer: WatchedLease): void {
     const own = this.#knownLeases.get(writer);
     if (own) {
@@ -138,7 +139,7 @@ export class Holdings {
     }
   }
 
-  /** A downgrade has an answer. */
+  /** The downgrade has its reply. */
   endsDowngrade(writer: WatchedLease): void {
     const own = this.#knownLeases.get(writer);
     if (own) {
@@ -146,16 +147,19 @@ export class Holdings {
     }
   }
 
-  /** A writer is a reader from now on, on the same grant. */
+  /** The writer is a reader from now on, on the same grant. */
   downgraded(client: number, lease: WatchedLease, writer: WatchedLease): void {
     if (lease.fencingToken !== writer.fencingToken) {
-      this.#findings.add("fencing", `${writer.fencingToken} became the reader ${lease.fencingToken}`);
+      this.#findings.add(
+        "fencing",
+        `the downgrade of writer ${writer.fencingToken} returned reader ${lease.fencingToken}`,
+      );
     }
     const ttlMs = this.#knownLeases.get(writer)?.ttlMs ?? 0;
     this.#track({ ...this.#onSameGrant(client, lease), weight: 1, ttlMs });
   }
 
-  /** Its caller gives it back now. */
+  /** The caller releases the lease now. */
   released(lease: WatchedLease): void {
     const own = this.#knownLeases.get(lease);
     if (!own) {
@@ -164,21 +168,21 @@ export class Holdings {
     this.leases.delete(own);
     const others = own.sharedGroup ? [...this.leases].filter((one) => isSameGrant(one, own)) : [];
     if (own.sharedGroup && others.length === 0) {
-      this.#endedLeases.set(grantKey(own.sharedGroup, lease), this.#findings.now);
+      this.#releasedAt.set(grantKey(own.sharedGroup, lease), this.#findings.now);
     }
   }
 
-  /** Whether a caller has been told of a lease with this number. */
+  /** Whether a caller has got a lease with this number. */
   wasGranted(fencingToken: bigint): boolean {
     return this.#runs.wasGranted(fencingToken);
   }
 
-  /** An operator has named the number. */
+  /** Whether an operator has broken the grant with this number. */
   isBroken(fencingToken: bigint, isShared: boolean): boolean {
     return this.#runs.isBroken(fencingToken, isShared);
   }
 
-  /** An operator ends the grant with that number, which is that client's. */
+  /** An operator breaks the grant with that number, which belongs to that client. */
   breaks(fencingToken: bigint, client: number, isShared: boolean): void {
     this.#runs.breaks(
       fencingToken,
@@ -188,17 +192,17 @@ export class Holdings {
     );
   }
 
-  /** Its grant is no older. */
+  /** The grant of the lease is no older. */
   since(lease: WatchedLease): number {
     return this.#knownLeases.get(lease)?.grantRun.since ?? 0;
   }
 
-  /** Whether somebody thinks that he holds it. */
+  /** Whether a client regards itself as a holder. */
   get isHeld(): boolean {
     return this.used > 0;
   }
 
-  /** How much room those take who think that they hold it. */
+  /** The summed weight of all clients that regard themselves as holders. */
   get used(): number {
     return this.#valid(() => true).reduce((sum, { weight }) => sum + weight, 0);
   }
@@ -212,14 +216,17 @@ export class Holdings {
       .filter(({ grantRun }) => grantRun.since >= this.#dataLostAt())
       .sort((one, other) => (one.lease.fencingToken < other.lease.fencingToken ? -1 : 1));
     if (valid.length < leases.length) {
-      this.#findings.skip("exclusion: the only server forgot the grant");
+      this.#findings.skip("exclusion: the only server lost the grant");
     }
     let used = 0;
     for (const [index, one] of valid.entries()) {
       used += one.weight;
       if (used > one.capacity) {
         const holders = valid.slice(0, index + 1).map(describeLease);
-        this.#findings.add("exclusion", `${one.lease.key} is held by ${holders.join(" and ")}`);
+        this.#findings.add(
+          "exclusion",
+          `${one.lease.key} has the holders ${holders.join(" and ")} at the same time`,
+        );
         return;
       }
     }
@@ -252,8 +259,8 @@ export class Holdings {
 }
 
 function describeLease({ client, lease, since, weight }: TrackedLease): string {
-  const sharePart = weight < 2 ** 31 ? `, ${weight}` : "";
-  return `client ${client} since ${since.toFixed(3)} (${lease.fencingToken}${sharePart})`;
+  const weightPart = weight < 2 ** 31 ? `, weight ${weight}` : "";
+  return `client ${client} since ${since.toFixed(3)} (${lease.fencingToken}${weightPart})`;
 }
 
 function isSameGrant(one: TrackedLease, other: TrackedLease): boolean {

@@ -4,10 +4,10 @@ import type { History } from "./history.ts";
 import type { Use } from "../plan/schedule.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 
-/** What the work of a `withLock` throws. */
+/** The error that the callback of a `withLock` throws. */
 export const workFailure: Error = new Error("the work failed");
 
-/** Whether what callers are told may be told them. */
+/** Checks the errors that callers get. */
 export class CallJudge {
   readonly #history: History;
 
@@ -15,14 +15,14 @@ export class CallJudge {
     this.#history = history;
   }
 
-  /** An acquire was refused. */
+  /** An acquire failed with this error. */
   refused(error: unknown, { kind, key, waitMs, ending }: Use, { since, weight }: WaitingRequest): void {
     if (ending === "throw" && error === workFailure) {
       return;
     }
     if (isLockError(error, "limit-mismatch")) {
       const { limits } = this.#history.keyHistory(key);
-      // What it named is not known here: where there was one limit all the time everybody named that.
+      // The judge does not know which limit the request named. While the limit never changed, every request named that limit.
       if (limits.hasChanged || limits.inForceSince(since).some((limit) => limit < weight)) {
         return;
       }
@@ -34,7 +34,7 @@ export class CallJudge {
     );
   }
 
-  /** @param expectedCodes what may be told where nothing is wrong */
+  /** @param expectedCodes the codes that are correct even without a fault */
   errorReported(error: unknown, expectedCodes: readonly string[]): void {
     if (isLockError(error) && expectedCodes.includes(error.code)) {
       return;
@@ -47,12 +47,12 @@ export class CallJudge {
   }
 }
 
-/** What an engine in trouble may be told by. */
+/** The codes that report a failure of the engine. */
 const engineFailureCodes: ReadonlySet<string> = new Set([
   "engine-unavailable",
   "quorum-not-reached",
   "lease-lost",
   "closed",
 ]);
-/** Who waits less may be gone before the nodes have answered. */
+/** A shorter wait may end before the nodes have replied, ms. */
 const shortWaitMs = 100;

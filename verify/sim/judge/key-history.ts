@@ -6,23 +6,23 @@ import { isFaultFree, numbersLostAt, type Schedule } from "../plan/schedule.ts";
 import { toleranceMs, QueueOrder } from "./queue-order.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 
-/** Somebody who wants an answer. */
+/** A request without a reply. */
 export interface Waiting {
   readonly request: WaitingRequest;
-  /** When it is to be answered at the latest; Infinity: it waits for ever. */
+  /** When its reply is due at the latest; Infinity: never. */
   dueBy: number;
 }
 
-/** One key. */
+/** All that the judge knows of one key. */
 export class KeyHistory {
   readonly holdings: Holdings;
   readonly order: QueueOrder;
   readonly limits: Limits;
   readonly waiting: Set<Waiting> = new Set();
   freeSince: number | undefined;
-  /** Nobody may have it before: somebody left it to expire, or to be adopted. */
+  /** The key may stay without a holder until then, because a lease was left to expire or to be adopted. */
   reservedUntil = 0;
-  /** Somebody has left its queue without it, when another was dead. */
+  /** A waiter left the queue without a grant after a client had died. */
   hadWaiterLeave = false;
   readonly #isFaultFree: boolean;
 
@@ -31,8 +31,8 @@ export class KeyHistory {
     key: string,
     schedule: Schedule,
     healthOf: {
-      /** When the only server forgot what it had granted until then. */
-      readonly forgotAt: () => number;
+      /** When the only server lost the grants that it had made until then. */
+      readonly dataLostAt: () => number;
       readonly isQuiet: (client: number, since: number) => boolean;
     },
   ) {
@@ -40,7 +40,7 @@ export class KeyHistory {
     this.#isFaultFree = isFaultFree(schedule);
     this.limits = new Limits(kind === "semaphore" ? (limit as number) : allReaders);
     const context = {
-      dataLostAt: healthOf.forgotAt,
+      dataLostAt: healthOf.dataLostAt,
       isQuorum: engine === "quorum",
       numbersLostAt: numbersLostAt(schedule),
     };
@@ -48,7 +48,7 @@ export class KeyHistory {
     this.order = new QueueOrder(findings, key, healthOf.isQuiet);
   }
 
-  /** @returns how long what the client holds, and what it is granted yet, may keep the key, ms */
+  /** @returns how long the grants of the dead client, present and still possible, may keep the key, ms */
   clientDied(client: number): number {
     this.order.clientDied(client);
     const { leases, downgrading } = this.holdings;
@@ -60,7 +60,7 @@ export class KeyHistory {
     return pending.reduce((sum, { request }) => sum + request.ttlMs, longestMs);
   }
 
-  /** Whether whoever is first in the queue could be let in: as it is not known exactly who that is, all who may be. */
+  /** Whether the first waiter could be granted the key. The judge tests all waiters that may be first, because it does not know the order exactly. */
   get canGrantFirst(): boolean {
     const waiting = [...this.order.waiting].filter(({ isDequeued }) => !isDequeued);
     const first = Math.min(...waiting.map(({ since }) => since));

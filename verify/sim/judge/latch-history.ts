@@ -1,53 +1,15 @@
 import type { Findings } from "./findings.ts";
-import { LatchGeneration } from "./latch-life.ts";
+import type { LatchBounds, LatchCall, LatchHandle } from "./latch-call.ts";
+import { LatchGeneration } from "./latch-generation.ts";
 import type { LatchSnapshot, LatchObserver } from "./latch-snapshot.ts";
 
-/** One `Latch` of a caller, which stays with the latch that it met first. */
-export interface LatchHandle {
-  readonly client: number;
-  readonly count: number;
-  readonly ttlMs: number;
-  /** When it was used first. */
-  readonly firstUsedAt: number;
-  /** It is one of these; undefined: nobody knows yet. */
-  generations: readonly LatchGeneration[] | undefined;
-}
-
-/** A call under way, or one that may still be carried out. */
-export interface LatchCall {
-  readonly handle: LatchHandle;
-  /** That counts down; undefined: who waits. */
-  readonly attempt: string | undefined;
-  readonly requestedAt: number;
-  /** What was left then, of the latch that there was. */
-  readonly remainingBefore: ReadonlyMap<LatchGeneration, number>;
-  /** Its view had met no latch: it may begin one. */
-  readonly mayCreate: boolean;
-  isSettled: boolean;
-  settledAt: number;
-  /** Until when it may be carried out. */
-  latestAt: number;
-}
-
-/** What is promised of times, ms. */
-export interface LatchBounds {
-  /** How long after it was asked, or after who waits was answered, a call may be carried out. */
-  readonly latestMs: number;
-  /** The engine forgets nothing. */
-  readonly isDurable: boolean;
-  /** Who does not wait any more does not stand there. */
-  readonly dequeuesOnTimeout: boolean;
-  /** From when on who waits is let go within so long of its end. */
-  openBound(): { readonly since: number; readonly ms: number };
-}
-
-/** Watches the latches of one key by what the engine has, and judges by that what callers are told. */
+/** Follows the latches of one key by the data of the engine, and checks the results of callers against that data. */
 export class LatchHistory {
   readonly #findings: Findings;
   readonly #key: string;
   readonly #observer: LatchObserver;
   readonly #bounds: LatchBounds;
-  readonly #lives: LatchGeneration[] = [];
+  readonly #generations: LatchGeneration[] = [];
   #calls: LatchCall[] = [];
 
   constructor(findings: Findings, key: string, observer: LatchObserver, bounds: LatchBounds) {
@@ -63,7 +25,7 @@ export class LatchHistory {
       handle,
       attempt,
       requestedAt: this.#findings.now,
-      remainingBefore: new Map(this.#lives.map((generation) => [generation, generation.remaining])),
+      remainingBefore: new Map(this.#generations.map((generation) => [generation, generation.remaining])),
       mayCreate: handle.generations === undefined,
       isSettled: false,
       settledAt: Infinity,
@@ -73,7 +35,7 @@ export class LatchHistory {
     return call;
   }
 
-  /** It has counted, and so much is left. */
+  /** The call has counted down, with this remaining count as its result. */
   counted(call: LatchCall, remaining: number): void {
     this.#settled(call);
     const possible = this.#generationsOf(call);
@@ -89,7 +51,7 @@ export class LatchHistory {
     }
     if (!generation) {
       const check = possible.length === 0 ? "latch" : "count";
-      this.#fail(check, call, `was told that ${remaining} are left, as of no latch that it may have met`);
+      this.#fail(check, call, `got the remaining count ${remaining}, which fits no latch of its object`);
     } else if (
       generations.length === 1 &&
       generation.counted < Math.min(generation.total, generation.confirmedAttempts.size)
@@ -97,56 +59,57 @@ export class LatchHistory {
       this.#fail(
         "count",
         call,
-        `was told so, and of ${generation.confirmedAttempts.size} attempts ${generation.counted} count`,
+        `counted down, but the latch counts ${generation.counted} of ${generation.confirmedAttempts.size} attempts`,
       );
     }
     call.handle.generations = generations.length > 0 ? generations : call.handle.generations;
   }
 
-  /** Who waited is let go. */
+  /** The wait returned. */
   opened(call: LatchCall): void {
     this.#settled(call);
-    const generations = this.#lives.filter(
+    const generations = this.#generations.filter(
       (generation) => generation.openAt < Infinity && this.#mayReportOn(call, generation),
     );
     if (generations.length === 0) {
-      this.#fail("latch", call, "was let go, and no latch that it may have met is open");
+      this.#fail("latch", call, "returned from its wait, but no latch of its object is open");
     } else {
       call.handle.generations = generations;
     }
   }
 
-  /** It was told that its latch is over. */
+  /** The call failed because its latch has expired. */
   expired(call: LatchCall): void {
     this.#settled(call);
-    // What it met it may have been told by an answer to another call, which goes on.
+    // The object may know its latch from the reply to another call that is still in flight.
     const generations =
-      call.handle.generations ?? this.#lives.filter(({ endedAtMs }) => endedAtMs >= call.handle.firstUsedAt);
+      call.handle.generations ??
+      this.#generations.filter(({ endedAtMs }) => endedAtMs >= call.handle.firstUsedAt);
     if (!generations.some(({ endedAtMs }) => endedAtMs < Infinity)) {
-      this.#fail("latch", call, "was told that its latch is over, and none is that it may have met");
+      this.#fail("latch", call, "failed with an expired latch, but no latch of its object has expired");
     }
   }
 
-  /** It was refused, or ended. */
+  /** The call failed, or its caller aborted it. */
   refused(call: LatchCall): void {
     this.#settled(call);
   }
 
-  /** A client never does anything again. */
+  /** The client is dead. */
   clientDied(client: number): void {
     this.#calls.filter((call) => call.handle.client === client && !call.isSettled).forEach(this.#settle);
   }
 
-  /** After everything that happens. */
+  /** Runs after each event. */
   check(): void {
     const { now } = this.#findings;
     this.#calls = this.#calls.filter(({ latestAt }) => latestAt >= now);
     const snapshot = this.#observer.read();
-    const last = this.#lives.at(-1);
+    const last = this.#generations.at(-1);
     if (last && last.endedAtMs === Infinity && last.id !== snapshot?.id) {
       this.#generationEnded(last);
     }
-    if (snapshot && snapshot.id !== this.#lives.at(-1)?.id) {
+    if (snapshot && snapshot.id !== this.#generations.at(-1)?.id) {
       this.#generationCreated(snapshot);
     } else if (snapshot && last) {
       this.#checkProgress(last, snapshot);
@@ -157,20 +120,24 @@ export class LatchHistory {
 
   #generationEnded(generation: LatchGeneration): void {
     const { now } = this.#findings;
-    const leftMs = generation.endsAt - this.#observer.now();
+    const remainingMs = generation.endsAt - this.#observer.now();
     generation.endedAtMs = now;
-    if (this.#bounds.isDurable && leftMs > 0) {
-      this.#findings.add("latch", `${this.#key}: a latch is gone ${leftMs.toFixed(0)} ms before its end`);
-    } else if (leftMs > -1) {
-      generation.setRemaining(Math.max(0, generation.remaining - this.#mayCount(generation).size), now); // in its last moment, unseen
+    if (this.#bounds.isDurable && remainingMs > 0) {
+      this.#findings.add(
+        "latch",
+        `${this.#key}: a latch ended ${remainingMs.toFixed(0)} ms before its expiry`,
+      );
+    } else if (remainingMs > -1) {
+      // Calls may have counted in the last moment, after the previous check.
+      generation.setRemaining(Math.max(0, generation.remaining - this.#mayCount(generation).size), now);
     }
   }
 
-  /** Only who has met none may begin one, and for as long as he says. */
+  /** Only a call of an object without a latch may create a latch, with the TTL of the object. */
   #generationCreated(snapshot: LatchSnapshot): void {
     const forMs = snapshot.endsAt - this.#observer.now();
     const generation = new LatchGeneration({ ...snapshot, remaining: snapshot.total }, this.#findings.now);
-    this.#lives.push(generation);
+    this.#generations.push(generation);
     const isExplained = this.#calls.some(
       ({ mayCreate, handle }) =>
         mayCreate && handle.count === snapshot.total && Math.abs(handle.ttlMs - forMs) <= roundingMs,
@@ -178,7 +145,7 @@ export class LatchHistory {
     if (!isExplained) {
       this.#findings.add(
         "latch",
-        `${this.#key}: a latch of ${forMs.toFixed(0)} ms began that nobody asked for`,
+        `${this.#key}: a latch of ${forMs.toFixed(0)} ms was created without a call for it`,
       );
     }
     this.#checkProgress(generation, snapshot);
@@ -193,24 +160,29 @@ export class LatchHistory {
       const [was, is] = [generation, snapshot].map(
         ({ remaining, total, endsAt }) => `${remaining} of ${total} until ${endsAt}`,
       );
-      this.#findings.add("latch", `${this.#key}: a latch was ${was}, and is ${is}`);
+      this.#findings.add("latch", `${this.#key}: a latch changed from ${was} to ${is}`);
     } else if (snapshot.remaining < generation.remaining) {
       this.#checkCounts(generation, generation.remaining - snapshot.remaining);
     }
     generation.setRemaining(snapshot.remaining, this.#findings.now);
   }
 
-  /** Each attempt counts once, while its call is under way. */
+  /** Each attempt counts once, while its call is in flight. */
   #checkCounts(generation: LatchGeneration, decrease: number): void {
     const attempts = this.#mayCount(generation);
     if (attempts.size < decrease) {
-      this.#findings.add("count", `${this.#key}: ${decrease} counted where ${attempts.size} may have`);
+      this.#findings.add(
+        "count",
+        `${this.#key}: the count fell by ${decrease}, with ${attempts.size} possible attempts`,
+      );
     } else if (attempts.size === decrease) {
       attempts.forEach((attempt) => generation.confirmedAttempts.add(attempt));
     }
   }
 
-  /** What is under way, and has not counted yet. Who had met none when he asked may be carried out again where another latch began. */
+  /**
+   * The attempts in flight that have not counted yet. A call of an object without a latch may be executed again on a later latch.
+   */
   #mayCount(generation: LatchGeneration): ReadonlySet<string> {
     const calls = this.#calls.filter(
       ({ handle, mayCreate }) => mayCreate || (handle.generations?.includes(generation) ?? true),
@@ -219,7 +191,7 @@ export class LatchHistory {
     return new Set(attempts.filter((attempt) => !generation.confirmedAttempts.has(attempt)));
   }
 
-  /** Who waits for what is open, or over, is told. */
+  /** A wait for an open or expired latch returns in time. */
   #checkDelays(): void {
     const { since, ms } = this.#bounds.openBound();
     for (const call of ms === Infinity ? [] : this.#calls) {
@@ -231,7 +203,11 @@ export class LatchHistory {
         ended.length > 0 &&
         this.#findings.now - from > ms
       ) {
-        this.#fail("progress", call, `waits for ${(this.#findings.now - from).toFixed(0)} ms after the end`);
+        this.#fail(
+          "progress",
+          call,
+          `still waits ${(this.#findings.now - from).toFixed(0)} ms after the end`,
+        );
         this.#settle(call);
       }
     }
@@ -241,20 +217,23 @@ export class LatchHistory {
     const waiters = this.#observer.waiters?.() ?? 0;
     const most = this.#calls.filter(({ attempt }) => attempt === undefined).length;
     if (this.#bounds.dequeuesOnTimeout && waiters > most) {
-      this.#findings.add("residue", `${this.#key}: ${waiters} stand in the queue where ${most} wait`);
+      this.#findings.add(
+        "residue",
+        `${this.#key}: the queue has ${waiters} entries for ${most} waiting calls`,
+      );
     }
   }
 
-  /** Whether it may be told of that latch: it may have met it, or shares its view with a call that has, and whose message was late. */
+  /** Whether the call may report that latch, from its own reply or from a late reply to another call of the same object. */
   #mayReportOn(call: LatchCall, generation: LatchGeneration): boolean {
     const { handle, requestedAt } = call;
     const others = this.#calls.filter((other) => other.handle === handle && other.settledAt >= requestedAt);
     return [call, ...others].some((one) => this.#generationsOf(one).includes(generation));
   }
 
-  /** Which latches it may be about. */
+  /** The latches to which the call may belong. */
   #generationsOf({ handle, requestedAt }: LatchCall): readonly LatchGeneration[] {
-    return (handle.generations ?? this.#lives).filter(({ endedAtMs }) => endedAtMs >= requestedAt);
+    return (handle.generations ?? this.#generations).filter(({ endedAtMs }) => endedAtMs >= requestedAt);
   }
 
   #settled(call: LatchCall): void {
@@ -277,7 +256,7 @@ export class LatchHistory {
     { handle, attempt, requestedAt }: LatchCall,
     text: string,
   ): void {
-    const caller = `client ${handle.client}, who asked at ${requestedAt.toFixed(3)}`;
+    const caller = `client ${handle.client}, with a call since ${requestedAt.toFixed(3)},`;
     this.#findings.add(
       check,
       `${this.#key}: ${caller} ${attempt === undefined ? "" : `as ${attempt} `}${text}`,
@@ -285,5 +264,5 @@ export class LatchHistory {
   }
 }
 
-/** Times are kept in whole ms. */
+/** Servers store times in whole ms. */
 const roundingMs = 2;

@@ -1,26 +1,26 @@
 import type { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import type { Clock } from "holdfast";
 
-/** A latch as an engine has it. */
+/** The state of a latch in an engine. */
 export interface LatchSnapshot {
-  /** Tells it from all others of its key. */
+  /** Distinguishes the latch from all other latches of its key. */
   readonly id: string;
   readonly total: number;
   readonly remaining: number;
-  /** When it ends, by the engine's clock. */
+  /** When the latch expires, by the engine's clock. */
   readonly endsAt: number;
 }
 
-/** Who sees what an engine has under a key. */
+/** Reads the latch that an engine stores under a key. */
 export interface LatchObserver {
-  /** By the engine's clock, ms. */
+  /** The engine's clock, ms. */
   now(): number;
   read(): LatchSnapshot | undefined;
-  /** How many stand there to be told. */
+  /** How many waiters have a queue entry. */
   waiters?(): number;
 }
 
-/** What one server keeps, seen from outside. */
+/** Reads the data of one server, without a request. */
 export function observeServer(server: FakeRedis, clock: Clock, key: string): LatchObserver {
   return {
     now: () => Math.floor(clock.wall()),
@@ -31,24 +31,24 @@ export function observeServer(server: FakeRedis, clock: Clock, key: string): Lat
     read: () => {
       const stored = server.dump(`lock:${key}`);
       const fields = new Map(stored?.type === "hash" ? stored.value : []);
-      const [id, total, left, ends] = ["born", "latch", "left", "ends"].map((name) => fields.get(name));
+      const [id, total, remaining, ends] = ["born", "latch", "left", "ends"].map((name) => fields.get(name));
       return id === undefined
         ? undefined
-        : { id, total: Number(total), remaining: Number(left), endsAt: Number(ends) };
+        : { id, total: Number(total), remaining: Number(remaining), endsAt: Number(ends) };
     },
   };
 }
 
-/** What somebody calls a latch by: it stays with the latch that it met first. */
+/** The `Latch` object of a caller. It belongs to the latch of its first call. */
 export interface Caller {
   readonly count: number;
   readonly ttlMs: number;
 }
 
-/** What a memory engine has to have, as every call is carried out there at once. */
+/** The state that a memory engine must have. Memory applies each call at once, so the calls determine the state. */
 export class MemoryLatchObserver implements LatchObserver {
   readonly #clock: Clock;
-  readonly #knownLatch = new WeakMap<Caller, string>();
+  readonly #latchOf = new WeakMap<Caller, string>();
   readonly #attempts = new Set<string>();
   #current: LatchSnapshot | undefined;
   #createdCount = 0;
@@ -68,14 +68,14 @@ export class MemoryLatchObserver implements LatchObserver {
     return this.#current;
   }
 
-  /** @param attempt that counts down; undefined: it is only looked at */
+  /** @param attempt the attempt that counts down; undefined: the call only waits */
   call(caller: Caller, attempt: string | undefined): void {
-    const met = this.#knownLatch.get(caller);
-    if (met !== undefined && met !== this.read()?.id) {
+    const known = this.#latchOf.get(caller);
+    if (known !== undefined && known !== this.read()?.id) {
       return;
     }
     const present = this.read() ?? this.#create(caller);
-    this.#knownLatch.set(caller, present.id);
+    this.#latchOf.set(caller, present.id);
     if (attempt !== undefined) {
       this.#attempts.add(attempt);
     }

@@ -9,11 +9,11 @@ import { keysIn } from "../run/quiet-period.ts";
 import { isFaultFree, type Schedule } from "../plan/schedule.ts";
 import type { ServerMachine } from "../run/server-machine.ts";
 
-/** How wrong a process may be about a server's time: by what a message takes at most, ms. */
+/** The largest error of a process about a server's time: the longest delay of a message, ms. */
 const maxTimeErrorMs = 1_600;
 const faultFreeTimeErrorMs = 50;
 
-/** Somebody who watches each latch of a schedule, by key. */
+/** Creates the judge of each latch of a schedule, by key. */
 export function watchLatches(
   schedule: Schedule,
   history: History,
@@ -22,7 +22,7 @@ export function watchLatches(
 ): ReadonlyMap<string, WatchedLatch> {
   const { kind, steps, scenario } = schedule;
   const aheadMs = isFaultFree(schedule) ? faultFreeTimeErrorMs : maxTimeErrorMs;
-  // Where its clock was set nobody knows what comes too late there.
+  // If a server's clock was set, the judge cannot know which requests arrive after their deadline.
   const isClockSteady = !steps.some((step) => step.kind === "step node");
   const bounds = {
     latestMs: isClockSteady ? commandTimeoutMs * slowestClockFactor + aheadMs : Infinity,

@@ -1,9 +1,9 @@
-/** How many permits a semaphore has had, and since when. */
+/** The limits that a semaphore has had, and since when. */
 export class Limits {
   readonly #knownLimits: Set<number>;
   readonly #times: { readonly since: number; readonly limit: number }[];
   readonly #changes: LimitChange[] = [];
-  /** What callers name: the last one that an operator asked for. */
+  /** The limit that callers name: the last one that an operator requested. */
   requestedLimit: number;
 
   constructor(first: number) {
@@ -16,12 +16,12 @@ export class Limits {
     return (this.#times.at(-1) as { limit: number }).limit;
   }
 
-  /** Whether an operator has ever asked for another: then some may name what it was, or will be. */
+  /** Whether a second limit was ever requested or named. Then a caller may name an earlier or a later limit. */
   get hasChanged(): boolean {
     return this.#knownLimits.size > 1;
   }
 
-  /** A caller names it: where nobody holds or waits, that is the limit from then on. */
+  /** A caller names this limit. Without a holder and a waiter, the named limit is in force from then on. */
   used(limit: number): void {
     this.#knownLimits.add(limit);
   }
@@ -35,7 +35,7 @@ export class Limits {
     return change;
   }
 
-  /** It is in force from now on. @returns whether anybody asked for it */
+  /** The limit is in force from now on. @returns whether an operator requested the limit, or a caller named it */
   applied(since: number, limit: number): boolean {
     if (limit !== this.now) {
       this.#times.push({ since, limit });

@@ -1,22 +1,22 @@
 import type { Findings } from "./findings.ts";
 import type { TrackedLease } from "./holdings.ts";
 
-/** A timer is late by its rounding at the most. */
+/** The rounding of a timer is its largest delay. */
 const timerErrorMs = 1;
-/** Who was asleep, or whose wall clock was set, finds it out by a look at both clocks once in a second. */
+/** A process compares its two clocks once in a second, and so detects that its machine slept or that its wall clock was set. */
 const clockCheckMs = 1_050;
 
-/** What is known of the process of a holder. */
+/** The state of a holder's process. */
 export interface ProcessHealth {
   readonly isRunning: boolean;
   readonly hadFault: boolean;
 }
 
-/** Whether who holds a lease is told of its loss by the end of its validity. */
+/** Checks that every holder is notified of the loss of its lease by the end of the validity. */
 export class LossNotices {
   readonly #findings: Findings;
   readonly #healthOf: (client: number) => ProcessHealth;
-  /** Leases that are over and whose holder has not been told, since when. */
+  /** Expired leases whose holder has not been notified, and since when. */
   readonly #unreported = new Map<TrackedLease, number>();
 
   constructor(findings: Findings, healthOf: (client: number) => ProcessHealth) {
@@ -24,10 +24,10 @@ export class LossNotices {
     this.#healthOf = healthOf;
   }
 
-  /** @returns whether it is over and that has been told */
+  /** @returns whether the lease is expired and the loss has been reported, to its holder or as a finding */
   isReported(lease: TrackedLease): boolean {
     if (lease.lease.remainingMs() > 0) {
-      this.#unreported.delete(lease); // also again: the wall clock was set forward, and back before anybody looked
+      this.#unreported.delete(lease); // valid again: the wall clock was set forward, and then back before the process compared its clocks
       return false;
     }
     if (lease.lease.signal.aborted) {
@@ -36,7 +36,7 @@ export class LossNotices {
     }
     const { isRunning, hadFault } = this.#healthOf(lease.client);
     if (!isRunning) {
-      this.#unreported.delete(lease); // nobody can be told anything there
+      this.#unreported.delete(lease); // a stopped process cannot receive the loss
       return false;
     }
     const { now } = this.#findings;
@@ -45,7 +45,7 @@ export class LossNotices {
     if (now - since > (hadFault ? clockCheckMs : timerErrorMs)) {
       this.#findings.add(
         "loss",
-        `client ${lease.client} is not told for ${(now - since).toFixed(1)} ms that ${lease.lease.fencingToken} is over`,
+        `client ${lease.client} has not been notified of the loss of ${lease.lease.fencingToken} for ${(now - since).toFixed(1)} ms`,
       );
       return true;
     }

@@ -7,7 +7,7 @@ export type WatchedLeases = WatchedLease & Partial<Pick<Lease, "keys" | "fencing
 
 const knownKeyLeases = new WeakMap<WatchedLeases, readonly WatchedLease[]>();
 
-/** What a lease is on each of its keys. */
+/** One view of the lease for each of its keys. */
 export function keyLeasesOf(lease: WatchedLeases): readonly WatchedLease[] {
   const { keys = [] } = lease;
   if (keys.length < 2) {
@@ -21,7 +21,7 @@ export function keyLeasesOf(lease: WatchedLeases): readonly WatchedLease[] {
   return keyLeases;
 }
 
-/** It is lost if any key is: what is left of it is left of each. */
+/** One key of a lease of several keys. Its remaining time is that of the whole lease, because the loss of one key loses all keys. */
 class KeyLease implements WatchedLease {
   readonly key: string;
   readonly #lease: WatchedLeases;

@@ -3,17 +3,17 @@ interface ReportedNumber {
   readonly largest: bigint;
 }
 
-/** The numbers of one key's grants, where several may share it: which of them have been told, and when. */
+/** The numbers of one key's grants, if several holders may share the key: which numbers were reported, and when. */
 export class FencingNumbers {
-  /** The largest number that had been told at a time, rising. */
+  /** The largest number that had been reported at each time, rising. */
   readonly #reportedNumbers: ReportedNumber[] = [];
   readonly #largestByWeight = new Map<number, bigint>();
   readonly #weights = new Map<bigint, number>();
 
   /**
-   * What is wrong with the number of a grant, undefined: nothing.
-   * @param capacity who takes more of it together cannot have the key at the same time
-   * @param mayBeEqual to that of another reader
+   * Describes what is wrong with the number of a grant; undefined: nothing.
+   * @param capacity requests whose weights exceed this sum cannot hold the key at the same time
+   * @param mayBeEqual the number may be that of another reader
    */
   problemOf(
     fencingToken: bigint,
@@ -23,23 +23,23 @@ export class FencingNumbers {
   ): string | undefined {
     const largestReported = this.largestBefore(request.since);
     if (fencingToken <= largestReported) {
-      return `who asked when ${largestReported} had been told`;
+      return `, requested after ${largestReported} had been reported`;
     }
     for (const [weight, largest] of this.#largestByWeight) {
       if (weight + request.weight > capacity && fencingToken <= largest) {
-        return `after ${largest}, which leaves no room for it`;
+        return ` after ${largest}, which leaves no capacity for it`;
       }
     }
     const isDuplicate =
       this.#weights.has(fencingToken) && !(mayBeEqual && this.#weights.get(fencingToken) === request.weight);
-    return isDuplicate ? "which another has" : undefined;
+    return isDuplicate ? ", which another grant has" : undefined;
   }
 
   largestBefore(since: number): bigint {
     return this.#reportedNumbers.findLast(({ at }) => at < since)?.largest ?? 0n;
   }
 
-  /** The largest that was told, undefined: none was. */
+  /** The largest number that was reported; undefined: none was. */
   get largest(): ReportedNumber | undefined {
     return this.#reportedNumbers.at(-1);
   }

@@ -4,7 +4,7 @@ import type { LimitChange } from "./limits.ts";
 import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
 import type { Schedule } from "../plan/schedule.ts";
 
-/** What operators do: they break grants, and set the limits of semaphores. */
+/** Records what operators do: they break grants, and set the limits of semaphores. */
 export class OperatorHistory {
   readonly #findings: Findings;
   readonly #schedule: Schedule;
@@ -16,7 +16,7 @@ export class OperatorHistory {
     this.#keyHistory = keyHistory;
   }
 
-  /** An operator ends the grant with that number, which is that client's by what he was told. */
+  /** An operator breaks the grant with that number, which belongs to that client by the reply to the operator. */
   breaks(key: string, fencingToken: bigint, client: number): void {
     const { holdings, order } = this.#keyHistory(key);
     holdings.breaks(fencingToken, client, this.#isShared);
@@ -24,7 +24,7 @@ export class OperatorHistory {
     order.grantBroken(client, isHeld || holdings.wasGranted(fencingToken));
   }
 
-  /** @returns whether an operator has ended the lease, also after its release has begun */
+  /** @returns a test whether an operator has broken the lease, also after the release of the lease has begun */
   breakOf(lease: WatchedLeases): () => boolean {
     const isShared = this.#isShared;
     const breaks = keyLeasesOf(lease).map((keyLease) => {
@@ -37,24 +37,24 @@ export class OperatorHistory {
     return () => breaks.some((isBroken) => isBroken());
   }
 
-  /** An operator asks for another limit; clients name that one from now on. */
+  /** An operator requests another limit. Clients name that limit from now on. */
   limitRequested(key: string, limit: number): LimitChange {
     return this.#keyHistory(key).limits.requested(limit);
   }
 
-  /** An engine is told to set it: in memory that is at once. One server is looked at instead: see `ServerRoom`. */
+  /** The request to set the limit is sent. Memory applies it at once. On one server, `ServerWatch` reads when it is applied. */
   limitSet(key: string, limit: number): void {
     if (this.#schedule.engine === "memory") {
       this.limitApplied(key, limit);
     }
   }
 
-  /** A semaphore has this limit now. */
+  /** The semaphore has this limit now. */
   limitApplied(key: string, limit: number): void {
     const { limits, order } = this.#keyHistory(key);
-    const wasAsked = limit === limits.now || limits.applied(this.#findings.now, limit);
-    if (!wasAsked) {
-      this.#findings.add("capacity", `${key} has the limit ${limit}, which nobody asked for`);
+    const isKnown = limit === limits.now || limits.applied(this.#findings.now, limit);
+    if (!isKnown) {
+      this.#findings.add("capacity", `${key} has the limit ${limit}, which no operator requested`);
     }
     order.limitLowered(limit);
   }

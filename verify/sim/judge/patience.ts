@@ -1,24 +1,24 @@
 import type { Client } from "../run/client.ts";
 import { isLatchAction, isUse, type Schedule } from "../plan/schedule.ts";
 
-/** Where nothing goes wrong a free lock is granted this soon, ms: before anybody asks again by himself. */
+/** Without faults a free lock is granted within this time, which is shorter than the first poll of a waiter, ms. */
 const faultFreeMs = 100;
-/** When the lease of who died is over somebody else has it within this, ms. */
+/** When the lease of a dead holder has expired, another waiter is granted the lock within this time, ms. */
 export const afterExpiryMs = 1_000;
-/** All who wait get it in turn. */
+/** How long it takes until all waiters have been granted the lock, one after the other, ms. */
 export const allWaitersMs = 1_000;
-/** Waiters whose messages were lost ask again within 5 s. */
+/** A waiter whose notification was lost polls within this time, ms. */
 export const pollMs = 5_000;
 const splitVoteMs = 2_000;
-/** What a node adds to the largest TTL before it votes again, and until that is noticed. */
+/** A restarted node votes again after the largest TTL plus this time, in which clients notice the restart, ms. */
 const restartGuardMs = 4_000;
 
-/** How long a lock may be free where nothing goes wrong, while somebody waits for it, ms. */
+/** How long a lock may be free without faults while a caller waits for it, ms. */
 export function faultFreeBoundMs({ scenario, nodeTimeoutMs }: Schedule): number {
   return (scenario === "process-death" ? afterExpiryMs : faultFreeMs) + nodeTimeoutMs;
 }
 
-/** How long a lock may be free in peace while somebody waits for it, ms. */
+/** How long a lock may be free in the quiet period while a caller waits for it, ms. */
 export function quietBoundMs(schedule: Schedule, clients: readonly Client[]): number {
   const { scenario, maxTtlMs, claimMs, engine } = schedule;
   switch (scenario) {
@@ -28,23 +28,24 @@ export function quietBoundMs(schedule: Schedule, clients: readonly Client[]): nu
     case "process-death":
       return faultFreeBoundMs(schedule) + deadClientsMs(schedule, clients) + unadoptedTransfersMs(schedule);
     case "lost-inquiries":
-      return maxTtlMs / 2 + 300; // who has some votes asks again after a third of the TTL, and half of that at random
+      // A waiter with some votes requests votes again after a third of the TTL, plus up to half of that delay at random.
+      return maxTtlMs / 2 + 300;
     case "lost-notifications":
-      // Who is not told asks by himself. On a quorum the votes may be split then, and are asked for again; and nodes may each keep
-      // theirs for another waiter, who was not told of it, until his window to claim it is over.
+      // A waiter without a notification polls. On a quorum the votes may then be split, and are requested again. Each node may also keep
+      // its vote for another waiter without a notification, until that waiter's claim expires.
       return pollMs + 300 + (engine === "quorum" ? Math.max(splitVoteMs, claimMs) : 0);
     case "storm":
       return pollMs + 1_000 + deadClientsMs(schedule, clients) + recoveryMs(schedule);
   }
 }
 
-/** Who is told of nothing for a while may begin a latch when those that others open are over: it ends by itself. */
+/** How long a latch may last that a late call creates after all other latches have expired, ms. Such a latch ends by its TTL. */
 export function lateLatchMs({ steps }: Schedule): number {
   const ttlsMs = steps.flatMap((step) => (isLatchAction(step) ? step.ttlMs + pollMs : []));
   return Math.max(0, ...ttlsMs) * slowestClockFactor;
 }
 
-/** Each of the dead may have had the lock, one after the other; nobody has a latch. */
+/** Each dead client may have held the lock, one after the other. A latch has no holder. */
 function deadClientsMs({ kind }: Schedule, clients: readonly Client[]): number {
   if (kind === "latch") {
     return 0;
@@ -53,7 +54,7 @@ function deadClientsMs({ kind }: Schedule, clients: readonly Client[]): number {
   return uses.reduce((sum, { ttlMs }) => sum + ttlMs + pollMs, 0);
 }
 
-/** Nobody may be left to adopt what is given. */
+/** A transferred lease may have no client that adopts the lease. */
 function unadoptedTransfersMs({ steps, maxTtlMs }: Schedule): number {
   return (
     steps.filter((step) => isUse(step) && typeof step.ending === "object").length *
@@ -62,7 +63,7 @@ function unadoptedTransfersMs({ steps, maxTtlMs }: Schedule): number {
   );
 }
 
-/** The slowest clock that there is. */
+/** By how much the slowest clock stretches a delay. */
 export const slowestClockFactor = 1.03;
 
 function recoveryMs({ engine, steps, maxTtlMs, quietAt }: Schedule): number {
@@ -70,16 +71,16 @@ function recoveryMs({ engine, steps, maxTtlMs, quietAt }: Schedule): number {
   if (engine === "quorum") {
     return duplicateMs + quarantineMs(steps, maxTtlMs + restartGuardMs, quietAt);
   }
-  // One server keeps what it has for longer where its clock was set back.
+  // A server whose clock was set back keeps its grants for longer.
   const backMs = steps.map((step) => (step.kind === "step node" ? Math.max(0, -step.ms) : 0));
   return backMs.reduce((sum, ms) => sum + ms, duplicateMs);
 }
 
-/** How long some node does not vote yet in peace, as it restarted or its clock was set. */
-function quarantineMs(steps: Schedule["steps"], guardedMs: number, peaceAt: number): number {
+/** How long a node does not vote in the quiet period, because the node restarted or its clock was set, ms. */
+function quarantineMs(steps: Schedule["steps"], guardedMs: number, quietAt: number): number {
   const remaining = steps.map((step) => {
     const downMs = step.kind === "restart node" ? step.downMs : step.kind === "step node" ? 0 : -Infinity;
-    return step.at + downMs + guardedMs - peaceAt;
+    return step.at + downMs + guardedMs - quietAt;
   });
   return Math.max(0, ...remaining) * slowestClockFactor;
 }

@@ -2,7 +2,7 @@ import type { Findings } from "./findings.ts";
 import type { KeyHistory } from "./key-history.ts";
 import type { ProcessHealth } from "./losses.ts";
 
-/** Whether each request is answered in time, and whether a free lock is granted in time. */
+/** Checks that each request gets its reply in time, and that a free lock is granted in time. */
 export class ProgressCheck {
   readonly #findings: Findings;
   readonly #healthOf: (client: number) => ProcessHealth;
@@ -15,7 +15,7 @@ export class ProgressCheck {
     this.#healthOf = healthOf;
   }
 
-  /** From now on nobody may wait longer for a free lock. */
+  /** From now on no caller may wait longer for a free lock. */
   setFreeBound(boundMs: number, histories: Iterable<KeyHistory>): void {
     this.#freeBoundMs = boundMs;
     this.#boundSince = this.#findings.now;
@@ -24,7 +24,7 @@ export class ProgressCheck {
     }
   }
 
-  /** Since when nobody may wait longer for what he could have, and how long. */
+  /** How long a caller may wait for a free lock, and since when this bound applies. */
   get freeBound(): { readonly since: number; readonly ms: number } {
     return { since: this.#boundSince, ms: this.#freeBoundMs };
   }
@@ -40,7 +40,7 @@ export class ProgressCheck {
         one.dueBy = Infinity;
         this.#findings.add(
           "progress",
-          `client ${one.request.client} has no answer about ${key} since ${one.request.since.toFixed(3)}`,
+          `client ${one.request.client} has had no reply about ${key} since ${one.request.since.toFixed(3)}`,
         );
       }
     }
@@ -51,7 +51,7 @@ export class ProgressCheck {
     this.#expectGrant(key, history, isFree);
   }
 
-  /** Who waits for several has some of them, unseen: but when nobody has all that he wants, somebody can have it. */
+  /** A waiter for several keys may hold some of them, unseen by the judge. If no caller holds all its keys, one caller can get all its keys. */
   checkFreeKeys(histories: readonly KeyHistory[]): void {
     const isHeld = histories.some(
       ({ holdings, reservedUntil }) => holdings.isHeld || this.#findings.now < reservedUntil,
@@ -67,7 +67,7 @@ export class ProgressCheck {
     if (freeForMs > this.#freeBoundMs) {
       this.#findings.add(
         "progress",
-        `${description} has been free for ${freeForMs.toFixed(0)} ms with somebody waiting`,
+        `${description} has been free for ${freeForMs.toFixed(0)} ms while a caller waits`,
       );
       since.freeSince = undefined;
     }

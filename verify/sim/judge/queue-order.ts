@@ -1,39 +1,40 @@
 import type { Findings } from "./findings.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 
-interface SuspectedOvertake {
+interface PossibleOvertake {
   readonly request: WaitingRequest;
   readonly earlier: WaitingRequest;
   readonly description: string;
-  /** When it is known whether it is true. */
+  /** When the judge knows whether the earlier request was really overtaken. */
   readonly dueAt: number;
 }
 
-/** By how much a later arrival may go before an earlier one at the servers, ms: see {@link QueueOrder}. */
+/** By how much a later arrival may precede an earlier arrival at the servers, ms: see {@link QueueOrder}. */
 export const toleranceMs = 30;
 
-/** How often in a row a lease may be handed over inside a process while others wait. */
+/** How often in a row a lease may be handed over inside a process while other processes wait. */
 const maxHandovers = 16;
 
 /**
- * Of one key: whether those who wait are served in turn.
+ * Checks that the waiters of one key are granted the lock in turn.
  *
- * Inside one client's line nobody is overtaken, whatever happens. Between clients the place in the queue is the time of arrival by
- * the servers' clocks, which each client knows within half a round trip, and who is still on the way to a free lock has no place yet;
- * both are below 5 ms each way here, at each of the two. On a quorum a client's first place is by the clocks of a majority, where the
- * others have not told their time yet: as much earlier as that is behind the clocks of all (see `unsyncedAheadMs`). Since a
- * client's last answer its clock and the servers' have drifted apart. So where
- * nothing goes wrong nobody who came `toleranceMs` later is granted first, but by a hand-over inside a process, and that `longestRun`
- * times in a row at the most. Of a semaphore only the first of a client's line is sure to stand at the servers.
+ * Inside the local queue of one client no request is overtaken. Between clients the ticket is the time of arrival by the servers' clocks.
+ * Each client knows that time within half a round trip, and a request in transit to a free lock has no queue entry yet. Both errors are
+ * below 5 ms each way here, for each of the two requests. On a quorum the first ticket of a client is by the clocks of a majority,
+ * because the other nodes have not reported their time. That ticket is too early by `unsyncedAheadMs` at most. After the last reply to a
+ * client, its clock and the servers' clocks drift apart.
+ *
+ * So without faults no request that arrived `toleranceMs` later is granted first. A hand-over inside a process is the exception, at
+ * most `maxHandovers` times in a row. Of a semaphore, only the first request of a local queue is sure to have a queue entry.
  */
 export class QueueOrder {
   readonly #findings: Findings;
   readonly #key: string;
   readonly #isQuiet: (client: number, since: number) => boolean;
   readonly #requests = new Set<WaitingRequest>();
-  readonly #suspected: SuspectedOvertake[] = [];
+  readonly #possibleOvertakes: PossibleOvertake[] = [];
 
-  /** @param isQuiet whether nothing goes wrong for a client since then */
+  /** @param isQuiet whether no fault has disturbed a client since then */
   constructor(findings: Findings, key: string, isQuiet: (client: number, since: number) => boolean) {
     this.#findings = findings;
     this.#key = key;
@@ -71,10 +72,10 @@ export class QueueOrder {
   }
 
   /**
-   * An operator ends the grant of that client: its local queue waited for that lease, without a place at the servers. On a quorum the
-   * grant may be the votes of a request that waits for the majority. Without them the request has no place, because a break ends a
-   * grant and its queue entry, and the request queues again behind others.
-   * @param isLease a caller was told of the grant, so it is not the votes of a request
+   * An operator breaks the grant of that client. Its local queue waited for that lease, without queue entries at the servers. On a quorum
+   * the grant may be the votes of a request that waits for the majority. A break removes these votes and the queue entry, so that the
+   * request queues again after other requests.
+   * @param isLease a caller got the grant as a lease, so the grant is not the votes of a waiting request
    */
   grantBroken(client: number, isLease: boolean): void {
     for (const request of this.#requests) {
@@ -84,40 +85,43 @@ export class QueueOrder {
     }
   }
 
-  /** There is less room from now on: who wants more is out of the queue. */
+  /** The limit is lower from now on. Requests for more permits lose their queue entry. */
   limitLowered(limit: number): void {
     for (const request of this.#requests) {
       request.isDequeued ||= request.weight > limit;
     }
   }
 
-  /** Who waits. */
+  /** The waiting requests, in the order of their start. */
   get waiting(): ReadonlySet<WaitingRequest> {
     return this.#requests;
   }
 
-  /** @param handovers how often its grant was handed over in memory */
+  /** @param handovers how often the grant was handed over in memory */
   granted(request: WaitingRequest, handovers: number): void {
     const mayPass = handovers > 0 && handovers <= maxHandovers;
     for (const earlier of this.#requests) {
       const description = this.#isOvertake(request, earlier, mayPass);
       if (description !== undefined && earlier !== request) {
-        // Those who share it may be let in together, and are told by messages of their own.
+        // Holders that share the key may be granted at the same time, each with its own notification.
         const dueAt = this.#findings.now + (request.isShared ? toleranceMs : 0);
-        this.#suspected.push({ request, earlier, description, dueAt });
+        this.#possibleOvertakes.push({ request, earlier, description, dueAt });
       }
     }
   }
 
-  /** Who is overtaken is so only if he still waits when that moment has passed: who was frozen times out late, behind others. */
+  /** A request was overtaken only if it still waits after that time, because a request of a frozen process times out late. */
   check(): void {
     const { now } = this.#findings;
-    while (this.#suspected.length > 0 && (this.#suspected[0] as SuspectedOvertake).dueAt < now) {
-      const { request, earlier, description } = this.#suspected.shift() as SuspectedOvertake;
+    while (
+      this.#possibleOvertakes.length > 0 &&
+      (this.#possibleOvertakes[0] as PossibleOvertake).dueAt < now
+    ) {
+      const { request, earlier, description } = this.#possibleOvertakes.shift() as PossibleOvertake;
       if (!earlier.isSettled && !(request.isShared && now >= earlier.until)) {
         this.#findings.add(
           "order",
-          `client ${request.client}, who asks for ${this.#key} since ${request.since.toFixed(3)}, is granted ${description} client ${earlier.client}, who waits since ${earlier.since.toFixed(3)}`,
+          `client ${request.client} with a request for ${this.#key} since ${request.since.toFixed(3)} was granted ${description} client ${earlier.client} with a request since ${earlier.since.toFixed(3)}`,
         );
       }
     }
@@ -128,14 +132,14 @@ export class QueueOrder {
       return undefined;
     }
     if (request.client === earlier.client && request.usesLocalQueue && earlier.usesLocalQueue) {
-      return earlier.serial < request.serial ? "in the same line before" : undefined;
+      return earlier.serial < request.serial ? "before, in the same local queue," : undefined;
     }
     if (mayPass || !isQueuedAt(this.#findings.now, earlier) || !isEarlier(earlier, request)) {
       return undefined;
     }
-    // A place is an estimate of the servers' clocks, and a client that a fault keeps from its turn loses it.
+    // A ticket is an estimate of the servers' clocks, and a client that misses its turn because of a fault loses its turn.
     const isJudged = [request, earlier].every(({ client }) => this.#isQuiet(client, earlier.judgedSince));
-    return isJudged ? "before" : this.#findings.skip("order: a fault disturbs one of the two");
+    return isJudged ? "before" : this.#findings.skip("order: a fault disturbs one of the two clients");
   }
 }
 
@@ -145,7 +149,7 @@ function isQueuedAt(now: number, request: WaitingRequest): boolean {
   return isQueued && !mayBeInTransit && !isDequeued && now < until;
 }
 
-/** Those of one client have their places in the order in which they came, but where each asks the servers by itself. */
+/** The tickets of one client rise in the order of its requests, except if each request goes to the servers directly. */
 function isEarlier(earlier: WaitingRequest, request: WaitingRequest): boolean {
   return request.client === earlier.client && !request.isShared
     ? earlier.serial < request.serial

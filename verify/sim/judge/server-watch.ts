@@ -2,7 +2,7 @@ import type { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { allReaders } from "../plan/lock-mode.ts";
 import type { History } from "./history.ts";
 
-/** What one server keeps of a key that several may hold, looked at from outside after everything that happens. */
+/** Checks after each event the data that one server stores for a key that several holders may share. */
 export class ServerWatch {
   readonly #history: History;
   readonly #server: FakeRedis;
@@ -16,18 +16,18 @@ export class ServerWatch {
     this.#key = key;
   }
 
-  /** Whoever is let in finds room beside all who are in: those whose time is over are out. */
+  /** An admitted holder finds enough capacity beside all other holders. Expired holders do not count. */
   check(): void {
     const limit = this.#readLimit();
     const holders = this.#readHolders();
     const isGranted = [...holders.keys()].some((token) => !this.#holders.has(token));
     const used = [...holders.values()].reduce((sum, weight) => sum + weight, 0);
-    const previous = this.#limit ?? Math.max(0, ...[...holders.keys()].map(limitNamedIn)); // who is the first sets it
-    const capacity = Math.max(limit ?? allReaders, previous); // it may have changed in the same step
+    const previous = this.#limit ?? Math.max(0, ...[...holders.keys()].map(limitNamedIn)); // the first holder sets the limit
+    const capacity = Math.max(limit ?? allReaders, previous); // the limit may have changed in the same step
     if (isGranted && used > capacity) {
       this.#history.fail(
         "capacity",
-        `the server let in ${used} where there is room for ${capacity}: ${this.#key}`,
+        `the server admitted a weight of ${used} to ${this.#key}, whose capacity is ${capacity}`,
       );
     }
     if (limit !== undefined) {
@@ -41,7 +41,7 @@ export class ServerWatch {
     return found === undefined ? undefined : Number(found);
   }
 
-  /** How much of it each has, by its token. */
+  /** The weight of each holder, by its token. */
   #readHolders(): ReadonlyMap<string, number> {
     const stored = this.#server.dump(`lock:${this.#key}`);
     const info = this.#decode("info");

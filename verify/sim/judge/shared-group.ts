@@ -1,15 +1,18 @@
 import type { WatchedLease } from "./holdings.ts";
 
-/** Callers of this name may have leases on one grant: repeats of an attempt, or entries of a nest. The last release ends it. */
+/**
+ * Callers with this name may have leases on one grant: repeats of an attempt, or nested entries of a reentrant lock. The last release
+ * ends the grant.
+ */
 export interface SharedGroup {
   readonly name: string;
 }
 
-/** Repeats share a grant where they ask with the same `Locks`. */
+/** Names an attempt of one client, because only repeats with the same `Locks` share a grant. */
 export function attemptKey(client: number, attemptId: string): string {
   return `client ${client}, ${attemptId}`;
 }
 
-export function grantKey(sharing: SharedGroup | undefined, { fencingToken }: WatchedLease): string {
-  return `${sharing?.name} ${fencingToken}`;
+export function grantKey(group: SharedGroup | undefined, { fencingToken }: WatchedLease): string {
+  return `${group?.name} ${fencingToken}`;
 }

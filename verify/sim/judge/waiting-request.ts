@@ -2,44 +2,44 @@ import type { Arrivals } from "./arrivals.ts";
 import { hasPermits, isShared, keysOf, weightOf } from "../plan/lock-mode.ts";
 import type { Use } from "../plan/schedule.ts";
 
-/** How much later than it wanted a caller may be answered, ms: it asks who holds the lock, and stops asking. */
+/** How long after its deadline a caller gets its reply, ms. The request first reads who holds the lock, and removes its queue entry. */
 const waitTimeoutGraceMs = 300;
-/** How long a try may take, ms: its command budget. */
+/** How long a try may take, ms: the time budget of one command. */
 const tryBudgetMs = 500;
-/** Who asks for several keys gives back what it has before it answers, ms: the budget of a command, once more. */
+/** How long a request for several keys may release the keys that it got before it fails, ms. */
 const cleanUpMs = 1_500;
 
-/** One caller that asks for a key. */
+/** One request of a caller for a lock. */
 export interface WaitingRequest {
   readonly client: number;
   readonly keys: readonly string[];
-  /** How much of the key's room it wants. */
+  /** How much of the key's capacity the request needs. */
   readonly weight: number;
-  /** It shares the key with others, each by a grant of its own. */
+  /** The holder shares the key with other holders, each with a grant of its own. */
   readonly isShared: boolean;
   readonly ttlMs: number;
   readonly since: number;
-  /** Its place in the queue may be that of so early an arrival: see `QueueOrder`. */
+  /** The earliest arrival that its ticket may have: see `QueueOrder`. */
   readonly arrivedFrom: number;
-  /** Or of so late a one. */
+  /** The latest arrival that its ticket may have. */
   readonly arrivedTo: number;
-  /** A fault since then may have cost it its place: since the first of its client's own line that stands before it asked. */
+  /** A fault since then may have removed its queue entry: the start of the first request before it in the local queue. */
   readonly judgedSince: number;
-  /** Of two that ask at the same moment the smaller one was first. */
+  /** Of two requests that start at the same time, the smaller serial was first. */
   readonly serial: number;
-  /** It stands in its client's own line, as an attempt and a request for several keys do too, which may come there again. */
+  /** The request waits in the local queue of its client. Attempts and requests for several keys may enter that queue more than once. */
   readonly isInLocalQueue: boolean;
-  /** It stands there once, so nobody overtakes it. */
+  /** The request enters the local queue once, so that no later request overtakes it. */
   readonly usesLocalQueue: boolean;
-  /** Of a semaphore: it may wait in memory, where others of its client with as many permits came before it. */
+  /** A request for permits may wait in memory after requests of its client for the same number of permits. */
   readonly mayWaitInMemory: boolean;
-  /** Since when it has been the first of those; Infinity: it is not. */
+  /** Since when the request has been the first of these; Infinity: it is not the first. */
   headSince: number;
-  /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
+  /** The request has its own queue entry: it waits, it has no `attemptId`, and the servers know its client. */
   isQueued: boolean;
-  /** It once wanted more than there was, or another has what it wants: until it asks again it is in no queue. */
+  /** The request exceeded the limit at some time, so it has no queue entry until its next poll. */
   isDequeued: boolean;
-  /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
+  /** When its wait ends. Then the request leaves the queue, and reads who holds the lock before it fails. */
   readonly until: number;
   wasGranted: boolean;
   isSettled: boolean;
@@ -52,7 +52,7 @@ interface RequestStart {
   readonly usesLocalQueue: boolean;
 }
 
-/** @param waiting the requests that wait for the key of the use */
+/** @param waiting the requests that wait for the key of the use, in the order of their start */
 export function createRequest(
   use: Use,
   { now, serial, waits, usesLocalQueue }: RequestStart,
@@ -61,7 +61,7 @@ export function createRequest(
 ): WaitingRequest {
   const { client, waitMs, attemptId, ttlMs, mode } = use;
   const queued = [...waiting].filter((other) => other.client === client && other.isInLocalQueue);
-  const isBehindUnsynced = usesLocalQueue && queued.some(({ isQueued }) => !isQueued);
+  const isAfterUnqueued = usesLocalQueue && queued.some(({ isQueued }) => !isQueued);
   const isPlain = waits && attemptId === undefined && isSentDirectly(use);
   return {
     client,
@@ -74,24 +74,25 @@ export function createRequest(
     ...arrivals.windowOf(client, waitMs ?? Infinity),
     serial,
     ...localQueueState(mode, { usesLocalQueue, waits, isPlain }),
-    isQueued: isPlain && arrivals.isRegistered(client) && !isBehindUnsynced,
+    isQueued: isPlain && arrivals.isRegistered(client) && !isAfterUnqueued,
     isDequeued: false,
     wasGranted: false,
     isSettled: false,
   };
 }
 
+/** When the reply of a request is due at the latest. */
 export function replyDueBy({ until, keys }: WaitingRequest, now: number, waits: boolean): number {
   const mostMs = waits ? until - now + waitTimeoutGraceMs : tryBudgetMs;
   return now + mostMs + extraKeysMs(keys.length);
 }
 
-/** Of several keys each is tried once behind the deadline, and what was had of them is given back. */
+/** After the deadline each of several keys is tried once, and the acquired keys are released. */
 function extraKeysMs(keys: number): number {
   return keys > 1 ? cleanUpMs + keys * tryBudgetMs : 0;
 }
 
-/** In which line of its client somebody stands. */
+/** How the request uses the local queue of its client. */
 function localQueueState(
   mode: Use["mode"],
   { usesLocalQueue, waits, isPlain }: Readonly<Record<"usesLocalQueue" | "waits" | "isPlain", boolean>>,
@@ -104,7 +105,10 @@ function localQueueState(
   };
 }
 
-/** Who wants several stands in no queue but that of the first it has not got; who is in a session, behind the others of it. */
+/**
+ * Whether a request queues for its one key at once. A request for several keys waits only in the queue of the first key that it lacks.
+ * A request in a session waits after the other requests of its session.
+ */
 function isSentDirectly(use: Use): boolean {
   const { mode } = use;
   return keysOf(use).length === 1 && !(mode?.kind === "nested" && mode.session !== undefined);

@@ -43,7 +43,7 @@ export class GrantRuns {
 
   /** What is wrong with the number of a grant that nobody shares. */
   problemOf(fencingToken: bigint): string | undefined {
-    return fencingToken <= this.#newest.last ? `after ${this.#newest.last}` : undefined;
+    return fencingToken <= this.#newest.last ? ` after ${this.#newest.last}` : undefined;
   }
 
   granted(

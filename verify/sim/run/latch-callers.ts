@@ -5,7 +5,8 @@ import { isLockError, type Latch } from "holdfast";
 import type { Client } from "./client.ts";
 import type { History } from "../judge/history.ts";
 import { CallJudge } from "../judge/judge.ts";
-import type { LatchCall, LatchHistory, LatchHandle } from "../judge/latch-history.ts";
+import type { LatchCall, LatchHandle } from "../judge/latch-call.ts";
+import type { LatchHistory } from "../judge/latch-history.ts";
 import type { MemoryLatchObserver } from "../judge/latch-snapshot.ts";
 import type { Await, CountDown } from "../plan/schedule.ts";
 

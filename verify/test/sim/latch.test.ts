@@ -1,22 +1,23 @@
 import { expect, test } from "vitest";
 
 import { Findings } from "../../sim/judge/findings.ts";
-import { LatchHistory, type LatchCall, type LatchHandle } from "../../sim/judge/latch-history.ts";
+import type { LatchCall, LatchHandle } from "../../sim/judge/latch-call.ts";
+import { LatchHistory } from "../../sim/judge/latch-history.ts";
 import type { LatchSnapshot } from "../../sim/judge/latch-snapshot.ts";
 
 const latestMs = 500;
 const ttlMs = 1_000;
 
-/** An engine that can be made to have anything, and what is found then. */
+/** An engine whose latch the test sets, and the judge of that latch. */
 class LatchFixture {
   now = 0;
   snapshot: LatchSnapshot | undefined;
   readonly findings: Findings = new Findings(() => this.now);
   readonly history: LatchHistory;
 
-  constructor(patienceMs = Infinity) {
+  constructor(openBoundMs = Infinity) {
     const observer = { now: () => this.now, read: () => this.snapshot };
-    const openBound = (): { since: number; ms: number } => ({ since: 0, ms: patienceMs });
+    const openBound = (): { since: number; ms: number } => ({ since: 0, ms: openBoundMs });
     this.history = new LatchHistory(this.findings, "k", observer, {
       latestMs,
       isDurable: true,
@@ -37,7 +38,7 @@ class LatchFixture {
     return this.history.callStarted(view, attempt);
   }
 
-  /** The engine has this a ms later. */
+  /** Changes the latch of the engine one ms later. */
   setSnapshot(change: Partial<LatchSnapshot> | undefined): void {
     this.now += 1;
     const fresh = { id: `born at ${this.now}`, total: 3, remaining: 3, endsAt: this.now + ttlMs };
@@ -45,7 +46,7 @@ class LatchFixture {
     this.history.check();
   }
 
-  /** It is counted down by three callers, and open. */
+  /** Three callers count the latch down, so that it is open. */
   open(): LatchHandle {
     const view = this.view();
     for (const remaining of [2, 1, 0]) {
@@ -57,7 +58,7 @@ class LatchFixture {
   }
 }
 
-test("a latch that is counted down, opens and ends is as it should be", () => {
+test("no check fails for a latch that is counted down, opens and expires", () => {
   const world = new LatchFixture();
   const view = world.open();
   const waiting = world.callStarted(view);
@@ -79,42 +80,42 @@ type SeededDefect = readonly [
 const seededDefects: readonly SeededDefect[] = [
   [
     "closes again",
-    /^latch: k: a latch was 0 of 3 until \d+, and is 1 of 3/,
+    /^latch: k: a latch changed from 0 of 3 until \d+ to 1 of 3/,
     (world) => {
       world.setSnapshot({ remaining: 1 });
     },
   ],
   [
-    "ends at another time",
-    /^latch: k: a latch was 0 of 3 until 1001, and is 0 of 3 until 5000/,
+    "expires at another time",
+    /^latch: k: a latch changed from 0 of 3 until 1001 to 0 of 3 until 5000/,
     (world) => {
       world.setSnapshot({ endsAt: 5_000 });
     },
   ],
   [
-    "is gone before its time",
-    /^latch: k: a latch is gone \d+ ms before its end/,
+    "ends before its expiry",
+    /^latch: k: a latch ended \d+ ms before its expiry/,
     (world) => {
       world.setSnapshot(undefined);
     },
   ],
   [
-    "is told to be over",
-    /^latch: k: client 1, .* was told that its latch is over, and none is/,
+    "is reported as expired",
+    /^latch: k: client 1, .* failed with an expired latch, but no latch of its object has expired/,
     (world, view) => {
       world.history.expired(world.callStarted(view));
     },
   ],
   [
-    "is told to lack one",
-    /^count: k: client 1, .* was told that 1 are left, as of no latch that it may have met/,
+    "is reported to lack one count",
+    /^count: k: client 1, .* got the remaining count 1, which fits no latch of its object/,
     (world, view) => {
       world.history.counted(world.callStarted(view, "one more"), 1);
     },
   ],
   [
-    "is over, and the next one is begun by who knew it",
-    /^latch: k: a latch of 1000 ms began that nobody asked for/,
+    "expires before one of its callers creates the next latch",
+    /^latch: k: a latch of 1000 ms was created without a call for it/,
     (world, view) => {
       world.now = 1_100;
       world.setSnapshot(undefined);
@@ -123,8 +124,8 @@ const seededDefects: readonly SeededDefect[] = [
     },
   ],
   [
-    "is over, and the next one is counted down by who knew it",
-    /^count: k: 1 counted where 0 may have/,
+    "expires before one of its callers counts down the next latch",
+    /^count: k: the count fell by 1, with 0 possible attempts/,
     (world, view) => {
       world.now = 1_100;
       world.setSnapshot(undefined);
@@ -135,8 +136,8 @@ const seededDefects: readonly SeededDefect[] = [
     },
   ],
   [
-    "is over, and the next one lets go who knew it",
-    /^latch: k: client 1, .* was let go, and no latch that it may have met is open/,
+    "expires before the next latch ends the wait of one of its callers",
+    /^latch: k: client 1, .* returned from its wait, but no latch of its object is open/,
     (world, view) => {
       world.now = 1_100;
       world.setSnapshot(undefined);
@@ -148,7 +149,7 @@ const seededDefects: readonly SeededDefect[] = [
   ],
 ];
 
-test.each(seededDefects)("a latch that opened and %s is found", (_, found, spoil) => {
+test.each(seededDefects)("the judge finds a latch that opens and then %s", (_, found, spoil) => {
   const world = new LatchFixture();
   const view = world.open();
   expect(world.found).toEqual([]);
@@ -156,10 +157,10 @@ test.each(seededDefects)("a latch that opened and %s is found", (_, found, spoil
   expect(world.found).toEqual([expect.stringMatching(found)]);
 });
 
-test("an attempt that counts twice is found, be it a repeat or one that comes too late", () => {
+test("the judge finds an attempt that counts twice, by a repeat or by a late request", () => {
   const world = new LatchFixture();
   const view = world.view();
-  world.history.counted(world.callStarted(view, "one"), 2); // answered before it is seen
+  world.history.counted(world.callStarted(view, "one"), 2); // the reply arrives before the engine has counted
   expect(world.found).toHaveLength(1);
 
   const other = new LatchFixture();
@@ -169,7 +170,7 @@ test("an attempt that counts twice is found, be it a repeat or one that comes to
   other.history.counted(first, 2);
   other.callStarted(other.view(2), "one");
   other.setSnapshot({ remaining: 1 });
-  expect(other.found).toEqual(["count: k: 1 counted where 0 may have"]);
+  expect(other.found).toEqual(["count: k: the count fell by 1, with 0 possible attempts"]);
   const failed = other.callStarted(own, "two");
   other.history.refused(failed);
   other.now += latestMs + 1;
@@ -177,7 +178,7 @@ test("an attempt that counts twice is found, be it a repeat or one that comes to
   expect(other.found).toHaveLength(2);
 });
 
-test("who waits for what is open, or over, and is not told is found once", () => {
+test("the judge reports once a wait that outlasts the opening or the expiry of its latch", () => {
   const world = new LatchFixture(100);
   const view = world.view();
   world.callStarted(view);
@@ -192,15 +193,17 @@ test("who waits for what is open, or over, and is not told is found once", () =>
   world.setSnapshot({});
   world.setSnapshot({});
   expect(world.found).toEqual([
-    expect.stringMatching(/^progress: k: client 1, .* waits for 101 ms after the end$/),
+    expect.stringMatching(/^progress: k: client 1, .* still waits 101 ms after the end$/),
   ]);
 });
 
-test("who waits is let go before the last count: it is found", () => {
+test("the judge finds a wait that returns before the last count", () => {
   const world = new LatchFixture();
   const view = world.view();
   const waiting = world.callStarted(view);
   world.setSnapshot({});
   world.history.opened(waiting);
-  expect(world.found).toEqual([expect.stringMatching(/^latch: k: client 1, .* was let go, and no latch/)]);
+  expect(world.found).toEqual([
+    expect.stringMatching(/^latch: k: client 1, .* returned from its wait, but no latch/),
+  ]);
 });

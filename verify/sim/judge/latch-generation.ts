@@ -5,7 +5,7 @@ export class LatchGeneration {
   readonly id: string;
   readonly total: number;
   readonly endsAt: number;
-  /** Attempts that have counted, as far as that is known. */
+  /** The attempts that have certainly counted. */
   readonly confirmedAttempts: Set<string> = new Set();
   remaining: number;
   openAt: number = Infinity;
@@ -23,7 +23,7 @@ export class LatchGeneration {
     return this.total - this.remaining;
   }
 
-  /** When there was nothing more to wait for. */
+  /** When waiting ended: by the opening of the latch, or by its expiry. */
   get endedAt(): number {
     return Math.min(this.openAt, this.endedAtMs);
   }

@@ -33,7 +33,7 @@ const as = ({ token }: { token: string }): { authorization: string } => ({
   authorization: `Bearer ${token}`,
 });
 
-/** How many commands of a kind the server has run. */
+/** The number of executed commands of one name. */
 async function callsOf(command: string): Promise<number> {
   const stats = await redis.client().info("commandstats");
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
@@ -48,17 +48,20 @@ test("a principal without the right to a prefix makes the engine scan nothing", 
     [billing, "stock:"],
   ] as const) {
     for (const path of ["/v1/locks", "/v1/events"]) {
-      const told = await sendRequest(url, "GET", `${path}?prefix=${prefix}`, undefined, as(principal));
-      expect(told, `${path}?prefix=${prefix}`).toMatchObject({ status: 403, body: { code: "forbidden" } });
+      const response = await sendRequest(url, "GET", `${path}?prefix=${prefix}`, undefined, as(principal));
+      expect(response, `${path}?prefix=${prefix}`).toMatchObject({
+        status: 403,
+        body: { code: "forbidden" },
+      });
     }
   }
   expect(await callsOf("scan")).toBe(0);
-  const told = await sendRequest(url, "GET", "/v1/locks?prefix=order:", undefined, as(billing));
-  expect(told).toMatchObject({ status: 200, body: { locks: [], cursor: null } });
+  const response = await sendRequest(url, "GET", "/v1/locks?prefix=order:", undefined, as(billing));
+  expect(response).toMatchObject({ status: 200, body: { locks: [], cursor: null } });
   expect(await callsOf("scan")).toBeGreaterThan(0);
 });
 
-test("any number of probes at once ask the engine once", async () => {
+test("concurrent probes cost the engine one request", async () => {
   const once = await commandsOf(() => sendRequest(url, "GET", "/readyz"));
   const many = await commandsOf(() =>
     Promise.all(Array.from({ length: 100 }, () => sendRequest(url, "GET", "/readyz"))),

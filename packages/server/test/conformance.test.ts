@@ -41,13 +41,13 @@ describe("the HTTP driver, by two instances of the service on one Redis", () => 
 
   describe.concurrent("passes the conformance suite:", () => {
     driverConformance({
-      // Who waits by the other instance is told by the name of that instance: the engine knows no other. See below.
+      // The engine knows a waiter of the other instance only by that instance's name. The test below covers these waiters.
       test: (name, body) => (name.startsWith("inspect tells who holds, why") ? undefined : test(name, body)),
       open: async () => ({ driver: http(urls[0]), other: http(urls[1]) }),
     });
   });
 
-  test("inspect tells who waits by the same instance, and by which other instance", async () => {
+  test("inspect names the waiters of the same instance, and the other instance of other waiters", async () => {
     const [here, there] = [createLocks(http(urls[0])), createLocks(http(urls[1]))];
     const lease = await here.acquire("order:555", { owner: "first" });
     const waits = [here.acquire("order:555", { owner: "second" })];

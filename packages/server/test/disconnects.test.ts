@@ -30,12 +30,12 @@ afterAll(async () => {
   expect(log.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
 });
 
-describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => {
+describe.each(["memory", "Redis"])("a client that disconnects, on %s,", (name) => {
   const urlOf = (): string => urls[name] as string;
   let count = 0;
-  const newKey = (): string => `gone:${name}:${(count += 1)}`;
+  const newKey = (): string => `disconnected:${name}:${(count += 1)}`;
 
-  test("in the middle of its question leaves nothing", async () => {
+  test("in the middle of its request leaves nothing", async () => {
     const key = newKey();
     const body = JSON.stringify({ key, ttlMs: 60_000 });
     const socket = await dial(urlOf());
@@ -45,18 +45,21 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     await leavesNothing(urlOf(), key);
   });
 
-  test("while it waits for the answer leaves the queue", async () => {
+  test("while it waits for the response leaves the queue", async () => {
     const key = newKey();
     const held = await acquire(urlOf(), { key, ttlMs: 60_000 });
     const socket = await dial(urlOf());
     send(socket, { key, waitMs: 60_000, ttlMs: 60_000 });
     await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
-    const behind = acquire(urlOf(), { key, waitMs: 30_000 });
-    await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 2, "another waits behind it");
+    const next = acquire(urlOf(), { key, waitMs: 30_000 });
+    await waitUntil(
+      async () => (await inspect(urlOf(), key)).waiterCount === 2,
+      "another request waits after it",
+    );
     socket.destroy();
     await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it has left");
     await sendRequest(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
-    const lease = await behind;
+    const lease = await next;
     await sendRequest(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
     await leavesNothing(urlOf(), key);
   });
@@ -71,11 +74,11 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 0, "it has left");
   });
 
-  test("before its grant can be sent gives it back at once", async () => {
+  test("before its grant can be sent has that grant released at once", async () => {
     const key = newKey();
     const socket = await dial(urlOf());
     socket.pause();
-    // Answers that nobody reads fill the connection: behind them that of the acquire cannot be sent.
+    // Unread responses fill the connection, so the response of the acquire cannot be sent.
     const big = head("GET", "/openapi.json", 0).repeat(400);
     socket.write(big);
     send(socket, { key, ttlMs: 600_000 });
@@ -108,7 +111,7 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     await leavesNothing(urlOf(), key);
   });
 
-  test("while a repeat of its named attempt waits leaves the lease to that", async () => {
+  test("while a repeat of its named attempt waits leaves the lease to the repeat", async () => {
     const key = newKey();
     const held = await acquire(urlOf(), { key, ttlMs: 60_000 });
     const socket = await dial(urlOf());
@@ -123,7 +126,7 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     await leavesNothing(urlOf(), key);
   });
 
-  test("at any moment around its grant never has what another one has", async () => {
+  test("at any moment around its grant never shares a lock with another client", async () => {
     const key = newKey();
     for (let round = 0; round < 20; round += 1) {
       const held = await acquire(urlOf(), { key, ttlMs: 60_000, waitMs: 20_000 });
@@ -137,7 +140,7 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
       socket.destroy();
       await released;
     }
-    // What was sent before the connection broke is held until its TTL is over, and no longer.
+    // A grant that was sent before the disconnection is held until its TTL has passed, and no longer.
     const last = await acquire(urlOf(), { key, waitMs: 20_000 });
     expect(await sendRequest(urlOf(), "DELETE", `/v1/leases/${last.leaseId}`)).toMatchObject({
       body: { released: true },
@@ -145,28 +148,28 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
   });
 });
 
-test("a client that cannot be told while the engine is away has its grant given back when that is there again", async () => {
+test("a grant that cannot be delivered while the engine is down is released when the engine is back", async () => {
   const proxy = await startProxy(redis.port);
   const engine = `redis://127.0.0.1:${proxy.port}?commandTimeoutMs=300`;
   const service = await createService({ engine });
   const url = await service.listen({ port: 0 });
   const client = redis.client();
-  const isHeld = async (): Promise<boolean> => (await client.exists("lock:gone:away")) === 1;
+  const isHeld = async (): Promise<boolean> => (await client.exists("lock:disconnected:away")) === 1;
   const socket = await dial(url);
   socket.pause();
   socket.write(head("GET", "/openapi.json", 0).repeat(400));
-  send(socket, { key: "gone:away", ttlMs: 600_000 });
+  send(socket, { key: "disconnected:away", ttlMs: 600_000 });
   await waitUntil(isHeld, "it is granted");
   proxy.refuse(true);
   proxy.cut();
   socket.destroy();
-  // Asked behind the release, and given up behind it.
+  // This acquire is requested, and abandoned, after the release.
   await waitUntil(
     async () => (await sendRequest(url, "GET", "/readyz")).status === 503,
     "the engine is away",
   );
   proxy.refuse(false);
-  await waitUntil(async () => !(await isHeld()), "it is given back");
+  await waitUntil(async () => !(await isHeld()), "the grant is released");
   await service.close();
   await proxy.stop();
 });
@@ -175,7 +178,7 @@ async function leavesNothing(url: string, key: string): Promise<void> {
   await waitUntil(async () => {
     const { holders, waiterCount } = await inspect(url, key);
     return holders.length === 0 && waiterCount === 0;
-  }, "nobody holds it and nobody waits");
+  }, "the lock has no holder and no waiter");
 }
 
 async function dial(url: string): Promise<Socket> {

@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const text = readFileSync(new URL("../../../docs/service.md", import.meta.url), "utf8");
 const source = readFileSync(new URL("../src/main.ts", import.meta.url), "utf8");
 
-/** A block of commands, and what the document says that the last of them answers. */
+/** A block of commands, and the documented response of its last command. */
 interface Example {
   readonly commands: readonly string[];
   readonly kind: string | undefined;
@@ -24,11 +24,13 @@ const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = "",
 const examples: Example[] = blocks.flatMap(({ kind, body }, index) => {
   const next = blocks[index + 1];
   const isCalled = kind === "sh" && body.includes("curl");
-  const told = next?.kind === "json" || next?.kind === "text" ? next : undefined;
-  return isCalled ? [{ commands: body.trim().split("\n"), kind: told?.kind, answer: told?.body ?? "" }] : [];
+  const response = next?.kind === "json" || next?.kind === "text" ? next : undefined;
+  return isCalled
+    ? [{ commands: body.trim().split("\n"), kind: response?.kind, answer: response?.body ?? "" }]
+    : [];
 });
 
-/** What is the same whenever it is asked. */
+/** Fields with the same value in every response. */
 const lasting = new Set([
   "code",
   "status",
@@ -67,18 +69,18 @@ describe("docs/service.md", () => {
     expect(examples[1]?.commands).toEqual(["curl -X DELETE http://127.0.0.1:7420/v1/leases/<leaseId>"]);
   });
 
-  // One after another: each goes on where the one before it ended.
+  // The examples run in order, because each continues from the state of the one before.
   test.each(examples.map((example) => [example.commands.join("; "), example] as const))(
     "%s",
     async (_, example) => {
       let said = "";
       for (const command of example.commands) {
         said = await call(command);
-        const told = parsed(said);
-        seen.leaseId = typeof told?.["leaseId"] === "string" ? told["leaseId"] : seen.leaseId;
+        const response = parsed(said);
+        seen.leaseId = typeof response?.["leaseId"] === "string" ? response["leaseId"] : seen.leaseId;
         const token =
-          told?.["fencingToken"] ??
-          (told?.["holders"] as { fencingToken: string }[] | undefined)?.[0]?.fencingToken;
+          response?.["fencingToken"] ??
+          (response?.["holders"] as { fencingToken: string }[] | undefined)?.[0]?.fencingToken;
         seen.fencingToken = typeof token === "string" ? token : seen.fencingToken;
       }
       if (example.kind === "json") {
@@ -89,7 +91,7 @@ describe("docs/service.md", () => {
     },
   );
 
-  test("tells of every path of the OpenAPI document", async () => {
+  test("lists every path of the OpenAPI document", async () => {
     const { paths } = JSON.parse(await call("curl http://127.0.0.1:7420/openapi.json")) as { paths: object };
     const commands = examples.flatMap(({ commands: all }) => all).join("\n");
     for (const path of Object.keys(paths)) {
@@ -97,14 +99,14 @@ describe("docs/service.md", () => {
     }
   });
 
-  test("tells of every setting that the program reads, and of no other", () => {
-    const told = [...text.matchAll(/^\| `(HOLDFAST_\w+)`/gm)].map(([, name = ""]) => name).sort();
+  test("lists every setting that the program reads, and no other", () => {
+    const listed = [...text.matchAll(/^\| `(HOLDFAST_\w+)`/gm)].map(([, name = ""]) => name).sort();
     const read = [...new Set(source.match(/HOLDFAST_\w+/g))].sort();
-    expect(told).toEqual(read);
+    expect(listed).toEqual(read);
   });
 
-  test("tells of every code and its status", async () => {
-    const told = [...text.matchAll(/^\| `([a-z-]+)` +\| ([\d, ]+) +\|/gm)].map(([, code, status = ""]) => [
+  test("lists every code and its status", async () => {
+    const listed = [...text.matchAll(/^\| `([a-z-]+)` +\| ([\d, ]+) +\|/gm)].map(([, code, status = ""]) => [
       code,
       status.trim().split(", ").map(Number),
     ]);
@@ -114,7 +116,7 @@ describe("docs/service.md", () => {
         ([code]) => !["closed", "self-deadlock", "latch-expired"].includes(code),
       ),
     );
-    expect(Object.fromEntries(told.map(([code, all]) => [code, (all as number[])[0]]))).toEqual(known);
+    expect(Object.fromEntries(listed.map(([code, all]) => [code, (all as number[])[0]]))).toEqual(known);
   });
 
   async function call(command: string): Promise<string> {
@@ -136,7 +138,7 @@ function parsed(said: string): Record<string, unknown> | undefined {
   }
 }
 
-/** All that the document shows is there, of the same type; what does not change from call to call is the same. */
+/** Expects each documented field with the same type, and with the same value if the value does not change between calls. */
 function expectLike(actual: unknown, shown: unknown, path: string): void {
   if (Array.isArray(shown)) {
     expect(Array.isArray(actual) && actual.length, path).toBe(shown.length);

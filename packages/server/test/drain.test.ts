@@ -4,7 +4,7 @@ import { startRedis, waitUntil } from "@holdfast/test-kit";
 import { createService } from "../src/index.ts";
 import { acquire, sendRequest, inspect, openStream, refusal } from "./support/service.ts";
 
-test("a service that drains ends every stream with a word, takes nothing new, and keeps what is held", async () => {
+test("a draining service ends every stream with an event, refuses new requests, and keeps held locks", async () => {
   const redis = await startRedis();
   const engine = `redis://127.0.0.1:${redis.port}`;
   const [leaving, staying] = [await createService({ engine }), await createService({ engine })];
@@ -27,16 +27,16 @@ test("a service that drains ends every stream with a word, takes nothing new, an
   expect(await wait.next()).toMatchObject({ event: "problem", data: { code: "draining", retryable: true } });
   expect(await answer).toMatchObject({ status: 503, body: { code: "draining" } });
   expect(await events.next()).toMatchObject({ event: "draining" });
-  const told = await holding.next();
-  expect(told).toMatchObject({ event: "draining" });
-  expect(Number(told?.data["validMs"])).toBeGreaterThan(10_000);
+  const response = await holding.next();
+  expect(response).toMatchObject({ event: "draining" });
+  expect(Number(response?.data["validMs"])).toBeGreaterThan(10_000);
   for (const stream of [wait, events, holding]) {
     expect(await stream.next()).toBeUndefined();
   }
   await drained;
 
   expect((await inspect(other, "held")).waiterCount).toBe(0);
-  // Who holds by a connection may be at work: the lock is left to expire.
+  // The holder by a connection may still be working, so its lock is left to expire.
   expect((await inspect(other, "by connection")).holders).toHaveLength(1);
   expect(await refusal(url, "POST", "/v1/leases", { key: "new" })).toMatchObject({
     status: 503,

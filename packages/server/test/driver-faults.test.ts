@@ -33,7 +33,7 @@ async function isFree(key: string): Promise<boolean> {
   return holders.length === 0 && waiterCount === 0;
 }
 
-test("a try whose answer is lost is unknown, and free after its TTL at the latest", async () => {
+test("a try with a lost response has an unknown outcome, and its lock is free after the TTL at the latest", async () => {
   const lost = proxy.loseNextReply(/POST \/v1\/leases/);
   const { error } = await rejection(locks.tryAcquire("key", { ttlMs: 500, renew: false }));
   expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
@@ -42,16 +42,16 @@ test("a try whose answer is lost is unknown, and free after its TTL at the lates
   expect(lease.keys).toEqual(["key"]);
 });
 
-test("a try whose answer comes late is given back", async () => {
+test("the grant of a try with a late response is released", async () => {
   proxy.pause("replies");
   const { error } = await rejection(locks.tryAcquire("key", { ttlMs: 60_000 }));
   expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
   expect((await inspect(url, "key")).holders).toHaveLength(1);
   proxy.resume("replies");
-  await waitUntil(() => isFree("key"), "the late grant is given back");
+  await waitUntil(() => isFree("key"), "the late grant is released");
 });
 
-test("an acquire whose answer comes late is given back, and the next one is granted", async () => {
+test("the grant of an acquire with a late response is released, and the next acquire is granted", async () => {
   proxy.pause("replies");
   const acquiring = locks.acquire("key", { ttlMs: 60_000, waitMs: 20_000 });
   await waitUntil(async () => (await inspect(url, "key")).holders.length === 1, "it is granted");
@@ -64,7 +64,7 @@ test("an acquire whose answer comes late is given back, and the next one is gran
   await waitUntil(() => isFree("key"), "nothing is left");
 });
 
-test("a wait whose connection breaks goes on, and is granted", async () => {
+test("a wait continues after a disconnection, and is granted", async () => {
   const held = await acquire(url, { key: "key", ttlMs: 60_000 });
   const waiting = locks.acquire("key", { waitMs: 20_000 });
   for (let round = 0; round < 3; round += 1) {
@@ -77,7 +77,7 @@ test("a wait whose connection breaks goes on, and is granted", async () => {
   expect(await (await waiting).release()).toBe(true);
 });
 
-test("a grant after a wait that is never heard of is over after its claim, and the next one has it", async () => {
+test("an undelivered grant after a wait ends with its claim, and the next waiter gets the lock", async () => {
   const held = await acquire(url, { key: "key", ttlMs: 60_000 });
   const waiting = locks.acquire("key", { ttlMs: 60_000, waitMs: 20_000 });
   await waitUntil(async () => (await inspect(url, "key")).waiterCount === 1, "it waits");
@@ -85,7 +85,7 @@ test("a grant after a wait that is never heard of is over after its claim, and t
   await sendRequest(url, "DELETE", `/v1/leases/${held.leaseId}`);
   const lease = await acquire(url, { key: "key", waitMs: 15_000 });
   proxy.dropMatching(undefined);
-  proxy.cut(); // half-open until now: it is asked anew
+  proxy.cut(); // the connection was half-open until now, so the driver sends the request again
   await waitUntil(async () => (await inspect(url, "key")).waiterCount === 1, "it waits again");
   await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`);
   const own = await waiting;
@@ -93,7 +93,7 @@ test("a grant after a wait that is never heard of is over after its claim, and t
   expect(await own.release()).toBe(true);
 });
 
-test("an abort at any moment leaves nothing behind", async () => {
+test("an abort at any moment leaves no residue", async () => {
   for (let round = 0; round < 30; round += 1) {
     const key = `key:${round}`;
     const held = await acquire(url, { key, ttlMs: 60_000 });
@@ -115,7 +115,7 @@ test("an abort at any moment leaves nothing behind", async () => {
   }
 });
 
-test("a release that is not answered goes on until it is", async () => {
+test("an unanswered release is retried until a reply comes", async () => {
   const lease = await locks.acquire("key", { ttlMs: 60_000 });
   proxy.refuse(true);
   proxy.cut();
@@ -126,21 +126,21 @@ test("a release that is not answered goes on until it is", async () => {
   await waitUntil(() => isFree("key"), "it is released");
 });
 
-test("a release whose answer is lost was one all the same", async () => {
+test("a release with a lost response still releases", async () => {
   const lease = await locks.acquire("key", { ttlMs: 60_000 });
   void proxy.loseNextReply(/DELETE/);
   expect(await lease.release()).toBe(true);
   expect(await isFree("key")).toBe(true);
 });
 
-test("so was one by a connection that was used before", async () => {
+test("a release with a lost response on a reused connection still releases", async () => {
   const lease = await locks.acquire("key", { ttlMs: 60_000, waitMs: 0 });
   void proxy.loseNextReply(/DELETE/);
   expect(await lease.release()).toBe(true);
   expect(await isFree("key")).toBe(true);
 });
 
-test("who waits behind others is told of a service that hangs, and not after all of them", async () => {
+test("a queued waiter learns that the service hangs, without waiting for the waiters before it", async () => {
   proxy.pause("replies");
   const waits = Array.from({ length: 60 }, () => rejection(locks.acquire("key", { waitMs: 300 })));
   for (const { error } of await Promise.all(waits)) {
@@ -150,19 +150,19 @@ test("who waits behind others is told of a service that hangs, and not after all
   await waitUntil(() => isFree("key"), "nothing is left");
 });
 
-test("a service that hangs is told of before the validity ends", async () => {
+test("a loss by a hanging service is reported before the validity ends", async () => {
   const lease = await locks.acquire("key", { ttlMs: 1_500 });
   proxy.pause("replies");
   await new Promise((resolve) => {
     lease.signal.addEventListener("abort", resolve);
   });
   expect(lease.signal.reason).toMatchObject({ code: "lease-lost" });
-  // The renewals that were asked for and not answered count for the service, and for nobody else.
+  // Unanswered renewals extend the grant at the service, but not the validity at the client.
   expect(lease.remainingMs()).toBe(0);
   proxy.resume("replies");
 });
 
-test("a watch goes on behind a broken connection, and tells what ended meanwhile", async () => {
+test("a watch continues after a disconnection, and reports locks that ended during it", async () => {
   const { leaseId } = await acquire(url, { key: "watched:1" });
   const end = new AbortController();
   const events = locks.watch({ prefix: "watched:" }, { signal: end.signal })[Symbol.asyncIterator]();
@@ -184,8 +184,8 @@ test.each([
   ["something else", "{}"],
   ["nothing", ""],
   ["a lease without an end", JSON.stringify({ leaseId: "1.a.b", fencingToken: "1", queuedMs: 0 })],
-])("who answers 200 with %s is no lock service, and grants nothing", async (_, body) => {
-  const stranger = createServer((_asked, answer) => answer.end(body)).listen(0, "127.0.0.1");
+])("a server that replies 200 with %s is no lock service, and grants nothing", async (_, body) => {
+  const stranger = createServer((_request, answer) => answer.end(body)).listen(0, "127.0.0.1");
   await once(stranger, "listening");
   const driver = http(`http://127.0.0.1:${(stranger.address() as AddressInfo).port}`);
   const others = createLocks(driver);

@@ -8,7 +8,7 @@ import { startProxy, startRedis, waitUntil, type Proxy, type RedisServer } from 
 import { createService, type Service } from "../src/index.ts";
 import { acquire, sendRequest, inspect, refusal } from "./support/service.ts";
 
-// A request may arrive twice: a client, or a proxy in between, sends it again when it has no answer.
+// A request may arrive twice, because a client or a proxy sends it again without a response.
 
 let redis: RedisServer;
 let proxy: Proxy;
@@ -46,7 +46,7 @@ async function isFree(key: string): Promise<boolean> {
 }
 
 describe("an acquire", () => {
-  test("of a named attempt that comes twice at once has one lease, and one release ends it", async () => {
+  test("of a named attempt that arrives twice at once gets one lease, and one release ends that lease", async () => {
     const key = newKey();
     const body = { key, attemptId: "one", waitMs: 20_000 };
     const [one, two] = await Promise.all([acquire(urls[0], body), acquire(urls[0], body)]);
@@ -62,17 +62,17 @@ describe("an acquire", () => {
   ] as const)("%s, that comes twice at once is granted once", async (_, attemptId, other) => {
     const key = newKey();
     const body = { key, ttlMs: 60_000, ...(attemptId && { attemptId }) };
-    const told = await Promise.all(
+    const responses = await Promise.all(
       [urls[0], urls[other]].map((url) => sendRequest(url, "POST", "/v1/leases", body)),
     );
-    expect(told.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 423]);
-    const granted = told.find(({ status }) => status === 201)?.body as WireLease;
+    expect(responses.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 423]);
+    const granted = responses.find(({ status }) => status === 201)?.body as WireLease;
     expect((await inspect(urls[0], key)).holders).toMatchObject([{ fencingToken: granted.fencingToken }]);
     expect(await released(urls[1], granted)).toBe(true);
     expect(await isFree(key)).toBe(true);
   });
 
-  test("whose answer was lost has the same lease when it is repeated by its name", async () => {
+  test("with a lost response gets the same lease when it is repeated by its name", async () => {
     const key = newKey();
     const body = { key, ttlMs: 60_000, attemptId: "one" };
     const lost = proxy.loseNextReply(/POST \/v1\/leases/);
@@ -103,7 +103,7 @@ describe("an acquire", () => {
   );
 });
 
-describe("of a lease that is over", () => {
+describe("of an ended lease", () => {
   test.each([
     ["the same instance", 0],
     ["another instance", 1],
@@ -137,11 +137,11 @@ describe("of a lease that is over", () => {
 interface ReportedGrant {
   readonly status: number;
   readonly body: unknown;
-  /** When its request was sent, on the scale of `performance.now()`. */
+  /** The sending of the request, on the scale of `performance.now()`. */
   readonly sent: number;
 }
 
-test("clients whose requests come twice, at once, late or at another instance, never hold a key together", async () => {
+test("clients with duplicated requests, at once, late or at another instance, never hold a key together", async () => {
   const key = newKey();
   const ttlMs = 250;
   const { nextFloat } = manualRandom(41);
@@ -181,7 +181,7 @@ test("clients whose requests come twice, at once, late or at another instance, n
     const mine = { until: sent + lease.queuedMs + lease.validMs };
     const now = performance.now();
     if (mine.until <= now) {
-      return; // it came too late
+      return; // the response arrived too late
     }
     expect(holder === undefined || holder.until <= now).toBe(true);
     expect(BigInt(lease.fencingToken)).toBeGreaterThanOrEqual(highest); // the same: a repeat of what was not released
@@ -204,8 +204,8 @@ test("clients whose requests come twice, at once, late or at another instance, n
     for (let turn = 0; turn < 12; turn += 1) {
       const names = [{}, { attemptId: `${client}` }, { attemptId: `${client}:${turn}` }];
       const attempt = names[below(names.length)];
-      const asked = { key, ttlMs, waitMs: below(3 * ttlMs), ...attempt };
-      const { status, body, sent } = await send("POST", "/v1/leases", asked);
+      const request = { key, ttlMs, waitMs: below(3 * ttlMs), ...attempt };
+      const { status, body, sent } = await send("POST", "/v1/leases", request);
       expect([201, 423]).toContain(status);
       if (status === 201) {
         await hold(body as WireLease, sent);
@@ -218,5 +218,5 @@ test("clients whose requests come twice, at once, late or at another instance, n
   for (const { remainingMs } of (await inspect(urls[0], key)).holders) {
     expect(remainingMs).toBeLessThanOrEqual(ttlMs);
   }
-  await waitUntil(() => isFree(key), "what nobody knows of is over");
+  await waitUntil(() => isFree(key), "a lease that no client has received ends");
 }, 60_000);

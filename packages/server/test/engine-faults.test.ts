@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(() => service.close());
 
-test("a fault of ours is no mistake of the client's, and nothing of it is told", async () => {
+test("a defect of the service is not reported as an invalid request, and its message stays secret", async () => {
   driver.inspect = () => Promise.reject(new TypeError("secret is not a function"));
   const problem = await refusal(url, "GET", "/v1/lock?key=k");
   expect(problem).toMatchObject({ status: 500, outcome: "unknown", retryable: true });
@@ -27,7 +27,7 @@ test("a fault of ours is no mistake of the client's, and nothing of it is told",
   expect(log).toContainEqual(expect.objectContaining({ level: "error", event: "failed", status: 500 }));
 });
 
-test("a break that may have been done is in the audit", async () => {
+test("a break with an unknown outcome is in the audit log", async () => {
   driver.breakGrant = () =>
     Promise.reject(new EngineError("no answer", { outcome: "unknown", retryable: true }));
   const body = { key: "k", fencingToken: "1", reason: "it hangs" };
@@ -35,7 +35,7 @@ test("a break that may have been done is in the audit", async () => {
   expect(log.filter(({ level }) => level === "audit")).toMatchObject([{ key: "k", broken: "unknown" }]);
 });
 
-test("who drains and who closes are both told of the end", async () => {
+test("calls of drain and of close both resolve at the end", async () => {
   const stream = await openStream(url, "GET", "/v1/events");
   expect(stream.status).toBe(200);
   await Promise.all([service.drain(), service.close()]);

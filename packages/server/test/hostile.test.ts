@@ -22,7 +22,7 @@ afterAll(async () => {
   expect(log.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-/** What a well-behaved client notices of the others: nothing. */
+/** Expects that hostile clients do not disturb a well-behaved client. */
 async function othersAreServed(): Promise<void> {
   const { leaseId } = await acquire(url, { key: "of another client" });
   expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({
@@ -41,7 +41,7 @@ async function dial(at = url): Promise<{ socket: Socket; said: () => string; end
   return { socket, said: () => said, ended };
 }
 
-/** Of a process on Linux; elsewhere nothing is known, and nothing grows. */
+/** The resident memory of a process on Linux. On other systems 0, so no growth is measured. */
 function rssMbOf(pid: number | undefined): number {
   if (process.platform !== "linux") {
     return 0;
@@ -51,7 +51,7 @@ function rssMbOf(pid: number | undefined): number {
 
 const json = "Host: localhost\r\nContent-Type: application/json\r\n";
 
-test("a body that is too long is refused, told so or not by its length", async () => {
+test("a body that is too long is refused, with or without a `Content-Length`", async () => {
   const long = await dial();
   long.socket.write(`POST /v1/leases HTTP/1.1\r\n${json}Content-Length: 300000000\r\n\r\n{"key":"k"`);
   await waitUntil(() => long.said().includes("413"), "it is refused by its length");
@@ -68,7 +68,7 @@ test("a body that is too long is refused, told so or not by its length", async (
   await othersAreServed();
 });
 
-test("what is no JSON, or not said to be JSON, is refused", async () => {
+test("a body that is not JSON, or not declared as JSON, is refused", async () => {
   for (const [body, type] of [
     ['{"key":', "application/json"],
     ["\u0000", "application/json"],
@@ -90,7 +90,7 @@ test("what is no JSON, or not said to be JSON, is refused", async () => {
   await othersAreServed();
 });
 
-test("a key of a megabyte is refused wherever it stands", async () => {
+test("a key of a megabyte is refused in every place of a request", async () => {
   const key = "k".repeat(200_000);
   expect(await sendRequest(url, "POST", "/v1/leases", { key })).toMatchObject({
     status: 400,
@@ -116,7 +116,7 @@ test("a flood of headers ends its own connection only", async () => {
   await othersAreServed();
 });
 
-test("what is no HTTP is told so, and ended", async () => {
+test("a request that is not HTTP gets a problem, and its connection closes", async () => {
   const { socket, said, ended } = await dial();
   socket.write("SSH-2.0-OpenSSH_9.6\r\n\r\n");
   await ended;
@@ -124,7 +124,7 @@ test("what is no HTTP is told so, and ended", async () => {
   await othersAreServed();
 });
 
-test("bodies that come a byte at a time keep nobody waiting, and are ended", async () => {
+test("bodies that arrive byte by byte delay no other client, and are ended", async () => {
   const slow = await Promise.all(Array.from({ length: 100 }, () => dial()));
   for (const { socket } of slow) {
     socket.write(`POST /v1/leases HTTP/1.1\r\n${json}Content-Length: 1000\r\n\r\n{`);
@@ -134,7 +134,7 @@ test("bodies that come a byte at a time keep nobody waiting, and are ended", asy
   expect(slow.every(({ said }) => said().startsWith("HTTP/1.1 408"))).toBe(true);
 }, 60_000);
 
-test("readers of events that never read cost bounded buffers, and others hear all", async () => {
+test("event streams without a reader cost bounded buffers, and other streams get all events", async () => {
   const instance = await startInstance();
   const deaf = await Promise.all(Array.from({ length: 20 }, () => dial(instance.url)));
   for (const { socket } of deaf) {
@@ -164,7 +164,7 @@ test("readers of events that never read cost bounded buffers, and others hear al
   await instance.kill("SIGKILL");
 }, 60_000);
 
-test("a lease cannot be asked for longer, or for more keys, than is allowed", async () => {
+test("a request over the limits of TTL or keys is refused", async () => {
   for (const body of [
     { key: "k", ttlMs: 1e12 },
     { key: "k", waitMs: 1e12 },

@@ -35,7 +35,7 @@ async function start(port = 0): Promise<ServiceInstance> {
   return instance;
 }
 
-test("a lease that one instance gave is renewed, looked at and released by another", async () => {
+test("a lease of one instance is renewed, shown and released by another", async () => {
   const [a, b] = [await start(), await start()];
   const { leaseId, fencingToken } = await acquire(a.url, {
     key: "shared",
@@ -51,7 +51,7 @@ test("a lease that one instance gave is renewed, looked at and released by anoth
     200,
   );
   expect((await sendRequest(b.url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
-  // A renewal by another instance leaves what the owner said of itself.
+  // A renewal by another instance keeps the holder's metadata.
   expect((await inspect(a.url, "shared")).holders).toMatchObject([
     { owner: "me", reason: "why", labels: { a: "b" }, fencingToken },
   ]);
@@ -74,11 +74,11 @@ test("an instance that is killed loses nothing but its open waits", async () => 
   expect(await sendRequest(b.url, "DELETE", `/v1/leases/${held.leaseId}`)).toMatchObject({
     body: { released: true },
   });
-  const lease = await waiting; // behind the one that nobody waits for any more
+  const lease = await waiting; // after the abandoned request
   expect(BigInt(lease.fencingToken)).toBeGreaterThan(BigInt(held.fencingToken));
 });
 
-test("workers by two instances that are killed and started again are never two at once", async () => {
+test("workers on two instances that are killed and restarted never hold the lock together", async () => {
   const ports = [await stablePort(), await stablePort()];
   const running = [await start(ports[0]), await start(ports[1])];
   const workers: Locks[] = [];
@@ -128,7 +128,7 @@ test("workers by two instances that are killed and started again are never two a
   expect(inside).toBe(0);
 });
 
-test("SIGTERM ends what waits with a problem, lets leases be given back, and then the process", async () => {
+test("SIGTERM ends waits with a problem, allows releases, and then ends the process", async () => {
   const [a, b] = [await start(), await start()];
   const held = await acquire(a.url, { key: "drained", ttlMs: 60_000 });
   const waiting = sendRequest(a.url, "POST", "/v1/leases", { key: "drained", waitMs: 60_000 });

@@ -50,7 +50,7 @@ test("a signed lease is renewed and released by another instance with the same k
   await Promise.all([first.close(), second.close()]);
 });
 
-test("a forged or altered lease id is refused before the engine is asked", async () => {
+test("a forged or altered lease id is refused without a request to the engine", async () => {
   const url = await start({ leaseKey });
   const { leaseId } = await acquire(url, { key: "forged", ttlMs: 60_000 });
   const [version, secret = "", signature, keys] = leaseId.split(".");
@@ -71,7 +71,7 @@ test("a forged or altered lease id is refused before the engine is asked", async
   expect((await sendRequest(url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
 });
 
-test("an unsigned lease id is bounded in its keys, and one request in the keys that it renews", async () => {
+test("the keys of an unsigned lease id are limited, and so are the keys of one renewal request", async () => {
   const url = await start({});
   const before = await scriptsRun();
   expect(await refusal(url, "GET", `/v1/leases/${madeUp(65)}`)).toMatchObject({
@@ -80,10 +80,10 @@ test("an unsigned lease id is bounded in its keys, and one request in the keys t
   });
   expect((await scriptsRun()) - before).toBeLessThan(5); // ten requests; the service itself greets the server now and then
   const leases = Array.from({ length: 20 }, () => ({ leaseId: madeUp(64) }));
-  const told = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as {
+  const response = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as {
     leases: { code: string }[];
   };
-  const codes = told.leases.map(({ code }) => code);
+  const codes = response.leases.map(({ code }) => code);
   expect(codes.filter((code) => code === "invalid").length).toBe(5); // 15 of them have 960 keys
 });
 

@@ -19,7 +19,7 @@ afterEach(async () => {
   await redis.stop();
 });
 
-/** The value of the metric whose labels are all there; undefined: there is none. */
+/** The value of the metric with these labels; undefined if there is none. */
 async function metric(name: string, ...labels: readonly string[]): Promise<number | undefined> {
   const text = String((await sendRequest(url, "GET", "/metrics")).body);
   const line = text
@@ -28,7 +28,7 @@ async function metric(name: string, ...labels: readonly string[]): Promise<numbe
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(" ")));
 }
 
-test("a server that was started anew is counted, and so is what the library told of it", async () => {
+test("restarts of a server and the library's events about it are counted", async () => {
   const node = `server_address="127.0.0.1:${redis.port}/0"`;
   await waitUntil(async () => (await metric("lock_node_restarts_total", node)) === 0, "it is known");
   redis.kill("SIGKILL");
@@ -40,7 +40,7 @@ test("a server that was started anew is counted, and so is what the library told
   expect(await metric("lock_node_uptime_seconds", node)).toBeLessThan(60);
 });
 
-test("what is held by a connection for longer than it is valid is told by how much", async () => {
+test("the overrun of a lock held by a connection is measured", async () => {
   const path = "/v1/leases?hold=connection";
   const stream = await openStream(url, "POST", path, { key: "job:1", ttlMs: 300 });
   expect(await stream.next()).toMatchObject({ event: "granted" });

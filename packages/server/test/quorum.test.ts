@@ -6,7 +6,7 @@ import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { createService, type Service } from "../src/index.ts";
 import { acquire, sendRequest, refusal } from "./support/service.ts";
 
-/** Nodes that have every write on their disks vote from the start. */
+/** Durable nodes vote from the start. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 let servers: RedisServer[];
 const services: Service[] = [];
@@ -20,7 +20,7 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-/** An instance on all three; nodes are given up late, where the machine is busy with other tests. */
+/** Starts an instance on all three nodes. The node timeout is long, because other tests load the machine. */
 async function listen(nodeTimeoutMs: number, commandTimeoutMs = 20_000): Promise<string> {
   const hosts = servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
   const engine = `redlock://${hosts}?nodeTimeoutMs=${nodeTimeoutMs}&commandTimeoutMs=${commandTimeoutMs}`;
@@ -30,10 +30,10 @@ async function listen(nodeTimeoutMs: number, commandTimeoutMs = 20_000): Promise
 }
 
 /**
- * What the service adds to a quorum: not what its engine cannot do (semaphores), what the driver tells only after a renewal, as on every
- * engine, or what the library makes of a mutex; nor what keeps leases so short that a busy machine loses them.
+ * Skips the parts of the suite that the service does not change on a quorum. These are semaphores, kinds that the library builds on a
+ * mutex, and reports after a renewal. Also skipped are tests with leases that a busy machine would lose.
  */
-const told =
+const skipped =
   /semaphore|latch|break|loss|lost|rest is kept|renew|inspect tells who|election|reentrant|withLock|watch/i;
 
 describe.concurrent("two instances of the service on one quorum pass the conformance suite:", () => {
@@ -42,7 +42,7 @@ describe.concurrent("two instances of the service on one quorum pass the conform
     urls = Promise.all([listen(20_000), listen(20_000)]);
   });
   driverConformance({
-    test: (name, body) => (told.test(name) ? undefined : test(name, body)),
+    test: (name, body) => (skipped.test(name) ? undefined : test(name, body)),
     open: async () => {
       const [here, there] = await urls;
       return { driver: http(here), other: http(there) };
@@ -50,7 +50,7 @@ describe.concurrent("two instances of the service on one quorum pass the conform
   });
 });
 
-test("what a quorum cannot do is 501", async () => {
+test("an operation that a quorum does not support is 501", async () => {
   const problem = await refusal(await listen(20_000), "POST", "/v1/leases", {
     key: "pool",
     mode: "semaphore",
@@ -59,7 +59,7 @@ test("what a quorum cannot do is 501", async () => {
   expect(problem).toMatchObject({ status: 501, code: "unsupported", outcome: "none" });
 });
 
-test("a service is ready with a majority of its nodes, and its leases go on; without it, it says which are silent", async () => {
+test("a service with a majority of its nodes is ready, and its leases continue; without a majority it names the unreachable nodes", async () => {
   const [a, b] = [await listen(1_000, 1_000), await listen(1_000, 1_000)];
   const lease = await acquire(a, { key: "order:1", ttlMs: 30_000 });
   expect(lease.guarantee).toBe("quorum");
@@ -74,7 +74,7 @@ test("a service is ready with a majority of its nodes, and its leases go on; wit
   try {
     expect((await nodes()).map(([, reachable]) => reachable)).toEqual([false, true, true]);
     expect((await sendRequest(a, "GET", "/readyz")).status).toBe(200);
-    // The two that live may be late where the machine is busy: then it is to be asked again, as any client does.
+    // The two live nodes may be late on a busy machine. Then the test retries, like any client.
     const renew = async (): Promise<boolean> =>
       (await sendRequest(b, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status === 200;
     await waitUntil(renew, "it is renewed by another instance");
@@ -100,7 +100,7 @@ test("a service is ready with a majority of its nodes, and its leases go on; wit
   await acquire(b, { key: "order:3", waitMs: 30_000 });
 });
 
-test("a service whose nodes answer and may not vote yet is not ready, and says for how long", async () => {
+test("a service whose nodes must not vote yet is not ready, and states the remaining time", async () => {
   const server = await startRedis(); // it may have forgotten what it had before its start
   const service = await createService({ engine: `redlock://127.0.0.1:${server.port}` });
   const url = await service.listen({ port: 0 });

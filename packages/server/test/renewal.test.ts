@@ -24,7 +24,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-test("a lease that others held since is not renewed, though a late request has acquired its token anew", async () => {
+test("a lease is not renewed after another holder, although a late request has acquired its token again", async () => {
   const clock = manualClock(); // of what is late alone
   const { connection, controls } = faultyClient(redis.client(), { clock });
   const late = await createService({ engine: holdfastRedis(connection) });

@@ -17,14 +17,14 @@ import { createService, type Service } from "../src/index.ts";
 const run = promisify(execFile);
 const cwd = fileURLToPath(new URL("..", import.meta.url));
 
-/** Of the built package, as the certificates that Node trusts are read at its start. */
+/** Runs the built package, because Node reads its trusted certificates at the start. */
 const program = `
   import { createLocks } from "holdfast";
   import { connect } from "holdfast/connect";
   const locks = createLocks(await connect(process.argv[1], { commandTimeoutMs: 5_000 }));
-  const told = await locks.withLock("key", () => "worked").catch((error) => [error.code, error.retryable, error.message].join(" "));
+  const response = await locks.withLock("key", () => "worked").catch((error) => [error.code, error.retryable, error.message].join(" "));
   await locks.close();
-  console.log(told);
+  console.log(response);
 `;
 
 let certificates: Certificates;
@@ -51,7 +51,7 @@ afterAll(async () => {
   await certificates[Symbol.asyncDispose]();
 });
 
-test("a service behind TLS is reached, and the process ends by itself; one that nobody vouches for is refused", async () => {
+test("a service with a trusted TLS certificate is reached, and the process ends; an untrusted certificate is refused", async () => {
   const call = async (env: Record<string, string>): Promise<string> =>
     (
       await run(process.execPath, ["--input-type=module", "-e", program, url], {
@@ -63,7 +63,7 @@ test("a service behind TLS is reached, and the process ends by itself; one that 
   expect(await call({})).toMatch(/^engine-unavailable false .*certificate/);
 });
 
-test("an authority of one's own is given to the driver, or to connect as a file", async () => {
+test("the driver accepts a private certificate authority, and connect accepts it as a file", async () => {
   const { caFile } = certificates;
   const ca = readFileSync(caFile, "utf8");
   for (const driver of [http(url, { tls: { ca } }), await connect(url, { tlsCaFile: caFile })]) {
@@ -90,7 +90,7 @@ test("an authority that did not sign the certificate, or another name in it, is 
   }
 });
 
-test("what is for TLS is refused without it, and a file that is not there is named", async () => {
+test("TLS options without TLS are refused, and a missing file is named", async () => {
   expect(() => http("http://localhost", { tls: {} })).toThrow(/`tls`.*https/);
   expect(() => http(url, { tls: { pfx: "" } as object })).toThrow(/`pfx`/);
   expect(() => connect("http://localhost", { tlsCaFile: "ca.pem" })).toThrow(/`tlsCaFile`/);

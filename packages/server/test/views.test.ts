@@ -52,7 +52,7 @@ test("locks are listed by prefix, owner and state, page by page", async () => {
   expect((await waiting).status).toBe(201);
 });
 
-test("a cursor that no page has answered is refused as invalid", async () => {
+test("a cursor that no page has returned is refused as invalid", async () => {
   for (const cursor of ["zzz", "-1", "18446744073709551616"]) {
     expect(await refusal(url, "GET", `/v1/locks?cursor=${cursor}`)).toMatchObject({
       status: 400,
@@ -84,7 +84,7 @@ test("corrupt metadata of one holder does not make a list fail", async () => {
   }
 });
 
-test("the fencing token of the holder is current, and every other is stale", async () => {
+test("the fencing token of the holder is current, and every other token is stale", async () => {
   const first = await acquire(url, { key: "fence" });
   const check = async (fencingToken: string): Promise<unknown> =>
     (await sendRequest(url, "POST", "/v1/fence/check", { key: "fence", fencingToken })).body;
@@ -96,7 +96,7 @@ test("the fencing token of the holder is current, and every other is stale", asy
   expect(await check(`9${first.fencingToken}`)).toEqual({ fence: "stale" });
 });
 
-test("events begin with a snapshot, also when a client comes back", async () => {
+test("events begin with a snapshot, also after a reconnect", async () => {
   const { leaseId } = await acquire(url, { key: "events:1" });
   const stream = await openStream(url, "GET", "/v1/events?prefix=events:");
   expect(await stream.next()).toMatchObject({ event: "snapshot", data: { key: "events:1" } });
@@ -119,7 +119,7 @@ test("events begin with a snapshot, also when a client comes back", async () => 
   again.disconnect();
 });
 
-test("metrics tell of acquisitions, waits, holds and losses, by group and never by key", async () => {
+test("metrics count acquisitions, waits, holds and losses, by group and never by key", async () => {
   const lease = await acquire(url, { key: "eu:order:7" });
   await refusal(url, "POST", "/v1/leases", { key: "eu:order:7", waitMs: 10 });
   await refusal(url, "POST", "/v1/leases", { key: "eu:order:7" });
@@ -171,7 +171,7 @@ test("metrics tell of acquisitions, waits, holds and losses, by group and never 
   expect(text).not.toContain("order:7");
 });
 
-test("the OpenAPI document tells of every path", async () => {
+test("the OpenAPI document describes every path", async () => {
   const { body } = await sendRequest(url, "GET", "/openapi.json");
   const { openapi, paths, components } = body as {
     openapi: string;
@@ -201,7 +201,7 @@ test("the OpenAPI document tells of every path", async () => {
   );
 });
 
-test("an engine that does not answer is never a free lock, and the service is not ready", async () => {
+test("an unresponsive engine is never reported as a free lock, and the service is not ready", async () => {
   expect(await sendRequest(url, "GET", "/readyz")).toMatchObject({ status: 200, body: { status: "ready" } });
   redis.freeze();
   try {

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readLeaseId } from "holdfast/http";
+
+import { createService, type Service } from "../src/index.ts";
+import { acquire, inspect, refusal, sendRequest } from "./support/service.ts";
+
+let service: Service;
+let url: string;
+
+beforeAll(async () => {
+  service = await createService();
+  url = await service.listen({ port: 0 });
+});
+
+afterAll(() => service.close());
+
+let count = 0;
+const newKey = (): string => `order:${(count += 1)}`;
+
+test("an invalid request is refused with the reason", async () => {
+  const key = newKey();
+  const bad: [string, string, unknown, RegExp][] = [
+    ["POST", "/v1/leases?hold=connection", { key, attemptId: "a" }, /attemptId/],
+    ["POST", "/v1/leases?hold=on", { key }, /hold/],
+    ["POST", "/v1/leases", {}, /either `key` or `keys`/],
+    ["POST", "/v1/leases", { key, keys: [key] }, /either `key` or `keys`/],
+    ["POST", "/v1/leases", { key: "" }, /key/],
+    ["POST", "/v1/leases", { key: "ä".repeat(300) }, /512 bytes/],
+    ["POST", "/v1/leases", { key: "\ud800" }, /well-formed/],
+    ["POST", "/v1/leases", { key, ttlMs: 10 }, /ttlMs/],
+    ["POST", "/v1/leases", { key, ttlMS: 1_000 }, /ttlMS/],
+    ["POST", "/v1/leases", { key, mode: "semaphore" }, /`limit`/],
+    ["POST", "/v1/leases", { key, mode: "semaphore", limit: 0 }, /limit/],
+    ["POST", "/v1/leases", { key, labels: { a: "x".repeat(300) } }, /labels/],
+    ["POST", "/v1/lock/break", { key, fencingToken: "seven", reason: "x" }, /fencingToken/],
+    ["GET", "/v1/locks?limit=0", undefined, /limit/],
+    ["GET", "/v1/events?key=a&prefix=b", undefined, /both/],
+  ];
+  for (const [method, path, body, detail] of bad) {
+    const problem = await refusal(url, method, path, body);
+    expect(problem, `${path} ${JSON.stringify(body)}`).toMatchObject({
+      status: 400,
+      code: "invalid",
+      outcome: "none",
+      retryable: false,
+    });
+    expect(problem.detail).toMatch(detail);
+  }
+  expect(await refusal(url, "GET", "/v1/nothing")).toMatchObject({ status: 404, code: "not-found" });
+});
+
+test("a made-up lease id is refused", async () => {
+  const key = newKey();
+  const { leaseId } = await acquire(url, { key });
+  const [, secret] = leaseId.split(".") as [string, string, string];
+  const made = (value: unknown, keys: unknown): string =>
+    `1.${Buffer.from(JSON.stringify(value)).toString("base64url")}.${Buffer.from(JSON.stringify(keys)).toString("base64url")}`;
+  for (const id of [
+    "x",
+    "1..",
+    `2.${secret}.x`,
+    made([], []),
+    made([1000, ["a b", "1"]], [key]),
+    made([1000, ["a", "-1"]], [key]),
+  ]) {
+    expect(await refusal(url, "DELETE", `/v1/leases/${encodeURIComponent(id)}`), id).toMatchObject({
+      code: "not-found",
+    });
+  }
+  const guessed = made([1_000, ["0".repeat(32), "1"]], [key]);
+  expect(await refusal(url, "POST", `/v1/leases/${guessed}/renew`, {})).toMatchObject({ code: "lease-lost" });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${guessed}`)).toMatchObject({
+    body: { released: false },
+  });
+  const noKey = made([1_000, ["0".repeat(32), "1"]], ["x".repeat(600)]);
+  expect(await refusal(url, "POST", `/v1/leases/${noKey}/renew`, {})).toMatchObject({ code: "invalid" });
+  expect((await inspect(url, key)).holders).toHaveLength(1);
+  expect(readLeaseId(leaseId)?.grants[0]?.key).toBe(key);
+});

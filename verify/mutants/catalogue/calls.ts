@@ -120,7 +120,9 @@ export const calls: readonly Mutant[] = [
   {
     name: "every-token-counts-as-our-own",
     brokenRule: "is_own: only who made the token learns from its release who has the lock now",
-    edits: [redis("single/driver", "clientIdOf(token) === this.#clientId;", 'clientIdOf(token) !== "";')],
+    edits: [
+      redis("single/driver", "clientIdOf(token) === this.#registry.clientId;", 'clientIdOf(token) !== "";'),
+    ],
     killers: [byRules("drivers/redis/single/handed-over", "goes to a caller of its maker by message")],
   },
   {

@@ -7,7 +7,7 @@ export const clones: readonly Mutant[] = [
     brokenRule: "a grant for an unknown token is given back only where nobody else hears the channel",
     edits: [
       redis(
-        "single/driver",
+        "single/request-registry",
         "if (server.hasOwnChannel && !isExpired(grant, server)) {",
         "if (!isExpired(grant, server)) {",
       ),
@@ -39,7 +39,7 @@ export const clones: readonly Mutant[] = [
   {
     name: "clone-keeps-its-leases",
     brokenRule: "a process that hears the proof of a clone loses its leases",
-    edits: [redis("single/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    edits: [redis("single/request-registry", '      listener.lost(null, "suspended", clonedError());\n', "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other loses"),
     ],
@@ -55,7 +55,7 @@ export const clones: readonly Mutant[] = [
   {
     name: "clone-waits-with-its-token",
     brokenRule: "a request goes on with a new token when a clone has the same",
-    edits: [redis("single/driver", "      request.cloned();\n", "")],
+    edits: [redis("single/request-registry", "      request.cloned();\n", "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other waits"),
     ],

@@ -58,8 +58,8 @@ export const keys: readonly Mutant[] = [
     edits: [
       redis(
         "single/driver",
-        "new ServerAcquire(this, request, this.#keySpace.keysOf(request.key), { ignoresQueueLimit: true }),",
-        "Object.assign(new ServerAcquire(this, request, this.#keySpace.keysOf(request.key), { ignoresQueueLimit: true }), {\n        token: previous.token,\n      }),",
+        "new ServerAcquire(this.#registry, request, keys, { ignoresQueueLimit: true });",
+        "Object.assign(new ServerAcquire(this.#registry, request, keys, { ignoresQueueLimit: true }), {\n      token: previous.token,\n    });",
       ),
     ],
     killers: [

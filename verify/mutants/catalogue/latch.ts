@@ -59,7 +59,7 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-deaf-waiter-does-not-ask",
     brokenRule: "on every (re)subscription waiting requests ask again (3)",
-    edits: [redis("single/driver", "    this.latches.notificationStatusChanged(server);\n", "")],
+    edits: [redis("single/request-registry", "    this.latches.notificationStatusChanged(server);\n", "")],
     killers: [byRules("kinds/latch", "as soon as it is back")],
   },
   {

@@ -49,7 +49,7 @@ export const lateReplies: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [
       redis(
-        "single/driver",
+        "single/request-registry",
         "    } else if (key !== undefined) {\n      const keys",
         '    } else if (key !== undefined && key === "") {\n      const keys',
       ),
@@ -70,7 +70,7 @@ export const lateReplies: readonly Mutant[] = [
   {
     name: "extended-grant-is-forgotten",
     brokenRule: "a late message of a lease in use releases nothing, however long ago it was granted",
-    edits: [redis("single/driver", "    this.releaseQueue.inUse.extend(token, ttlMs);\n", "")],
+    edits: [redis("single/driver", "    this.#releaseQueue.inUse.extend(token, ttlMs);\n", "")],
     killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
   },
   {
@@ -78,7 +78,11 @@ export const lateReplies: readonly Mutant[] = [
     brokenRule:
       "a message older than its grant's TTL is not acted on: another process may have extended the grant",
     edits: [
-      redis("single/driver", "serverClock.micros() - serverMicros >= ttlMs * 1000", "serverMicros < 0"),
+      redis(
+        "single/request-registry",
+        "serverClock.micros() - serverMicros >= ttlMs * 1000",
+        "serverMicros < 0",
+      ),
     ],
     killers: [byServer("integration/single/late-grants", "another process has adopted")],
   },

@@ -160,7 +160,11 @@ export const leaseDeadlines: readonly Mutant[] = [
     name: "loss-that-was-missed-is-not-asked-for",
     brokenRule: "messages may be lost (3): a holder asks when they are heard again",
     edits: [
-      redis("single/driver", "        listener.notificationsInterrupted();\n", "        void listener;\n"),
+      redis(
+        "single/request-registry",
+        "        listener.notificationsInterrupted();\n",
+        "        void listener;\n",
+      ),
     ],
     killers: [byServer("integration/single/loss", "is told lost at once when messages are heard again")],
   },

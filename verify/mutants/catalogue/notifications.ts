@@ -140,7 +140,7 @@ export const notifications: readonly Mutant[] = [
     brokenRule: "on every (re)subscription waiting requests send acquire again (3)",
     edits: [
       redis(
-        "single/driver",
+        "single/request-registry",
         "      if (request.wasSent && request.waits && request.server === server) {\n        request.trySend();",
         '      if (request.waits && request.token === "") {\n        request.trySend();',
       ),

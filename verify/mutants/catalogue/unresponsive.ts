@@ -118,13 +118,15 @@ export const unresponsiveServers: readonly Mutant[] = [
   {
     name: "renewals-wait-after-a-silence",
     brokenRule: "after a silence extensions are sent at once, and first",
-    edits: [redis("single/driver", "      listener.engineRecovered();\n", "      void listener;\n")],
+    edits: [
+      redis("single/request-registry", "      listener.engineRecovered();\n", "      void listener;\n"),
+    ],
     killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
   {
     name: "releases-wait-after-a-silence",
     brokenRule: "after a silence releases are sent at once, behind the extensions",
-    edits: [redis("single/driver", "    this.releaseQueue.recovered(server);\n", "")],
+    edits: [redis("single/request-registry", "    this.releaseQueue.recovered(server);\n", "")],
     killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
 ];

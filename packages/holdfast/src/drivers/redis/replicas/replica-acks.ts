@@ -2,20 +2,21 @@ import { LockError } from "../../../errors.ts";
 import { Batcher } from "../server/batch.ts";
 import { singleServerBatches } from "../server/batch-settings.ts";
 import type { CommandConnection, Connection } from "../clients/connection.ts";
-import { engineError, outcomeOf, serverRefusal, replicasError } from "../server/errors.ts";
+import { replicasError } from "../server/errors.ts";
+import { performOnce } from "../server/perform-once.ts";
 import { counterKey, type LockKeys } from "../protocol/keys.ts";
 import type { Reply } from "../protocol/operation.ts";
 import type { OneServerSettings } from "../options.ts";
 import { Responsiveness } from "../server/responsiveness.ts";
 
 /** A grant whose replicas are asked for. */
-export interface AckResult {
+export interface AckRequest {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
   readonly fencingToken: bigint;
   readonly ttlMs: number;
-  readonly words: string;
+  readonly metadata: string;
 }
 
 /**
@@ -75,22 +76,9 @@ export class ReplicaAcks {
   }
 
   /** Prolongs a grant; resolves when enough replicas have it. Rejects with an `EngineError`: then it may be prolonged all the same. */
-  extend({ key, keys, token, fencingToken, ttlMs, words: info }: AckResult): Promise<Reply> {
-    return new Promise((resolve, reject) => {
-      this.#batcher.perform({
-        keys,
-        args: ["extend", token, String(ttlMs), info, fencingToken.toString()],
-        answered: (reply) => {
-          const { value } = reply;
-          if (Array.isArray(value) && value[0] === "error") {
-            reject(engineError(serverRefusal(String(value[1])), key, "none"));
-          } else {
-            resolve(reply);
-          }
-        },
-        failed: (error) => reject(engineError(error, key, outcomeOf(error))),
-      });
-    });
+  extend({ key, keys, token, fencingToken, ttlMs, metadata }: AckRequest): Promise<Reply> {
+    const args = ["extend", token, String(ttlMs), metadata, fencingToken.toString()];
+    return performOnce(this.#batcher, { key, keys, args });
   }
 
   close(): void {

@@ -102,7 +102,7 @@ export class ReplicatedDriver implements Required<Driver> {
   async extend({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
     try {
       const keys = this.#keySpace.keysOf(key);
-      const sentAt = { key, keys, token, fencingToken, ttlMs, words: encodeMetadata(info) };
+      const sentAt = { key, keys, token, fencingToken, ttlMs, metadata: encodeMetadata(info) };
       const reply = await this.acks.extend(sentAt);
       return Number(reply.value) === 1
         ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
@@ -119,7 +119,7 @@ export class ReplicatedDriver implements Required<Driver> {
     const { key, token, fencingToken, validity } = grant;
     const keys = this.#keySpace.keysOf(key);
     validity.engineUntil = Math.max(validity.engineUntil ?? 0, this.clock.now() + ttlMs);
-    const reply = await this.acks.extend({ key, keys, token, fencingToken, ttlMs, words: "" });
+    const reply = await this.acks.extend({ key, keys, token, fencingToken, ttlMs, metadata: "" });
     const confirmed = { ...validFrom(reply.sent, ttlMs), engineUntil: engineExpiry(validity) };
     if (Number(reply.value) !== 1 || remainingValidityMs(confirmed, this.clock) <= 0) {
       throw expiredError();

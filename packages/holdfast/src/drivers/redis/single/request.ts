@@ -11,21 +11,19 @@ import type { LockKeys } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
 import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
-import {
-  queueEntryExpiry,
-  queueTtlMs,
-  type HandedOverGrant,
-  type PendingRelease,
-} from "../server/pending-release.ts";
+import type { HandedOverGrant, PendingRelease } from "../server/pending-release.ts";
+import { queueArgument, queueEntryOf, residueExpiry } from "./queue-entry.ts";
 import { ServerCall } from "../server/server-call.ts";
 import type { RequestHost } from "./request-host.ts";
 import type { TimeEstimate } from "../server/server-clock.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
 
 /**
- * One request for a lock on one server: sent again until it is granted, cancelled, or its time is over.
- * Waiting has a place in the server's queue; a grant comes by reply, or by message and is then dated by a bracket. Whatever
- * message is lost, the poll asks again. All its questions have one token: they get the same grant.
+ * One request for a lock on one server. The request is repeated until a grant, its cancellation, or its deadline. Every repeat has the
+ * same token and gets the same grant.
+ *
+ * A waiting request has an entry in the server's queue. Its grant arrives in a reply or by notification. A poll repeats the request
+ * after a delay, because a notification may be lost.
  */
 export class ServerAcquire extends ServerCall<AcquireResult> implements PendingAcquire, Indexed {
   index: number = absent;
@@ -35,17 +33,17 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   readonly #request: AcquireRequest;
   readonly #ignoresQueueLimit: boolean;
   #queueArgs = "";
-  /** Of the server's clock, by which the token's place and its deadline in the queue are written. */
+  /** The estimate of the server's clock from which the ticket and the deadline of the queue entry were computed. */
   #estimate: TimeEstimate | undefined;
   #requestedQueueing = false;
   #isQueued = false;
   #position: number | undefined;
-  /** Of a grant, or of a place, of which a late reply or message may still come. */
+  /** The grant of this request, if a late reply or notification may report it again. */
   #grantInUse: GrantInUse | undefined;
-  /** Goes on in its place, with a new token. */
+  /** The request that continues this one with a new token. */
   #successor: ServerAcquire | undefined;
 
-  /** @param isPastBound the bound of the queue does not apply, because a grant is given up with this request */
+  /** @param ignoresQueueLimit the limit of the queue does not apply, because the caller releases a grant with this request */
   constructor(
     host: RequestHost<ServerAcquire>,
     request: AcquireRequest,
@@ -63,12 +61,12 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     this.#ignoresQueueLimit = ignoresQueueLimit;
   }
 
-  /** It was asked for: what its messages name is known. */
+  /** The request was sent at least once, so its token is known. */
   get wasSent(): boolean {
     return this.token !== "";
   }
 
-  /** Whether it wants a place in the queue. */
+  /** Whether the request waits for the lock, with a queue entry if possible. */
   get waits(): boolean {
     return this.#request.deadline !== null;
   }
@@ -102,37 +100,37 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
         this.#restart();
         return;
       default:
-        this.trySend(); // dead waiters are left before us
+        this.trySend(); // dead waiters are still before this one in the queue
     }
   }
 
-  /** A message says that it is our turn. */
+  /** A notification reports the grant. */
   granted(grant: PushedGrant): void {
     const ageMs = this.server.grantAges.ageOf(grant.runId, grant.serverMicros);
     if (ageMs === undefined) {
-      this.trySend(); // the reply dates it
+      this.trySend(); // the reply has the time of the grant
       return;
     }
     const { clock } = this.#host;
     const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
-    this.#handleGrant([1, grant.first, grant.last], validity, { isClaim, mayBeToldAgain: true });
+    this.#handleGrant([1, grant.first, grant.last], validity, { isClaim, mayBeRepeated: true });
   }
 
-  /** The answer of a release of this client says that it is our turn. */
+  /** The reply to a release of this client reports the grant. */
   grantedByRelease({ first, last, ttlMs }: HandedOverGrant, sent: Instant): void {
     const isClaim = ttlMs < this.#request.ttlMs;
-    this.#handleGrant([1, first, last], validFrom(sent, ttlMs), { isClaim, mayBeToldAgain: true });
+    this.#handleGrant([1, first, last], validFrom(sent, ttlMs), { isClaim, mayBeRepeated: true });
   }
 
-  /** Another process has our tokens. */
+  /** A clone of this process has the same tokens. */
   cloned(): void {
     if (this.wasSent) {
       this.#restart();
     }
   }
 
-  /** Ends it without a word to the server: the driver is closed. */
+  /** Cancels the request, because the driver is closed. */
   close(): void {
     this.cancel(closedError(this.key));
   }
@@ -150,7 +148,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     if (this.token === "") {
       this.token = this.#host.tokenFor(this.#request, this.server);
       this.#estimate = this.server.serverClock.estimate();
-      this.#queueArgs = this.#createQueueArgs();
+      const remainingMs = this.deadline - this.#host.clock.now();
+      this.#queueArgs = queueEntryOf(this.#request, server, this.#host.claimMs, remainingMs);
     }
     const { token } = this;
     const ttl = String(ttlMs);
@@ -160,41 +159,17 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     this.history.sent(Number(latest));
     this.#requestedQueueing =
       this.waits && (this.#ignoresQueueLimit || server.notificationStatus === "verified");
-    this.args = ["acquire", token, this.#queueArgs, ttl, count, this.#queueArgument(), encodedInfo, latest];
+    const queueing = queueArgument(this.#requestedQueueing, this.#ignoresQueueLimit, server.grantAges);
+    this.args = ["acquire", token, this.#queueArgs, ttl, count, queueing, encodedInfo, latest];
     server.perform(this);
   }
 
-  /** Whether a place in the queue is wanted, as the script takes it. */
-  #queueArgument(): string {
-    if (!this.#requestedQueueing) {
-      return "0";
-    }
-    const { isFresh } = this.server.grantAges;
-    return this.#ignoresQueueLimit ? (isFresh ? "4" : "3") : isFresh ? "2" : "1";
-  }
-
-  /** What a queue member says after the token: written once, as a member is immutable. */
-  #createQueueArgs(): string {
-    const { claimMs, clock } = this.#host;
-    const { server } = this;
-    const { ttlMs, fencingCount } = this.#request;
-    const remainingMs = this.deadline - clock.now();
-    // The server compares the deadline with its own clock, and must not pass over a waiter whose own clock is slower.
-    const deadline =
-      remainingMs === Infinity
-        ? 0
-        : Math.ceil(
-            server.serverClock.micros() / 1000 + remainingMs + server.serverClock.errorAfterMs(remainingMs),
-          );
-    return `${Math.min(ttlMs, claimMs)} ${fencingCount} ${deadline} ${server.channelKind} ${ttlMs}`;
-  }
-
   #grantedByReply(answer: unknown[], reply: Reply): void {
-    // Not steady: the client may have sent the request again, and the first sending may have queued us.
-    const mayBeGrantedAgain = !reply.sameConnection || this.history.count > 1 || this.#ignoresQueueLimit;
+    // After a lost connection the client library may have sent the request twice, and the first one may have left a queue entry.
+    const mayBeRepeated = !reply.sameConnection || this.history.count > 1 || this.#ignoresQueueLimit;
     this.#handleGrant(answer, validFrom(reply.sent, this.#request.ttlMs), {
       isClaim: false,
-      mayBeToldAgain: mayBeGrantedAgain,
+      mayBeRepeated,
     });
   }
 
@@ -228,7 +203,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     const { random } = this.#host;
     if (!this.#isQueued) {
       if (this.server.notificationStatus === "verified" && !this.#requestedQueueing) {
-        return 0; // proved since we asked: now we may queue
+        return 0; // the subscription was verified after the sending, so a repeat can request a queue entry
       }
       return unqueuedPollDelay(random, this.history.count, remainingMs);
     }
@@ -240,11 +215,11 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     void waitTimedOut(this.#host, this.#request, this.#position).then(this.resolve);
   }
 
-  /** A grant that came so late that nothing is left of it is not handed out; asked again, it is a whole one. */
+  /** An expired grant is not used. The request is repeated, because the repeat gets a grant with its full TTL. */
   #handleGrant(
     answer: readonly unknown[],
     validity: Validity,
-    { isClaim, mayBeToldAgain: mayBeGrantedAgain }: { isClaim: boolean; mayBeToldAgain: boolean },
+    { isClaim, mayBeRepeated }: { isClaim: boolean; mayBeRepeated: boolean },
   ): void {
     if (remainingValidityMs(validity, this.#host.clock) <= 0) {
       this.retryAfter(expiredError());
@@ -252,7 +227,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     }
     const { token } = this;
     const [, first, last] = answer;
-    this.#finish(mayBeGrantedAgain ? token : undefined);
+    this.#finish(mayBeRepeated ? token : undefined);
     this.resolve({
       outcome: "granted",
       grant: {
@@ -267,8 +242,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 
   /**
-   * The server executed it too late, or its clock shows another time than the one by which the place and its deadline were written: another
-   * request goes on, with a new token and place.
+   * Continues with a new request, with another token and ticket. Either the server executed this request too late, or the ticket and
+   * the deadline of its queue entry were computed from a wrong estimate of the server's clock.
    */
   #restart(): void {
     this.abandon();
@@ -279,7 +254,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     this.#host.begin(this.#successor);
   }
 
-  /** Gives up: what the server may have of us is taken back. */
+  /** Ends the request, and cleans up its grant and queue entry on the server. */
   protected abandon(): void {
     this.#finish();
     if (this.token !== "") {
@@ -288,17 +263,13 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 
   #pendingRelease(): PendingRelease {
-    const { key, keys, token } = this;
+    const { key, keys, token, server, deadline } = this;
     const { latest } = this.history;
-    const now = this.#host.clock.now();
-    // The deadline was written late by the error of the estimate, and the server's clock may be behind by as much.
-    const lateMs = 2 * this.server.serverClock.errorAfterMs(Math.max(0, this.deadline - now));
-    const entryEnd = this.deadline + Math.min(lateMs, queueTtlMs);
-    const until = Math.max(now + this.#request.ttlMs, queueEntryExpiry(now, entryEnd));
+    const until = residueExpiry(server, this.#host.clock.now(), deadline, this.#request.ttlMs);
     return { key, keys, token, queueArgs: this.#queueArgs, until, latest };
   }
 
-  /** Order holds only within one connection and one script: a late answer may have queued or granted us once more. */
+  /** Requests are ordered only within one connection and one script call. So a late repeat may have been granted or queued again. */
   #handleLateReply(answer: readonly unknown[]): void {
     const status = Number(answer[0]);
     const hasResidue = status === 1 || (status === 0 && Number(answer[2]) >= 0);
@@ -307,7 +278,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     }
   }
 
-  /** @param usedToken of a grant that is in use from now on */
+  /** @param usedToken the token, if its grant is in use from now on */
   #finish(usedToken?: string): void {
     this.isOpen = false;
     if (usedToken !== undefined) {
@@ -317,7 +288,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 }
 
-/** Of a usual grant the answer is its number. */
+/** The reply to the most frequent kind of grant is its fencing number alone. */
 function decodeReply({ value }: Reply): unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : [1, value, value];
 }

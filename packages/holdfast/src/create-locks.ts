@@ -1,18 +1,10 @@
-import { LocalCoordinator } from "./local/coordinator.ts";
 import { publish } from "./diagnostics.ts";
 import type { Driver } from "./driver.ts";
-import { closedError, LeaseLostError, LockError } from "./errors.ts";
-import { LockScope } from "./kinds/lock-scope.ts";
-import type { LeaseStateOptions } from "./lease/lease-host.ts";
-import { LeaseState } from "./lease/lease-state.ts";
-import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
-import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
+import { closedError, LeaseLostError } from "./errors.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
-import { MutexFactory } from "./kinds/mutex.ts";
-import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
-import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
-import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
-import type { Lease, SerializedLease } from "./lease/lease.ts";
+import { assertSupported } from "./kinds/engine-kinds.ts";
+import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
+import { LockScope } from "./kinds/lock-scope.ts";
 import {
   lockable,
   LockRunner,
@@ -20,6 +12,18 @@ import {
   type WithLockResult,
   type LockedCallback,
 } from "./kinds/lockable.ts";
+import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
+import { MutexFactory } from "./kinds/mutex.ts";
+import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
+import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
+import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
+import type { LeaseStateOptions } from "./lease/lease-host.ts";
+import { LeaseState } from "./lease/lease-state.ts";
+import type { Lease, SerializedLease } from "./lease/lease.ts";
+import { parseSerialized } from "./lease/serialized-lease.ts";
+import { LocalCoordinator } from "./local/coordinator.ts";
+import type { LockEvent, LockState, NodeState } from "./lock-state.ts";
+import type { Locks } from "./locks.ts";
 import {
   checkFencingToken,
   checkKey,
@@ -41,23 +45,15 @@ import {
   type ResolvedAcquire,
   type TryOptions,
 } from "./options.ts";
-import type { Locks } from "./locks.ts";
-import { parseSerialized } from "./lease/serialized-lease.ts";
-import type { LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
-import { remainingValidityMs } from "./validity.ts";
 import { withTimeout } from "./runtime/timeout.ts";
+import { remainingValidityMs } from "./validity.ts";
 
-const notOnQuorum: Partial<Record<LockKind, string>> = {
-  semaphore: ": three permits on each of five nodes would satisfy five holders",
-  latch: ": its nodes would count different attempts, and none of them all",
-};
-
-/** How many `Locks` use a driver: the last one closes it. */
+/** How many `Locks` use a driver. The last one closes the driver. */
 const users = new WeakMap<Driver, number>();
 
 /**
- * Locks on the engine behind `driver`.
- * @throws {LockError} `closed`, when the driver was closed with the last `Locks` that used it
+ * Creates locks on the engine of `driver`.
+ * @throws {LockError} `closed`: the last `Locks` that used the driver has closed the driver
  */
 export function createLocks(driver: Driver, options?: LocksOptions): Locks {
   checkDriver(driver);
@@ -74,7 +70,7 @@ function checkDriver(driver: Driver): void {
   const capabilities: unknown =
     typeof driver === "object" && driver !== null ? driver.capabilities : undefined;
   if (typeof capabilities !== "object" || capabilities === null) {
-    throw new TypeError("Expected `driver` to be a driver, such as redis(client) or memory() gives");
+    throw new TypeError("Expected `driver` to be a driver, such as redis(client) or memory()");
   }
 }
 
@@ -85,7 +81,7 @@ class DriverLocks implements Locks {
   readonly #reentrant: ReentrantFactory;
   readonly #multiLock: MultiLock;
   readonly #runner: LockRunner;
-  readonly #forgetDriver: () => void;
+  readonly #stopListening: () => void;
   #closing: Promise<void> | undefined;
 
   constructor(driver: Driver, coordinator: LocalCoordinator) {
@@ -96,7 +92,7 @@ class DriverLocks implements Locks {
     this.#reentrant = new ReentrantFactory(coordinator, scope, this.#mutexes);
     this.#multiLock = new MultiLock(coordinator, this.#mutexes);
     this.#runner = new LockRunner(scope, driver.clock);
-    this.#forgetDriver = driver.listen({
+    this.#stopListening = driver.listen({
       lost: (token, reason, cause) => coordinator.markLost(token, reason, cause),
       notificationsInterrupted: () => coordinator.verifyAll(),
       engineRecovered: () => coordinator.watchdog.engineRecovered(),
@@ -135,7 +131,7 @@ class DriverLocks implements Locks {
   }
 
   readWrite(key: string, defaults?: AcquireOptions): ReadWrite {
-    this.#assertKind("read-write", key);
+    assertSupported(this.#driver.capabilities, "read-write", key);
     return readWrite(this.#key(key), this.#ownDefaults(defaults), this.#mutexes, this.#runner);
   }
 
@@ -143,15 +139,15 @@ class DriverLocks implements Locks {
     checkObject("options", options);
     const { limit, ...args } = options;
     const own = { limit: checkLimit(limit), defaults: this.#ownDefaults(args) };
-    this.#assertKind("semaphore", key);
-    const deps = { mutexes: this.#mutexes, runner: this.#runner, contention: this.#coordinator };
+    assertSupported(this.#driver.capabilities, "semaphore", key);
+    const deps = { mutexes: this.#mutexes, runner: this.#runner, coordinator: this.#coordinator };
     return semaphore(this.#key(key), own, deps);
   }
 
   latch(key: string, options: LatchOptions): Latch {
     const { maxTtlMs } = this.#driver.capabilities;
     const { count, ttlMs } = checkLatch(options, maxTtlMs);
-    this.#assertKind("latch", key);
+    assertSupported(this.#driver.capabilities, "latch", key);
     return latch({ key: this.#key(key), count, ttlMs, generation: undefined }, this.#coordinator);
   }
 
@@ -233,7 +229,7 @@ class DriverLocks implements Locks {
   }
 
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
-    const { key, token, fencingToken, words: info, ttlMs } = parseSerialized(serialized);
+    const { key, token, fencingToken, info, ttlMs } = parseSerialized(serialized);
     const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
     return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
   }
@@ -254,15 +250,6 @@ class DriverLocks implements Locks {
 
   #mutex(key: string, defaults: ResolvedAcquire): Lockable {
     return lockable(this.#mutexes.strategy(this.#key(key), defaults), this.#runner);
-  }
-
-  #assertKind(kind: LockKind, key: string): void {
-    const { kinds, guarantee } = this.#driver.capabilities;
-    if (!kinds.includes(kind)) {
-      const why = guarantee === "quorum" ? (notOnQuorum[kind] ?? "") : "";
-      const message = `This engine (guarantee "${guarantee}") has no locks of the kind ${kind}${why}`;
-      throw new LockError(message, { code: "unsupported", key });
-    }
   }
 
   get #defaults(): ResolvedAcquire {
@@ -288,10 +275,10 @@ class DriverLocks implements Locks {
 
   async #close(): Promise<void> {
     await this.#coordinator.close();
-    this.#forgetDriver();
-    const listeners = (users.get(this.#driver) ?? 1) - 1;
-    users.set(this.#driver, listeners);
-    if (listeners === 0) {
+    this.#stopListening();
+    const userCount = (users.get(this.#driver) ?? 1) - 1;
+    users.set(this.#driver, userCount);
+    if (userCount === 0) {
       await withTimeout(this.#driver.clock, this.#coordinator.options.closeTimeoutMs, this.#driver.close());
     }
   }

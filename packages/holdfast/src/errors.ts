@@ -1,6 +1,6 @@
 import type { Holder } from "./lock-state.ts";
 
-/** What went wrong, the same in the library, over HTTP and on the command line. */
+/** The kind of a failure, the same in the library, over HTTP and on the command line. */
 export type LockErrorCode =
   | "wait-timeout"
   | "lease-lost"
@@ -15,11 +15,15 @@ export type LockErrorCode =
   | "unsupported"
   | "closed";
 
-/** Why a lease is not ours any more. */
+/**
+ * Why a lease was lost. `expired`: the validity ended. `stolen`: another holder has the lock. `broken`: an operator ended the grant.
+ * `max-hold`: `maxHoldMs` has passed. `engine-unreachable`: renewals failed until the deadline. `suspended`: the machine slept.
+ * `released`: the lease was released before its use.
+ */
 export type LossReason =
   "expired" | "stolen" | "broken" | "max-hold" | "engine-unreachable" | "suspended" | "released";
 
-/** What a failed request may have left behind: `none`, or `unknown` where no answer came. */
+/** Whether a failed request had an effect: `none`, or `unknown` if no reply arrived. */
 export type Outcome = "none" | "unknown";
 
 const brand = Symbol.for("holdfast.LockError");
@@ -31,12 +35,12 @@ interface LockErrorDetails {
   readonly cause?: unknown;
 }
 
-/** Any refusal of Holdfast that is not a programming mistake. Use {@link isLockError} to recognise it. */
+/** Base class of all errors of Holdfast but those for invalid arguments. Recognise it with {@link isLockError}. */
 export class LockError extends Error {
   override readonly name: string = "LockError";
   readonly code: LockErrorCode;
   readonly key: string | undefined;
-  /** Whether the same call may succeed later without anything being changed. */
+  /** Whether the same call may succeed later. */
   readonly retryable: boolean;
 
   constructor(message: string, details: LockErrorDetails) {
@@ -47,28 +51,28 @@ export class LockError extends Error {
     Object.defineProperty(this, brand, { value: true });
   }
 
-  /** Safe to log: fencing tokens as decimal strings, no secret. */
+  /** Safe to log: fencing tokens are decimal strings, and secrets are absent. */
   toJSON(): Record<string, unknown> {
     const { name, code, message, key, retryable } = this;
     return { name, code, message, key, retryable };
   }
 }
 
-/** `waitMs` passed, and the lock is held or the latch is not open. */
+/** `waitMs` has passed, and the lock is still held or the latch is not open. Code `wait-timeout`; retryable. */
 export class WaitTimeoutError extends LockError {
   override readonly name = "WaitTimeoutError";
-  /** Who held it when we were last told. */
+  /** The holder in the last reply of the engine, if known. */
   readonly holder: Holder | undefined;
-  /** Our place in the queue then, from 0. Of a caller that waited in its process's own line: at least, as only the line is counted. */
+  /** The last known queue position, from 0. Of a caller in the local queue it is a lower bound, because only local waiters are counted. */
   readonly position: number | undefined;
 
-  /** @param remaining of a latch: what is left of its count */
+  /** @param remaining the remaining count of a latch; undefined for a lock */
   constructor(key: string, waitMs: number, holder?: Holder, position?: number, remaining?: number) {
     const by = holder === undefined ? "" : ` by ${holder.owner}`;
     const what =
       remaining === undefined
         ? `The lock "${key}" is still held${by}`
-        : `The latch "${key}" still lacks ${remaining}`;
+        : `The latch "${key}" still needs ${remaining} countdown${remaining === 1 ? "" : "s"}`;
     super(`${what} after ${waitMs} ms`, { code: "wait-timeout", key, retryable: true });
     this.holder = holder;
     this.position = position;
@@ -81,9 +85,13 @@ export class WaitTimeoutError extends LockError {
   }
 }
 
-/** The key is another kind of lock. */
+/** The key exists as another kind of lock. */
 export function kindMismatch(key: string, present: string, cause?: unknown): LockError {
-  return new LockError(`"${key}" is another kind of lock: ${present}`, { code: "kind-mismatch", key, cause });
+  return new LockError(`The key "${key}" is another kind of lock: ${present}`, {
+    code: "kind-mismatch",
+    key,
+    cause,
+  });
 }
 
 /** The semaphore has another limit. */
@@ -92,24 +100,24 @@ export function limitMismatch(key: string, present: number): LockError {
   return new LockError(message, { code: "limit-mismatch", key });
 }
 
-/** The latch began with another count. */
+/** The latch was created with another count. */
 export function countMismatch(key: string, present: number): LockError {
-  const message = `The latch "${key}" has the count ${present}`;
+  const message = `The latch "${key}" was created with the count ${present}; use the same count`;
   return new LockError(message, { code: "limit-mismatch", key });
 }
 
-/** The latch that the caller knew is over; there may be another one of its key. */
+/** The latch that the caller used has expired. The key may have a new latch. */
 export function latchExpired(key: string): LockError {
-  return new LockError(`The latch "${key}" is over: its TTL has passed`, { code: "latch-expired", key });
+  return new LockError(`The latch "${key}" has expired`, { code: "latch-expired", key });
 }
 
-/** Ownership ended without a release, or (reason `released`) the lease was used after it. */
+/** The lease ended without a release, or was used after its release (reason `released`). Code `lease-lost`. */
 export class LeaseLostError extends LockError {
   override readonly name = "LeaseLostError";
   readonly reason: LossReason;
-  /** When we found out, on the wall clock, in milliseconds since the epoch. */
+  /** When the loss was detected: milliseconds since 1970, by the wall clock of this process. */
   readonly lostAt: number;
-  /** Of `withLock`: the value of the work, which did end. */
+  /** From `withLock`: the value of the callback, which ran to its end. */
   readonly result: unknown;
 
   constructor(
@@ -131,12 +139,13 @@ export class LeaseLostError extends LockError {
 }
 
 /**
- * The engine cannot be reached, or refused; with the code `replicas-not-reached` fewer replicas than asked have acknowledged, and the
- * grant was rolled back. Never to be read as "the lock is free".
+ * The engine is unreachable or returned an error. With the code `replicas-not-reached` fewer replicas than required have acknowledged,
+ * and the grant was rolled back. The error never means that the lock is free.
  */
 export class EngineError extends LockError {
   override readonly name = "EngineError";
   readonly outcome: Outcome;
+  /** After this time a retry may succeed, ms; undefined: not known. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -162,26 +171,29 @@ export class EngineError extends LockError {
   }
 }
 
-/** What one node of a quorum said, or why it said nothing that counts. */
+/** The reply of one node of a quorum, or why the reply does not count. */
 export interface NodeVote {
   readonly node: string;
   /**
-   * `granted`: ours; `held`: another's; `timeout`, `error`: no answer, or none of use; `quarantined`: it may have forgotten, its
-   * clock is off, or it is no master of its own.
+   * `granted`: the node agreed to the request. `held`: another token has the grant. `timeout`, `error`: no reply, or an
+   * error. `quarantined`: the node may have lost data, its clock is off, or it is a replica.
    */
   readonly vote: "granted" | "held" | "timeout" | "error" | "quarantined";
-  /** From the question to the answer, ms; null: there was none. */
+  /** From the request to the reply, ms; null: no reply. */
   readonly latencyMs: number | null;
   readonly reason: string | null;
 }
 
-/** Too few nodes said yes, and not because another has the lock. Never to be read as "the lock is free". */
+/**
+ * Too few nodes granted, and not because another token holds the lock. Code `quorum-not-reached`.
+ * The error never means that the lock is free.
+ */
 export class QuorumError extends LockError {
   override readonly name = "QuorumError";
-  /** One for each node, in the order in which they were given. */
+  /** The vote of each node, in the order of the configuration. */
   readonly votes: readonly NodeVote[];
   readonly outcome: Outcome;
-  /** After this time enough nodes may vote again, as far as we know. */
+  /** The time after which enough nodes may vote again, ms; undefined: not known. */
   readonly retryAfterMs: number | undefined;
 
   constructor(details: {
@@ -194,11 +206,13 @@ export class QuorumError extends LockError {
   }) {
     const { key, votes } = details;
     const needed = Math.floor(votes.length / 2) + 1;
-    const answers = votes
+    const agreed = votes.filter(({ vote }) => vote === "granted").length;
+    const replies = votes
       .map(({ node, vote, reason }) => `${node} ${vote}${reason === null ? "" : ` (${reason})`}`)
       .join(", ");
     const keyText = key === undefined ? "" : ` for "${key}"`;
-    super(`No ${needed} of ${votes.length} nodes agreed${keyText}: ${answers}`, {
+    const counts = `${agreed} of ${votes.length} nodes agreed, ${needed} needed`;
+    super(`Quorum not reached${keyText}: ${counts} (${replies})`, {
       ...details,
       code: "quorum-not-reached",
     });
@@ -207,7 +221,7 @@ export class QuorumError extends LockError {
     this.retryAfterMs = details.retryAfterMs;
   }
 
-  /** The same, told of one key. */
+  /** A copy of this error for one key. */
   forKey(key: string | undefined): QuorumError {
     const { votes, outcome, retryable, retryAfterMs, cause } = this;
     return new QuorumError({ key, votes, outcome, retryable, retryAfterMs, cause });
@@ -219,7 +233,10 @@ export class QuorumError extends LockError {
   }
 }
 
-/** Whether `error` is Holdfast's, of this or another copy of the package, and has that code if one is given. */
+/**
+ * Whether `error` is a {@link LockError} of this or another copy of the package.
+ * @param code if given, the error must have this code
+ */
 export function isLockError(error: unknown, code?: LockErrorCode): error is LockError {
   return (
     typeof error === "object" &&

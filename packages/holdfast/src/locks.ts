@@ -9,97 +9,105 @@ import type { LockEvent, LockState, NodeState } from "./lock-state.ts";
 import type { AcquireOptions, AdoptOptions, ListOptions, TryOptions } from "./options.ts";
 
 /**
- * Locks on one engine. Grants at most one lease per key at a time, in order of arrival.
- * Bad options and keys throw `TypeError` or `RangeError` synchronously, before any I/O.
+ * Locks on one engine. A mutex has at most one lease per key at a time, granted in order of arrival.
+ * Invalid options and keys throw a `TypeError` or `RangeError` synchronously, before any I/O.
  */
 export interface Locks extends AsyncDisposable {
   /**
-   * Asks once.
-   * @returns null where another holds the lock; everything else is an error
-   * @throws {EngineError} when the engine does not answer within its command budget
-   * @throws {QuorumError} when too few nodes of a quorum do
+   * Tries to acquire the lock once, without waiting.
+   * @returns null only if another holder has the lock
+   * @throws {EngineError} the engine does not reply within its command budget
+   * @throws {QuorumError} too few nodes of a quorum reply
    */
   tryAcquire(key: string, options?: TryOptions): Promise<Lease | null>;
   /**
-   * Waits for the lock, through transient failures of the engine.
-   * @throws {WaitTimeoutError} when `waitMs` passes and the key is still held
-   * @throws {EngineError} when the engine cannot be reached until `waitMs` has passed; at once where that cannot pass by itself
-   * @throws {QuorumError} the same of a quorum
+   * Waits for the lock, also during transient failures of the engine.
+   * @throws {WaitTimeoutError} `waitMs` has passed, and the key is still held
+   * @throws {EngineError} the engine is unreachable when `waitMs` has passed; at once if the failure is permanent
+   * @throws {QuorumError} too few nodes of a quorum reply before `waitMs` has passed; at once if the failure is permanent
    */
   acquire(key: string, options?: AcquireOptions): Promise<Lease>;
   /**
-   * Runs the work under the lock and releases in every case. The work's own error wins over whatever the release does.
-   * @throws {LeaseLostError} with the work's value as `result`, when the lease was lost before the work ended
+   * Runs `work` under the lock, and always releases the lock afterwards. If `work` throws, its error is rethrown.
+   * A failed release raises no error.
+   * @throws {LeaseLostError} the lease was lost before `work` ended; `result` is the value of `work`
    */
   withLock<T>(key: string, work: LockedCallback<T>): Promise<T>;
   withLock<T>(key: string, options: AcquireOptions, work: LockedCallback<T>): Promise<T>;
   tryWithLock<T>(key: string, work: LockedCallback<T>): Promise<WithLockResult<T>>;
   tryWithLock<T>(key: string, options: TryOptions, work: LockedCallback<T>): Promise<WithLockResult<T>>;
-  /** The calls above with the key, and defaults of their own, in front. */
+  /** A mutex: the calls above, bound to one key and its own defaults. */
   mutex(key: string, defaults?: AcquireOptions): Lockable;
   /**
-   * A mutex that its holder may acquire again: nested acquires are counted, and the lock is free at the last release. Who asks is
-   * told by the `withLock` around the call, or by `session`.
+   * A mutex that its holder may acquire again. Nested acquires are counted, and the last release frees the lock.
+   * The holder is identified by the `withLock` around the call, or by `session`.
    */
   reentrant(key: string, defaults?: ReentrantOptions): Lockable<ReentrantOptions>;
   /**
-   * Many readers or one writer.
-   * @throws {LockError} `unsupported` where the engine has none
+   * A lock for many readers or one writer.
+   * @throws {LockError} `unsupported`: the engine has no read-write locks
    */
   readWrite(key: string, defaults?: AcquireOptions): ReadWrite;
   /**
-   * At most `limit` permits at once.
-   * @throws {LockError} `unsupported` where the engine has none, as a quorum: three permits on each of five nodes satisfy five holders
+   * A semaphore with at most `limit` permits in use.
+   * @throws {LockError} `unsupported`: the engine has no semaphores. A quorum has none, because three permits on each of five nodes
+   * would satisfy five holders.
    */
   semaphore(key: string, options: SemaphoreOptions): Semaphore;
   /**
-   * Opens when it was counted down to zero, and stays open until its TTL is over. The first use begins both.
-   * @throws {LockError} `unsupported` where the engine has none, as a quorum: its nodes would count different attempts
+   * A latch. It opens when its count reaches 0, and stays open until its TTL has expired. The first call starts the count and the TTL.
+   * @throws {LockError} `unsupported`: the engine has no latches. A quorum has none, because its nodes would count different attempts.
    */
   latch(key: string, options: LatchOptions): Latch;
-  /** Every key or none, at most 64, under one lease; the order in which they are named does not matter. */
+  /** All of 1 to 64 keys under one lease, or none of them. The order of `keys` does not matter. */
   all(keys: readonly string[], defaults?: AcquireOptions): Lockable;
-  /** Who of many candidates leads. Terms have no end unless `maxHoldMs` says so. */
+  /** A leader election among candidates. A term has no end unless `maxHoldMs` is given. */
   election(key: string, options?: AcquireOptions): Election;
 
+  /** The present state of one key, with the waiters in the memory of this `Locks`. */
   inspect(key: string): Promise<LockState>;
   /**
-   * Locks that are held now, and latches. Pages of about `limit` (default 100). A page ends early where the search takes long, so it
-   * may be empty; `cursor` null: that was the last.
+   * Lists held locks and latches, in pages of about `limit` (default 100). A page ends early if the search takes long, so a page may
+   * be empty. `cursor` is null on the last page.
    */
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }>;
   /**
-   * A snapshot, then changes, coalesced; ends with the signal. Each state counts the callers that wait in memory in this `Locks`; a change
-   * of those alone makes no event.
+   * Yields a snapshot, then coalesced changes, until the signal aborts. Each state counts the callers that wait in the memory of this
+   * `Locks`. A change of these callers alone yields no event.
    */
   watch(
     target: string | { prefix: string },
     options?: { signal?: AbortSignal | undefined },
   ): AsyncIterable<LockEvent>;
   /**
-   * Asks the engine whether the lease with this fencing token holds the key now.
+   * Checks at the engine whether the lease with this fencing token holds the key now.
    *
-   * - `current`: it does.
-   * - `stale`: it does not. It was released, has expired, was broken or handed over, or there was none with this token.
-   * - `unknown`: the engine cannot say. A process whose callers wait for each other takes several numbers with one grant, and passes the
-   *   lease on from number to number in memory. The engine learns the present one at the next renewal. The `Locks` that has the lease
-   *   knows, and so answers `current` or `stale`; other processes get `unknown` while one of the later numbers may be in use. There is
-   *   no such time for the lease of a lone caller, and none with `handover: false`.
+   * - `current`: the lease holds the key.
    *
-   * A resource that refuses all but `current` accepts no holder of the past. The lease may end between the answer and the write.
-   * @throws {EngineError} when the engine does not answer
-   * @throws {QuorumError} when too few nodes of a quorum answer to know
+   * - `stale`: the lease was released, has expired, was broken or handed over, or never existed.
+   *
+   * - `unknown`: the engine cannot decide. A process with local waiters acquires several fencing tokens with one grant, and uses the
+   *   next one at each hand-over in memory. The engine learns the token in use at the next renewal. Until then other processes get
+   *   `unknown`. The `Locks` with the lease always gets `current` or `stale`. A lone caller, or `handover: false`, never causes
+   *   `unknown`.
+   *
+   * A resource that accepts only `current` rejects every earlier holder. The lease may still end between the reply and the write.
+   * @throws {EngineError} the engine does not reply
+   * @throws {QuorumError} too few nodes of a quorum reply
    */
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown">;
-  /** What each server says of itself, and our view of it. */
+  /** The state of each server, as reported by the server and as seen by this process. */
   nodes(): Promise<NodeState[]>;
-  /** An operator's force: ends the grant that carries the token. Answers whether it was the present one. */
+  /** Ends another's grant by force, as an operator. @returns whether the grant with this fencing token held the key */
   breakLock(key: string, options: { fencingToken: bigint; reason: string }): Promise<boolean>;
   /**
-   * Takes over a lease that was transferred; verified at the engine, not extended by that.
-   * @throws {LeaseLostError} when it is gone
+   * Continues a lease from {@link Lease.transfer}. The engine verifies the grant, and does not extend it.
+   * @throws {LeaseLostError} the grant has ended
    */
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease>;
-  /** Waiters reject `closed`, leases are released, all within `closeTimeoutMs`. The last `Locks` of a driver closes it. */
+  /**
+   * Rejects all waiters with `closed` and releases all leases, within `closeTimeoutMs`. Later calls reject with `closed`.
+   * The last `Locks` of a driver also closes the driver.
+   */
   close(): Promise<void>;
 }

@@ -4,7 +4,7 @@ import type { HolderInfo } from "./driver.ts";
 
 export const minTtlMs = 100;
 
-/** A key: 1 to 512 bytes of UTF-8. A lone surrogate is refused, as two such keys would become one. */
+/** A key: 1 to 512 bytes of UTF-8. A lone surrogate is refused, because two such keys would have the same bytes. */
 export function checkKey(key: string): string {
   return checkText("key", key, 512);
 }
@@ -13,7 +13,7 @@ export function checkTtl(name: string, value: unknown, maxTtlMs: number): number
   return checkInteger(name, value, minTtlMs, maxTtlMs);
 }
 
-/** An integer option, or what it is by default. */
+/** An integer option with a default. */
 export function integerOr(
   fallback: number,
   name: string,
@@ -30,7 +30,7 @@ export function checkInteger(name: string, value: unknown, min: number, max: num
   return value;
 }
 
-/** At most `most` bytes of UTF-8, not empty. */
+/** A text of 1 to `max` bytes of UTF-8. */
 export function checkText(name: string, value: unknown, max: number): string {
   const isTooLong = typeof value === "string" && value.length * 3 > max && Buffer.byteLength(value) > max;
   if (typeof value !== "string" || value === "" || isTooLong || /\p{Surrogate}/u.test(value)) {
@@ -53,7 +53,7 @@ export function checkFencingToken(value: unknown): bigint {
   return value;
 }
 
-/** Unknown names are mistakes: a misspelt `ttlMs` must not silently mean the default. */
+/** Refuses unknown names, so that a misspelt `ttlMs` never silently means the default. */
 export function checkOptionNames(options: object, known: readonly string[]): void {
   checkObject("options", options);
   for (const name of Object.keys(options)) {
@@ -69,15 +69,15 @@ export function checkObject(name: string, value: unknown): void {
   }
 }
 
-/** The error for a bad value: a `TypeError` where the type is wrong, a `RangeError` where the value is. */
+/** The error for an invalid value: a `TypeError` for a wrong type, a `RangeError` for a wrong value. */
 export function invalidValue(name: string, expected: string, value: unknown): TypeError | RangeError {
   const message = `Expected \`${name}\` to be ${expected}, got ${formatValue(value)} (${value === null ? "null" : typeof value})`;
   return typeof value === expectedType(expected) ? new RangeError(message) : new TypeError(message);
 }
 
-/** The error for a cursor that no page of the engine has. */
+/** The error for a cursor that no page of the engine has returned. */
 export function invalidCursor(cursor: string): TypeError | RangeError {
-  return invalidValue("cursor", "a string that an earlier page answered", cursor);
+  return invalidValue("cursor", "a string that an earlier page returned", cursor);
 }
 
 export function checkDuration(name: string, value: unknown, min: number): number {
@@ -104,7 +104,7 @@ export function checkIfLost(value: unknown): "abort" | "continue" {
   return value;
 }
 
-/** What an owner says of itself, checked. */
+/** Validates the metadata of a holder. */
 export function checkHolderInfo({ owner, reason, labels }: HolderInfo): HolderInfo {
   return {
     owner: owner === undefined ? undefined : checkText("owner", owner, 512),

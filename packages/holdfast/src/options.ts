@@ -15,95 +15,104 @@ import {
   checkTtl,
 } from "./option-checks.ts";
 
-/** How a lease is asked for and kept. All times are milliseconds. */
+/** Options of one acquire, and of the lease that it returns. All times are milliseconds. */
 export interface AcquireOptions {
   /**
-   * How long the engine keeps the grant without renewal: 100 to 86 400 000. With `renew` it is the time in which a crash is noticed.
+   * The time after which the engine ends a grant that is not renewed: 100 to 86 400 000. After a crash of the holder, the lock is free
+   * after at most this time.
    * @defaultValue 30 000
    */
   ttlMs?: number | undefined;
   /**
-   * How long to wait; 0: ask once, then `wait-timeout`; `Infinity` is allowed.
+   * The longest wait. With 0 the call tries once, and rejects with `wait-timeout` if the lock is held. `Infinity` is allowed.
    * @defaultValue 10 000
    */
   waitMs?: number | undefined;
-  /** Ends the waiting: rejects with the signal's reason and leaves the queue. No effect after the grant. */
+  /** Aborts the wait: the call leaves the queue and rejects with the signal's reason. No effect after the grant. */
   signal?: AbortSignal | undefined;
   /**
-   * Whether the watchdog renews at `ttlMs / 3`.
+   * Whether the watchdog renews the lease each time that `ttlMs / 3` has passed. Without renewal the lease expires after `ttlMs`.
    * @defaultValue true
    */
   renew?: boolean | undefined;
   /**
-   * Renewal ends there: the lease is then lost, reason `max-hold`. `Infinity` is allowed.
+   * The longest life of the lease. Afterwards the lease is lost with the reason `max-hold`. `Infinity` is allowed.
    * @defaultValue 86 400 000
    */
   maxHoldMs?: number | undefined;
   /**
-   * `"continue"`: at a loss the signal is not aborted and `withLock` does not reject; `throwIfLost()` tells the truth all the same.
+   * With `"continue"` a loss does not abort the signal, and `withLock` does not reject. `throwIfLost()` still throws.
    * @defaultValue "abort"
    */
   ifLost?: "abort" | "continue" | undefined;
-  /** Who we are, told by `inspect`, `list` and in held errors; by default that of the instance. */
+  /**
+   * The holder's name in `inspect`, `list` and a `WaitTimeoutError`, at most 512 bytes.
+   * @defaultValue the owner of the `Locks`
+   */
   owner?: string | undefined;
-  /** Why the lock is held, told beside the owner. */
+  /** Why the lock is held, at most 1 024 bytes. It is shown with the owner. */
   reason?: string | undefined;
-  /** Told beside the owner; at most 32. */
+  /** At most 32 labels, with names of at most 64 bytes and values of at most 256 bytes. They are shown with the owner. */
   labels?: Readonly<Record<string, string>> | undefined;
   /**
-   * The caller's own idempotency key. A repeated acquire with it, by the same `Locks`, shares the grant of the first: with the same
-   * fencing token, and kept as the first one said. The lock is free when the last of them is released. In another process the same
-   * `attemptId` is an ordinary contender.
-   * @defaultValue none: every acquire is an attempt of its own
+   * The caller's own idempotency key, at most 512 bytes. In the same `Locks`, a repeated acquire with the same `attemptId` shares the
+   * grant, fencing token, TTL and renewal of the first acquire. The lock is free when the last of these leases is released.
+   * In another process the same `attemptId` is an ordinary contender.
+   * @defaultValue none: every acquire is a separate attempt
    */
   attemptId?: string | undefined;
 }
 
+/** Options of a try: those of an acquire, without `waitMs`. */
 export type TryOptions = Omit<AcquireOptions, "waitMs">;
 
+/** Options of one `Locks`. */
 export interface LocksOptions {
   /**
-   * How far the callers of one process may pass a lease on in memory before other processes get their turn.
-   * At most 64 in a row, whatever `max` is. `false`: every caller has its own place on the server, strict order of arrival.
+   * How often (`max`), and for how long (`maxMs`, ms), a grant may be handed over within this process while other processes wait.
+   * More than 64 hand-overs in a row never happen. With `false` every caller has its own queue entry at the engine, so that callers of
+   * all processes are served in order of arrival.
    * @defaultValue `{ max: 16, maxMs: 100 }`
    */
   handover?: { max?: number | undefined; maxMs?: number | undefined } | false | undefined;
   /**
-   * Who we are, in `inspect`, `list` and held errors.
-   * @defaultValue the program's name `@host:pid`
+   * The name of this process in `inspect`, `list` and a `WaitTimeoutError`, at most 512 bytes.
+   * @defaultValue `program@host:pid`
    */
   owner?: string | undefined;
   /**
-   * How many callers of this process may wait for one key; then `too-many-waiters`.
+   * How many callers of this process may wait for one key. Further calls reject with `too-many-waiters`.
    * @defaultValue 10 000
    */
   maxWaiters?: number | undefined;
   /**
-   * What `close()` could not release by then expires.
+   * How long `close()` waits for releases, ms. A lease that is not released by then expires.
    * @defaultValue 2 000
    */
   closeTimeoutMs?: number | undefined;
-  /** For every acquire of this instance. */
+  /** Defaults of every acquire of this `Locks`. `attemptId` is refused here. */
   defaults?: AcquireOptions | undefined;
 }
 
+/** Options of `Locks.adopt`. */
 export interface AdoptOptions {
-  /** Whether the watchdog renews. @defaultValue true */
+  /** Whether the watchdog renews the lease. @defaultValue true */
   renew?: boolean | undefined;
-  /** TTL of the renewals. @defaultValue that of the lease */
+  /** The TTL of extensions, ms. @defaultValue the TTL of the transferred lease */
   ttlMs?: number | undefined;
-  /** From the adoption on. @defaultValue 86 400 000 */
+  /** The longest life of the lease after the adoption, ms. @defaultValue 86 400 000 */
   maxHoldMs?: number | undefined;
 }
 
+/** Options of `Locks.list`. */
 export interface ListOptions {
-  /** Only keys that begin so. @defaultValue "" */
+  /** Lists only keys with this prefix. @defaultValue "" */
   prefix?: string | undefined;
-  /** Where the last page ended. */
+  /** The cursor from the page before. @defaultValue the first page */
   cursor?: string | undefined;
-  /** About how many a page has, 1 to 1 000. @defaultValue 100 */
+  /** The approximate size of a page, 1 to 1 000. @defaultValue 100 */
   limit?: number | undefined;
-  /** Stops the search between two steps: the call rejects with its reason. */
+  /** Aborts the search between two steps: the call rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
@@ -116,9 +125,9 @@ export interface ResolvedAcquire {
   readonly ifLost: "abort" | "continue";
   readonly info: HolderInfo | undefined;
   readonly attemptId: string | undefined;
-  /** Undefined: a mutex. */
+  /** Undefined for a mutex. */
   readonly lockMode?: LockMode | undefined;
-  /** Its place in the queue, where it came before it asks; undefined: that of when it asks. */
+  /** The ticket from the arrival of the call. Undefined: the call gets its ticket when it requests the lock. */
   readonly ticket?: number | undefined;
 }
 
@@ -143,7 +152,7 @@ const acquireDefaults: ResolvedAcquire = {
   attemptId: undefined,
 };
 
-/** Checks each value once; what comes out is trusted. Without options it is the defaults themselves. */
+/** Validates every option, once. Without options the result is `defaults` itself. */
 export function resolveAcquire(
   options: AcquireOptions | undefined,
   defaults: ResolvedAcquire,
@@ -181,14 +190,14 @@ export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): Reso
   };
 }
 
-/** An attempt is one acquire: as a default it would make all callers share one grant. */
+/** An `attemptId` as a default would make all callers share one grant. @throws {TypeError} */
 export function assertNoAttemptId(defaults: AcquireOptions | undefined): void {
   if (defaults?.attemptId !== undefined) {
-    throw new TypeError("Expected `attemptId` to be given with an acquire, not among the defaults");
+    throw new TypeError("Expected `attemptId` as an option of an acquire, not as a default");
   }
 }
 
-/** @param defaultTtlMs that of the lease */
+/** @param defaultTtlMs the TTL of the transferred lease */
 export function resolveAdopt(
   options: AdoptOptions = {},
   defaultTtlMs: number,

@@ -4,24 +4,27 @@ import { checkInteger } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { MutexLease, MutexFactory } from "./mutex.ts";
 
+/** Options of one acquire of a semaphore. */
 export interface PermitOptions extends AcquireOptions {
-  /** How many permits the lease takes, 1 to the limit. @defaultValue 1 */
+  /** How many permits the lease holds, 1 to the limit. @defaultValue 1 */
   permits?: number | undefined;
 }
 
+/** The limit of a semaphore, and the defaults of its acquires. */
 export interface SemaphoreOptions extends AcquireOptions {
-  /** How many permits there are, 1 to 1 000 000. All who use the key have to name the same. */
+  /** How many permits exist, 1 to 1 000 000. Callers with another limit are refused: `limit-mismatch`. */
   limit: number;
 }
 
 /**
- * Never more than `limit` permits at once. In order of arrival: who wants many is not passed over by who wants few. Leases are handed
- * over in a process, within the bounds of `handover`, between callers that want as many permits.
+ * A lock with `limit` permits. At most `limit` permits are in use at any time. Requests are served in order of arrival, so a request
+ * for few permits never overtakes one for many. Within a process, grants are handed over between callers with equal `permits`.
  */
 export interface Semaphore extends Lockable<PermitOptions> {
   /**
-   * From now on the semaphore has this limit, for all who use it; who holds keeps what he has. A process may hand on what it holds, within
-   * the bounds of `handover`.
+   * Changes the limit for all processes. Present grants keep their permits, and may still be handed over within the bounds of
+   * `handover`.
+   * @throws {EngineError} the engine does not reply within its command budget
    */
   setLimit(limit: number): Promise<void>;
 }
@@ -38,10 +41,10 @@ export function semaphore(
   deps: {
     readonly mutexes: MutexFactory;
     readonly runner: LockRunner;
-    readonly contention: LocalCoordinator;
+    readonly coordinator: LocalCoordinator;
   },
 ): Semaphore {
-  const { mutexes, runner, contention: coordinator } = deps;
+  const { mutexes, runner, coordinator } = deps;
   let { limit } = options;
   const lockMode = (permits: number | undefined, resolved: ResolvedAcquire): ResolvedAcquire => ({
     ...resolved,

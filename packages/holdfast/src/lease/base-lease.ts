@@ -4,14 +4,14 @@ type LeaseJson = ReturnType<Lease["toJSON"]>;
 
 const keepsAlive = Symbol("holdfast.lease");
 
-/** A signal that keeps its lease alive as long as somebody has it. */
+/** The controller of a signal that refers to its lease. While a caller refers to the signal, the lease is not garbage. */
 export function lossControllerOf(lease: Lease): AbortController {
   const controller = new AbortController();
   Object.defineProperty(controller.signal, keepsAlive, { value: lease });
   return controller;
 }
 
-/** What every lease does in the same way. */
+/** The members that all leases share. */
 export class BaseLease {
   get isInForce(): boolean {
     return (this as unknown as Lease).remainingMs() > 0;
@@ -23,7 +23,7 @@ export class BaseLease {
   }
 
   async [Symbol.asyncDispose](this: Lease): Promise<void> {
-    // The engine goes on releasing in the background; a scope that ends must not fail for it.
+    // The engine retries the release in the background, so a failure must not break the scope.
     await this.release().catch(() => false);
   }
 }

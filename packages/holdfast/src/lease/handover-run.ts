@@ -1,6 +1,6 @@
 import { QueueNode } from "../runtime/linked-queue.ts";
 
-/** How far the grant of a hold has gone: its place among the holds of the line. */
+/** The node of a lease in its local queue, with the number and the start of the hand-overs of its grant. */
 export class HandoverRun<Hold> extends QueueNode<Hold> {
   readonly handovers: number;
   readonly since: number;
@@ -12,7 +12,7 @@ export class HandoverRun<Hold> extends QueueNode<Hold> {
   }
 }
 
-/** What may be handed over. The line keeps `run`; nobody else writes it. */
+/** A lease that may be handed over. Only its local queue writes `handoverRun`. */
 export interface Handoverable<Hold> {
   handoverRun: HandoverRun<Hold> | undefined;
 }

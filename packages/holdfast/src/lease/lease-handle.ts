@@ -29,7 +29,7 @@ export interface LeaseControl {
   downgrade(): Promise<LeaseHandle>;
 }
 
-/** What the caller sees of a {@link LeaseControl}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
+/** The lease in the hands of a caller. The library refers to it weakly, so that a dropped handle ends the renewals. */
 export class LeaseHandle extends BaseLease implements InternalLease, WriteLease {
   readonly #state: LeaseControl;
   #controller: AbortController | undefined;
@@ -63,7 +63,7 @@ export class LeaseHandle extends BaseLease implements InternalLease, WriteLease 
     return Math.min(this.#state.validity.until, this.#state.endsAt);
   }
 
-  /** Made when somebody asks: most leases end without. It keeps the lease alive; the hold keeps neither. */
+  /** Created at the first use, because most leases end without one. It keeps this handle alive. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = lossControllerOf(this);
@@ -106,7 +106,7 @@ export class LeaseHandle extends BaseLease implements InternalLease, WriteLease 
     return this.#state.downgrade();
   }
 
-  /** Prolongs it once more, and leaves it to its TTL then. */
+  /** Extends the lease once more, and ends its renewals. */
   async stopRenewingAfter(ttlMs: number): Promise<void> {
     await this.#state.extend(ttlMs);
     this.#state.stopRenewing();
@@ -116,7 +116,7 @@ export class LeaseHandle extends BaseLease implements InternalLease, WriteLease 
     return (this.#state.downgradedLease ?? this).remainingMs() > 0;
   }
 
-  /** Its `maxHoldMs` begins now. */
+  /** Replaces the end of the lease: `ms` from now. */
   endAfter(ms: number): void {
     this.#state.endAfter(ms);
   }

@@ -1,53 +1,59 @@
 import type { LossReason } from "../errors.ts";
 
 /**
- * Time-bound ownership in the caller's hand. While `remainingMs()` is positive nobody else holds the lock.
- * Loss is told by `signal`, before the validity ends unless the event loop is blocked then, and by {@link Lease.throwIfLost}, which
- * needs no timer to have run.
+ * Exclusive ownership for a limited time: while `remainingMs()` is positive, no other lease holds the lock.
+ * `signal` reports a loss before the validity ends, unless the event loop is blocked at that time. {@link Lease.throwIfLost} reports
+ * a loss even if no timer has run.
  */
 export interface Lease extends AsyncDisposable {
-  /** Of several keys: the first in sorted order. */
+  /** The key; for several keys the first in sorted order. */
   readonly key: string;
+  /** All keys, in sorted order. */
   readonly keys: readonly string[];
   readonly owner: string;
   /**
-   * Larger than every earlier one of this key. Of several keys: that of `key`. Of a semaphore: unique, and larger than those of earlier
-   * grants by the engine; a lease that was handed over in its process has the next one of its grant.
+   * The fencing token of `key`, larger than all earlier ones of that key. A semaphore's fencing token is unique, and larger than those
+   * of earlier grants. A lease that was handed over in memory has the next fencing token of its grant.
    */
   readonly fencingToken: bigint;
+  /** The fencing token of each key. */
   readonly fencingTokens: ReadonlyMap<string, bigint>;
   /**
-   * Aborted at loss, with a `LeaseLostError` as its reason. Not aborted by a release. Where nothing prolongs the lease it aborts at
-   * least 2 ms before the validity ends, and earlier where timers of this process run late, by at most `ttlMs / 20` and 50 ms.
+   * Aborts at a loss, with a `LeaseLostError` as its reason. A release does not abort it.
+   * Without an extension the signal aborts at least 2 ms before the validity ends. If timers of this process run late, it aborts
+   * earlier, but at most `ttlMs / 20` and 50 ms before the end.
    */
   readonly signal: AbortSignal;
-  /** End of safe use on the scale of `performance.now()`. A renewal moves it. */
+  /** The end of safe use, on the scale of `performance.now()`. An extension moves it. */
   readonly validUntil: number;
-  /** Milliseconds of safe use that are left; 0 after a loss or a release. */
+  /** The remaining time of safe use, ms; 0 after a loss or a release. */
   remainingMs(): number;
   /**
-   * A checkpoint between steps: compares clocks itself, so it is right even where the event loop was blocked and no timer ran.
-   * @throws {LeaseLostError} when the lease is lost; after a release with reason `released`
+   * A checkpoint between steps. It reads the clocks, so it is right even if the event loop was blocked and no timer has run.
+   * @throws {LeaseLostError} the lease is lost; with the reason `released` after a release
    */
   throwIfLost(): void;
   /**
-   * Prolongs the lease to at least `ttlMs` from now (milliseconds, 100 to 86 400 000; by default its own TTL). Never shortens it.
-   * @throws {LeaseLostError} when it is lost
-   * @throws {EngineError | QuorumError} when the engine does not answer
+   * Extends the lease to at least `ttlMs` from now, and never shortens it.
+   * @param ttlMs ms, 100 to 86 400 000; by default the TTL of the lease
+   * @throws {LeaseLostError} the lease is lost
+   * @throws {EngineError | QuorumError} the engine does not reply; the lease then keeps its earlier validity
    */
   extend(ttlMs?: number): Promise<void>;
   /**
-   * Gives the lock back. A second call answers the same.
-   * @returns whether it was still ours; false: it had been lost
-   * @throws {EngineError | QuorumError} when the engine does not answer within its command budget, which counts from this call; the
-   * release then goes on in the background until the TTL has passed
+   * Releases the lock. Later calls return the same result.
+   * @returns true if the lease held the lock until the release; false if the lease had been lost
+   * @throws {EngineError | QuorumError} the engine does not reply within its command budget, which starts at this call.
+   * The release then continues in the background until the TTL has passed.
    */
   release(): Promise<boolean>;
-  /** Stops renewing and lets it expire. */
+  /** Ends the renewals, so that the lease expires. */
   orphan(): void;
   /**
-   * Gives the lease to whoever adopts the result, here or in another process. It is a secret: whoever has it holds the lock.
-   * Renewal and hand-over end here, and `release()` here answers false.
+   * Ends the lease here, and returns the data with which `Locks.adopt` continues the lease, here or in another process.
+   * The data is secret, because it contains the token of the grant. Afterwards `release()` of this lease returns false.
+   * @throws {LeaseLostError} the lease is lost
+   * @throws {LockError} `unsupported`: the lease has several keys, was orphaned, or shares its grant with other leases
    */
   transfer(): SerializedLease;
   /** Safe to log: no secret. */
@@ -60,7 +66,7 @@ export interface Lease extends AsyncDisposable {
   };
 }
 
-/** A lease on its way to another process. Plain JSON, and secret. */
+/** A transferred lease, as plain JSON. It is secret, because `token` is the token of the grant. */
 export interface SerializedLease {
   readonly version: 1;
   readonly key: string;
@@ -69,24 +75,26 @@ export interface SerializedLease {
   readonly owner: string;
   readonly reason?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  /** The TTL of the lease, ms. */
   readonly ttlMs: number;
 }
 
 /** The lease of a writer. */
 export interface WriteLease extends Lease {
   /**
-   * Lets readers in, and goes on as a reader on the same grant, with the same fencing token. This lease ends by that without being
-   * lost; its `release()`, so also the end of its `withLock`, releases the reader.
-   * @throws {LeaseLostError} when it is lost
+   * Returns a read lease on the same grant, with the same fencing token, and admits other readers. This lease ends, and is not lost.
+   * Its `release()`, and so the end of its `withLock`, releases the read lease.
+   * @throws {LeaseLostError} the lease is lost
+   * @throws {LockError} `unsupported`: the lease was adopted, or its `attemptId` lets repeats share the grant
    */
   downgrade(): Promise<Lease>;
 }
 
-/** A lease as the library itself sees it. */
+/** The internal interface of every lease. */
 export interface InternalLease extends Lease {
   readonly isTransferred: boolean;
-  /** Whether it holds its keys: itself, or what it became by a downgrade. */
+  /** Whether this lease, or the read lease of its downgrade, holds the keys. */
   readonly isInForce: boolean;
-  /** How it was lost, undefined while it is not; looks at the clocks. */
+  /** The reason of the loss, if the lease is lost. Reads the clocks. */
   currentLoss(): LossReason | undefined;
 }

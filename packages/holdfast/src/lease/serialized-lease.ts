@@ -10,18 +10,18 @@ import {
 } from "../option-checks.ts";
 import type { SerializedLease } from "./lease.ts";
 
-/** Reads what {@link Lease.transfer} made, perhaps in another process and through JSON. Its token is never shown. */
+/** Validates the data of {@link Lease.transfer}. Error messages never contain the token. */
 export function parseSerialized(serialized: SerializedLease): {
   key: string;
   token: string;
   fencingToken: bigint;
-  words: HolderInfo;
+  info: HolderInfo;
   ttlMs: number;
 } {
   if (typeof serialized !== "object" || serialized === null || Array.isArray(serialized)) {
-    const value = Array.isArray(serialized) ? "an array" : serialized === null ? "null" : typeof serialized; // never what it says
+    const type = Array.isArray(serialized) ? "an array" : serialized === null ? "null" : typeof serialized;
     throw new TypeError(
-      `Expected \`serialized\` to be what transfer() gave (parse its JSON first), got ${value}`,
+      `Expected \`serialized\` to be the result of transfer() (parse its JSON first), got ${type}`,
     );
   }
   checkOptionNames(serialized, [
@@ -48,7 +48,7 @@ export function parseSerialized(serialized: SerializedLease): {
     key: checkKey(key),
     token,
     fencingToken: BigInt(fencingToken),
-    words: checkHolderInfo({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
+    info: checkHolderInfo({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
     ttlMs: checkInteger("serialized.ttlMs", ttlMs, minTtlMs, 86_400_000),
   };
 }

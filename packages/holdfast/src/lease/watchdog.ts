@@ -7,22 +7,22 @@ import { jittered, type Random } from "../runtime/random.ts";
 import { TimerQueue, type Scheduled } from "../runtime/timer-queue.ts";
 import { wasSuspended, remainingValidityMs, extendValidity, type Validity } from "../validity.ts";
 
-/** What the watchdog keeps alive, or at least ends in time. */
+/** A lease, as the watchdog sees it. */
 export interface Renewable {
   readonly key: string;
   readonly validity: Validity;
   readonly ttlMs: number;
-  /** Whether it is to be prolonged; where false, only its end is watched. */
+  /** Whether the watchdog renews the lease. Otherwise the watchdog only declares its end. */
   readonly needsRenewal: boolean;
-  /** Granted for less than its TTL: to be prolonged at once. */
+  /** The grant is a claim, so its first renewal is due at once. */
   readonly isClaim: boolean;
-  /** When it ends whatever the engine says, on the scale of `clock.now()`. */
+  /** The end of `maxHoldMs`, on the scale of `clock.now()`. */
   readonly endsAt: number;
-  /** False: nobody can use or release it any more. */
+  /** Whether the caller still refers to the handle. */
   isLeaseReferenced(): boolean;
-  /** Asks the engine for another TTL. Never rejects. */
+  /** Requests another TTL from the engine. Never rejects. */
   renew(): Promise<ExtendResult>;
-  /** The engine confirmed that it goes on. */
+  /** The engine has extended the claim. */
   claimConfirmed(): void;
   markLost(reason: LossReason, cause?: unknown): void;
   reportLeak(): void;
@@ -31,15 +31,15 @@ export interface Renewable {
 const clockCheckMs = 1_000;
 const suspendedMs = 50;
 
-/** How long after a grant the first renewal is due at the earliest: work that is done by then costs no request. */
+/** The shortest delay between a grant and the first renewal. A lease that ends within it costs no renewal. */
 const minRenewalDelayMs = 5;
 
 /**
- * Keeps leases alive, all of them with one timer, and ends each before its validity does, whatever a renewal under way is doing:
- * the timer is due earlier by as much as timers of this process run late.
- * A renewal is sent when a third of the TTL has passed. A failed renewal is repeated with jittered backoff until the deadline. A
- * renewal without an answer is repeated after another third, because many repeats would keep a slow server slow. The first answer
- * counts: `renewed` from when its request was sent, `lost` at once, `unknown` not at all.
+ * Renews all leases of a `Locks` with one timer, and declares the loss of a lease before its validity ends, also during a renewal.
+ * Because timers of this process may run late, the deadline is earlier by their recent lateness.
+ * A renewal is sent when a third of the TTL has passed. A failed renewal is repeated with jittered backoff until the deadline.
+ * A renewal without a reply is repeated after another third of the TTL, because many repeats would keep a slow server slow.
+ * The first reply counts: `renewed` extends the validity from the sending of its request, and `lost` ends the lease at once.
  */
 export class Watchdog {
   readonly #clock: Clock;
@@ -63,13 +63,13 @@ export class Watchdog {
     this.#clockJumps = new ClockJumpDetector(clock);
   }
 
-  /** Takes a lease into the rounds; give the result back to {@link unwatch}. */
+  /** Starts to watch a lease, until {@link unwatch} is called with the result. */
   watch(target: Renewable): WatchedLease {
     if (this.#queue.size === 0) {
       this.#queue.schedule(this.#clockJumps, this.#clock.now() + clockCheckMs);
     }
     const watched = new WatchedLease(target);
-    const remainingMs = remainingValidityMs(target.validity, this.#clock); // little where it is adopted late: what it waits for is over then
+    const remainingMs = remainingValidityMs(target.validity, this.#clock); // small after a late adoption, so the delay is a fraction of it
     watched.renewAt = Math.max(
       this.#renewalTime(target),
       this.#clock.now() + Math.min(minRenewalDelayMs, remainingMs / 20),
@@ -86,7 +86,7 @@ export class Watchdog {
     }
   }
 
-  /** Its validity moved or it wants no renewal any more. */
+  /** The validity, the end or the renewal of the lease has changed. */
   reschedule(watched: WatchedLease): void {
     if (!watched.isEnded) {
       watched.renewAt = this.#renewalTime(watched.target);
@@ -94,7 +94,7 @@ export class Watchdog {
     }
   }
 
-  /** The engine answers again: what was not confirmed because of that is tried again at once. */
+  /** The engine replies again, so failed renewals are repeated at once. */
   engineRecovered(): void {
     for (const item of Array.from(this.#queue.items())) {
       if (item instanceof WatchedLease && item.lastError !== undefined) {
@@ -128,7 +128,7 @@ export class Watchdog {
     const { target } = watched;
     const dueAt = this.#renewalTime(target);
     if (dueAt > now) {
-      watched.renewAt = dueAt; // prolonged meanwhile, by its owner or an earlier holder of the same run
+      watched.renewAt = dueAt; // extended since, by its owner or by an earlier lease on the same grant
       return;
     }
     if (!target.isLeaseReferenced()) {
@@ -153,7 +153,7 @@ export class Watchdog {
     const { target } = watched;
     switch (extension.outcome) {
       case "renewed":
-        // The validity belongs to the run: whoever holds the grant by now has it.
+        // The validity belongs to the grant, also if the grant was handed over during the request.
         extendValidity(target.validity, extension.validity, this.#clock);
         watched.attempts = 0;
         watched.lastError = undefined;
@@ -172,7 +172,7 @@ export class Watchdog {
       return;
     }
     if (this.#lossDeadline(target) <= this.#clock.now()) {
-      this.#end(watched, this.#lossReason(watched)); // the process stood still: its timers come behind all that it has to read
+      this.#end(watched, this.#lossReason(watched)); // the process was suspended, and its timers run after the replies
     } else if (extension.outcome === "renewed") {
       target.claimConfirmed();
       this.reschedule(watched);
@@ -203,25 +203,25 @@ export class Watchdog {
     this.#clockJumps.recordDeadline(this.#clock);
     const endsAt = Math.min(this.#lossDeadline(target), target.endsAt);
     const dueAt = target.needsRenewal ? Math.min(watched.renewAt, endsAt) : endsAt;
-    this.#queue.schedule(watched, Math.max(dueAt, this.#clock.now())); // one that was due before it was set is not late
+    this.#queue.schedule(watched, Math.max(dueAt, this.#clock.now())); // a past time is no lateness of the timer
   }
 
-  /** When the loss is declared. `remainingMs()` and `throwIfLost()` need no timer, and go by the end of the validity. */
+  /** When the timer declares the loss. `remainingMs()` and `throwIfLost()` need no timer, and use the end of the validity. */
   #lossDeadline(target: Renewable): number {
     return this.#expiryOf(target) - this.#lateness.leadMs(target.ttlMs);
   }
 
-  /** When a third of the TTL has passed; for a claim at once. */
+  /** When a third of the TTL has passed. For a claim: at once. */
   #renewalTime(target: Renewable): number {
     return target.isClaim ? 0 : this.#expiryOf(target) - (target.ttlMs * 2) / 3;
   }
 
-  /** By the stricter of the two clocks: they differ after the machine slept. */
+  /** The end of the validity by the stricter clock, because the clocks differ after the machine has slept. */
   #expiryOf(target: Renewable): number {
     return this.#clock.now() + remainingValidityMs(target.validity, this.#clock);
   }
 
-  /** Timers stand still while the machine sleeps: after a jump of the wall clock every lease is looked at. */
+  /** Timers stop while the machine sleeps, so a jump of the wall clock causes a check of every lease. */
   #checkClocks(): void {
     const jumped = this.#clockJumps.readJumpMs(this.#clock) > suspendedMs;
     if (this.#queue.size > 0) {
@@ -238,12 +238,12 @@ export class Watchdog {
   }
 }
 
-/** One lease in the rounds. */
+/** A watched lease, and the schedule of its renewals. */
 export class WatchedLease implements Scheduled {
   dueAt = 0;
   slot = -1;
   renewAt = 0;
-  /** Renewals tried since the last that was confirmed. */
+  /** How many renewals were sent since the last confirmed one. */
   attempts = 0;
   isEnded = false;
   lastError: unknown = undefined;
@@ -264,13 +264,13 @@ class ClockJumpDetector implements Scheduled {
     this.#offset = wall - now;
   }
 
-  /** A deadline is reckoned by both clocks: how far they are apart then counts, too. */
+  /** A deadline was computed from both clocks, so their present difference counts for the next reading too. */
   recordDeadline(clock: Clock): void {
     const { now, wall } = instantNow(clock);
     this.#offset = Math.min(this.#offset, wall - now);
   }
 
-  /** How far the wall clock ran ahead of the monotonic one since the last reading, or since a deadline was reckoned, ms. */
+  /** How far the wall clock has advanced more than the monotonic clock since the last reading or deadline, ms. */
   readJumpMs(clock: Clock): number {
     const { now, wall } = instantNow(clock);
     const ahead = wall - now - this.#offset;

@@ -3,18 +3,23 @@ import { channel, tracingChannel, type Channel, type TracingChannel } from "node
 import type { LossReason } from "./errors.ts";
 
 /**
- * What Holdfast tells of itself, over `node:diagnostics_channel`. Payloads never carry a token.
- * Nothing is computed without a subscriber.
+ * The events of Holdfast and their payloads. The channel of an event in `node:diagnostics_channel` is `holdfast:` and its name.
+ * Payloads never contain a token. Without a subscriber no payload is computed.
  */
 export interface Diagnostics {
+  /** A caller waits in the local queue. */
   queued: { key: string; position: number | undefined };
+  /** A lease was lost. */
   lost: { key: string; reason: LossReason; fencingToken: bigint };
+  /** A renewal began late: `lateMs` after its time, with `marginMs` of validity left. */
   "late-renewal": { key: string; lateMs: number; marginMs: number };
+  /** A grant was handed over in memory. `fencingToken`: of the new lease. */
   handover: { key: string; fencingToken: bigint };
+  /** An operator ended a grant through this `Locks`. */
   broken: { key: string; fencingToken: bigint; reason: string };
   /**
-   * A quorum granted the lock. `rounds`: how many it took until a majority of the nodes gave the same fencing number; `granted`:
-   * how many nodes had said yes by then; `votes`: which.
+   * A quorum granted the lock. `rounds`: how many rounds passed until a majority of the nodes agreed on one fencing token.
+   * `granted`: how many nodes had granted by then. `votes`: the counted votes.
    */
   vote: {
     key: string;
@@ -25,56 +30,66 @@ export interface Diagnostics {
     votes: readonly CountedVote[];
   };
   /**
-   * A majority of a quorum prolonged the grant. `votes`: which nodes had had it without a break. `fencingToken`: of the grant;
-   * undefined where it was acquired in another process.
+   * A majority of a quorum extended the grant. `votes`: the nodes that have held the grant without a break. `fencingToken`: of the
+   * grant; undefined if another process acquired the grant.
    */
   extended: { key: string; fencingToken: bigint | undefined; votes: readonly CountedVote[] };
-  /** `clockOffsetMs`: the server's clock less ours, as far as it is known. */
+  /** The state of a server changed. `clockOffsetMs`: the server's clock minus the clock of this process, if known. */
   node: { node: string; event: string; clockOffsetMs?: number | undefined; detail?: unknown };
+  /** A lease was garbage-collected without a release. The grant is no longer renewed. */
   leaked: { key: string; fencingToken: bigint };
 }
 
-/** One node's vote, as it was counted. */
+/** A counted vote of one node. */
 export interface CountedVote {
   node: string;
-  /** Which run of the server gave it: `run_id` of its `INFO`. Another one after each restart. */
+  /** The run of the server that gave the vote: `run_id` of its `INFO`, which changes at each restart. */
   runId: string;
-  /** How it came: as the answer to a question, or pushed by who gave the lock on. */
+  /** Whether the vote came by the reply to a request, or by a notification. */
   via: "reply" | "notification";
-  /** For how long it was valid still, ms. */
+  /** The remaining validity when the vote was counted, ms. */
   remainingMs: number;
 }
 
+/** The context of the tracing channel `holdfast:acquire`. */
 export interface AcquireTrace {
   key: string;
-  /** Of several keys that are taken in one step, in sorted order; `key` and `fencingToken` are those of the first. */
+  /** Present for several keys in one step, in sorted order. `key` and `fencingToken` are those of the first key. */
   keys?: readonly string[];
+  /** The longest wait, ms; 0 for a try. */
   waitMs: number;
   outcome?: "granted" | "held";
   fencingToken?: bigint;
 }
+
+/** The context of the tracing channel `holdfast:renew`. */
 export interface RenewTrace {
   key: string;
-  /** What was left of the validity when the renewal began, ms. */
+  /** The remaining validity at the start of the renewal, ms. */
   marginMs: number;
   outcome?: "renewed" | "lost" | "unknown";
 }
+
+/** The context of the tracing channel `holdfast:release`. */
 export interface ReleaseTrace {
   key: string;
+  /** Whether the lease held the lock until its release. */
   released?: boolean;
 }
+
+/** The context of the tracing channel `holdfast:hold`: a lease, from its grant to its end. */
 export interface HoldTrace {
   key: string;
   fencingToken: bigint;
-  /** How it ended. */
+  /** How the lease ended. */
   reason?: LossReason | "transferred";
-  /** How long after the end of its validity the hold was given up, ms; 0: in time. */
+  /** How long after the end of its validity the lease ended, ms; 0: in time. */
   overrunMs?: number;
 }
 
 const events: Partial<Record<keyof Diagnostics, Channel>> = {};
 
-/** Operations with a beginning and an end. */
+/** The tracing channels of operations with a start and an end. */
 export const traces = {
   acquire: tracingChannel("holdfast:acquire") as TracingChannel<unknown, AcquireTrace>,
   renew: tracingChannel("holdfast:renew") as TracingChannel<unknown, RenewTrace>,
@@ -82,7 +97,7 @@ export const traces = {
   hold: tracingChannel("holdfast:hold") as TracingChannel<unknown, HoldTrace>,
 };
 
-/** Publishes what `message` makes, if anybody listens. */
+/** Publishes an event if its channel has subscribers. */
 export function publish<Name extends keyof Diagnostics>(name: Name, message: () => Diagnostics[Name]): void {
   const target = (events[name] ??= channel(`holdfast:${name}`));
   if (target.hasSubscribers) {
@@ -90,7 +105,7 @@ export function publish<Name extends keyof Diagnostics>(name: Name, message: () 
   }
 }
 
-/** Runs `operation` under a tracing channel, if anybody listens; `describe` makes the context that `finish` completes. */
+/** Runs `operation`, traced if the channel has subscribers. `describe` creates the context, and `finish` adds the result. */
 export function trace<Context extends object, Result>(
   trace: TracingChannel<unknown, Context>,
   describe: () => NoInfer<Context>,
@@ -101,7 +116,7 @@ export function trace<Context extends object, Result>(
     return operation();
   }
   const context = describe();
-  // Not tracePromise: it would hand out the result, and a lease is a secret.
+  // tracePromise would publish the result, and a lease is secret.
   const done = trace.start.runStores(context, async () => {
     try {
       const result = await operation();

@@ -4,84 +4,88 @@ import type { Random } from "./runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
 import type { Validity } from "./validity.ts";
 
-/** How a request shares its key with others; none: as a mutex it wants the key for itself. */
+/** How a grant shares its key with other grants. Without a mode the key is a mutex, and its grant is exclusive. */
 export type LockMode =
   | { readonly kind: "read-write"; readonly mode: "read" | "write" }
   | {
       readonly kind: "semaphore";
       readonly permits: number;
       readonly limit: number;
-      /** It waited behind leases of its process, which the engine granted for this limit: it takes the limit that there is at its turn. */
+      /** The request waited in its process after grants of this limit. It accepts the limit in force at its own grant. */
       readonly hasWaited?: boolean;
     };
 
-/** What an engine can do; the core never probes. */
+/** The abilities of an engine. The core relies on them and never probes. */
 export interface Capabilities {
   readonly kinds: readonly LockKind[];
-  /** How far exclusion reaches. */
+  /** The reach of exclusion: one process, one server, a majority of servers, a consensus protocol, or a database. */
   readonly guarantee: "process" | "server" | "quorum" | "consensus" | "database";
-  /** How waiters learn of their turn. */
+  /** Whether waiters get notifications, or poll. */
   readonly waiting: "notify" | "poll";
-  /** Whether a grant can be given up and queued for again in one step. Without it there is no hand-over in memory. */
+  /** Whether the engine has {@link Driver.requeue}. Without it grants are not handed over in memory. */
   readonly requeue: boolean;
-  /** Whether a grant may carry more than one fencing number. Without it there is no hand-over in memory. */
+  /** Whether a grant may have more than one fencing token. Without it grants are not handed over in memory. */
   readonly fencingBlocks: boolean;
+  /** The largest TTL, ms. */
   readonly maxTtlMs: number;
-  /** A grant received after a wait is valid for at most this long until its first extension. */
+  /** The longest validity of a claim, ms: a grant that was received after a wait, until its first extension. */
   readonly claimMs: number;
 }
 
-/** What an owner says of itself beside its instance's own description; told by `inspect`. */
+/** The metadata of a holder, as shown by `inspect`. Without an owner the owner of the `Locks` is shown. */
 export interface HolderInfo {
   readonly owner?: string | undefined;
   readonly reason?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What a holder reports with an extension. */
+/** The report that a holder sends with an extension. */
 export interface HolderReport extends HolderInfo {
-  /** The number in use: inside the holder's process numbers change hands without the engine. */
+  /** The fencing token in use, because a hand-over in memory changes it without the engine. */
   readonly fencingToken: bigint;
-  /** Callers that wait in memory in the holder's process; undefined or 0: none. */
+  /** How many callers wait in the memory of the holder's process; undefined or 0: none. */
   readonly localWaiters?: number | undefined;
 }
 
+/** One page of `Locks.list`. */
 export interface ListQuery {
   readonly prefix: string;
-  /** null: from the start. */
+  /** The cursor from the page before; null: the first page. */
   readonly cursor: string | null;
   readonly limit: number;
   readonly signal?: AbortSignal | undefined;
 }
 
+/** One request for a lock, which waits until its deadline. */
 export interface AcquireRequest {
   readonly key: string;
-  /** A key of another kind, or with another limit, is refused: `kind-mismatch`, `limit-mismatch`. */
+  /** The engine rejects a key of another kind with `kind-mismatch`, and another limit with `limit-mismatch`. */
   readonly lockMode: LockMode | undefined;
   readonly ttlMs: number;
-  /** When to stop waiting, on the scale of `clock.now()`; `Infinity`: never; null: only try. */
+  /** The end of the wait, on the scale of `clock.now()`. `Infinity` means no end, and null means a try without a wait. */
   readonly deadline: number | null;
-  /** Our place in the queue, from {@link Driver.ticket}; undefined: that of now. */
+  /** The ticket from {@link Driver.ticket}; undefined: the request gets one on its arrival. */
   readonly ticket: number | undefined;
-  /** How many fencing numbers the grant would like to carry, at least 1; the same in all repeats. */
+  /** How many fencing tokens to request for the grant, at least 1. All repeats of the request have the same count. */
   readonly fencingCount: number;
   readonly info: HolderInfo | undefined;
-  /** Told where its time is over and it has left the queue, before the answer: that may take longer, to say who holds the lock. */
+  /** Called when the deadline has passed and the request has left the queue. The result may come later, because the engine looks up the holder first. */
   readonly waiter?: { onDequeued(): void } | undefined;
 }
 
-/** The engine's yes. `token` is the secret that later calls need. */
+/** A grant of the engine. `token` is the secret of later calls. */
 export interface Grant {
   readonly key: string;
   readonly token: string;
   readonly fencingToken: bigint;
-  /** How many numbers from `fencingToken` on are this grant's. */
+  /** How many consecutive fencing tokens, from `fencingToken`, belong to this grant. */
   readonly fencingCount: number;
   readonly validity: Validity;
-  /** Granted for less than was asked, as it came after a wait: to be extended at once. */
+  /** The grant came after a wait, and is valid for `claimMs` only. The holder extends it at once. */
   readonly isClaim: boolean;
 }
 
+/** The result of a request. `held`: another holder has the lock, and the deadline has passed. */
 export type AcquireResult =
   | { readonly outcome: "granted"; readonly grant: Grant }
   | {
@@ -90,159 +94,161 @@ export type AcquireResult =
       readonly position?: number | undefined;
     };
 
-/** Of several keys: a grant for each, or one that is not free. */
+/** The result for several keys: a grant for each key, or the first key that is held. */
 export type MultiAcquired =
   | { readonly outcome: "granted"; readonly grants: readonly Grant[] }
   | { readonly outcome: "held"; readonly key: string };
 
-/** A request under way. */
+/** A request that is under way. */
 export interface PendingAcquire {
   /**
-   * Wherever an `EngineError` is told of, a quorum rejects with a `QuorumError`.
-   *
-   * Settles with a grant; with `held` when the deadline has passed or the try failed; rejects with an `EngineError` at the
-   * deadline (of a try: at the end of its command budget) where the engine failed, at once where that cannot pass by itself.
+   * Resolves with a grant, or with `held` if the lock is held at the deadline. A try resolves with the first reply.
+   * Rejects with an `EngineError` if the engine fails until the deadline, or until the end of a try's command budget.
+   * A permanent failure rejects at once. A quorum rejects with a `QuorumError` instead of an `EngineError`.
    */
   readonly result: Promise<AcquireResult>;
-  /** Leaves the queue and rejects with `reason`. A grant that races it is released. No effect once settled. */
+  /** Leaves the queue and rejects with `reason`. A grant that races the call is released. No effect on a settled request. */
   cancel(reason: unknown): void;
 }
 
+/** A requeue that is under way. */
 export interface PendingRequeue extends PendingAcquire {
-  /** Whether the grant given up was still ours. */
+  /** Whether the previous grant held the lock until its release. */
   readonly released: Promise<boolean>;
 }
 
-/** One caller's view of a latch. The first who touches a latch makes it, with its own TTL. */
+/** A caller's reference to a latch. The first call creates the latch with its count and TTL. */
 export interface LatchRef {
   readonly key: string;
-  /** Another one than the latch began with is refused: `limit-mismatch`. */
+  /** The count of the latch. Another count is rejected with `limit-mismatch`. */
   readonly count: number;
   readonly ttlMs: number;
   /**
-   * Which latch of this key it is, in the engine's words. The engine writes it with its first answer; from then on no other latch is
-   * touched by this view, but refused: `latch-expired`.
+   * The identity of the latch among the latches of its key. The driver writes it with its first reply. Afterwards, calls with this
+   * reference to a later latch of the key reject with `latch-expired`.
    */
   generation: string | undefined;
 }
 
-/** Somebody waits for a latch. */
+/** A wait for a latch. */
 export interface PendingLatchWait {
   /**
-   * Settles with what is left of the count: 0 as soon as the latch is open; more when the deadline has passed, or the one look has
-   * been taken. Rejects as {@link PendingAcquire.result} does, and with `latch-expired`.
+   * Resolves with 0 when the latch opens, or with the remaining count at the deadline. Without a deadline the first reply counts.
+   * Rejects like {@link PendingAcquire.result}, and with `latch-expired`.
    */
   readonly result: Promise<number>;
-  /** Rejects with `reason`. No effect once settled. */
+  /** Rejects with `reason`. No effect on a settled wait. */
   cancel(reason: unknown): void;
 }
 
 /** The latches of an engine. */
 export interface LatchEngine {
   /**
-   * Counts once for each attempt, whatever is sent again; not below 0. Settles with what is left. Rejects with an `EngineError` at the
-   * end of its command budget.
-   * @param attemptId the caller's idempotency key; undefined: this call is an attempt by itself
+   * Counts down once for each attempt, also if requests are repeated, and never below 0. Resolves with the remaining count.
+   * Rejects with an `EngineError` at the end of its command budget.
+   * @param attemptId the caller's idempotency key; undefined: the call is an attempt of its own
    */
   countDown(latch: LatchRef, attemptId: string | undefined): Promise<number>;
-  /** @param deadline when to stop waiting, on the scale of `clock.now()`; `Infinity`: never; null: look once */
+  /** @param deadline end of the wait, on the scale of `clock.now()`. `Infinity` means no end, and null reads the count once. */
   wait(latch: LatchRef, deadline: number | null): PendingLatchWait;
 }
 
+/** A request to extend a grant. */
 export interface ExtendRequest {
   readonly key: string;
   readonly token: string;
-  /** The lease's number. A later grant of the same token, which has a greater one, is not prolonged: the answer is lost. */
+  /** The fencing token of the lease. A later grant of the same token has a larger one and is not extended: the result is `lost`. */
   readonly fencingToken: bigint;
   readonly ttlMs: number;
-  /** What the engine is to keep beside the key from now on, instead of the last report; undefined: the last report stays. */
+  /** Replaces the last report of the holder at the engine; undefined: the last report stays. */
   readonly info: HolderReport | undefined;
 }
 
-/** `unknown` is neither held past its validity nor lost before it. */
+/** The result of an extension. After `unknown` the lease keeps its present validity. */
 export type ExtendResult =
   | { readonly outcome: "renewed"; readonly validity: Validity }
   | { readonly outcome: "lost"; readonly reason: LossReason }
   | { readonly outcome: "unknown"; readonly error: unknown };
 
+/** Whether a token holds its lock at the engine. */
 export type VerifyResult =
   | { readonly outcome: "held"; readonly validity: Validity }
   | { readonly outcome: "lost"; readonly reason: LossReason };
 
-/** What an engine tells without being asked. */
+/** The events that a driver reports. */
 export interface DriverListener {
-  /** A grant of this driver was ended by force. @param token null: all grants of this process are lost */
+  /** The engine has ended a grant of this driver. @param token null: all grants of this driver are lost */
   lost(token: string | null, reason: LossReason, cause?: unknown): void;
-  /** The engine could not reach us for a while: what is held has to be verified. */
+  /** Notifications may have been missed, so every lease has to be verified. */
   notificationsInterrupted(): void;
-  /** The engine answers again after it did not: renewals that failed are tried again at once. */
+  /** The engine replies again, so failed renewals are repeated at once. */
   engineRecovered(): void;
 }
 
 /**
- * One engine, in terms of locks. Calls of one turn of the event loop may travel together.
- * No call throws synchronously; every promise it returns settles in bounded time, except the wait of a request without deadline.
+ * The contract of an engine. A driver may batch calls of one turn of the event loop.
+ * No method but `checkKey` throws synchronously. Every returned promise settles in bounded time, except a wait without deadline.
  */
 export interface Driver {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;
 
-  /** Makes the engine know who we are; called by `createLocks` before anything else. */
+  /** Sets the owner that the engine shows for holders and waiters. `createLocks` calls it first. */
   setOwner(owner: string): void;
-  /** Refuses a key that this engine cannot hold. @throws {RangeError} */
+  /** Checks that the engine can hold the key. @throws {RangeError} */
   checkKey(key: string): void;
-  /** The place in the queue of a caller that wants this key and arrives now; undefined: not known yet, the request gets its own. */
+  /** The ticket of a caller that arrives now; undefined: not known yet, so the request gets one on its arrival. */
   ticket(key: string): number | undefined;
 
   acquire(request: AcquireRequest): PendingAcquire;
-  /** Whether {@link acquireMany} can take these keys. Absent: it can take any. */
+  /** Whether {@link acquireMany} accepts these keys. Absent: any keys are accepted. */
   canAcquireMany?(keys: readonly string[]): boolean;
   /**
-   * Takes several free locks in one step, or none of them. Absent where the engine cannot: then each is asked for by itself.
-   * Rejects with an `EngineError` at the end of its command budget.
+   * Acquires several free locks in one step, or none of them. Absent: the engine has no such step, and the core acquires each key
+   * separately. Rejects with an `EngineError` at the end of its command budget.
    */
   acquireMany?(requests: readonly AcquireRequest[]): Promise<MultiAcquired>;
-  /** Gives up a grant and queues a new request in one step, so that other processes get their turn. Needs `requeue`. */
+  /** Releases a grant and queues a new request in one step, so that other processes get their turn. Needs `capabilities.requeue`. */
   requeue(previous: Grant, request: AcquireRequest): PendingRequeue;
-  /** Prolongs a grant, also one of another process. */
+  /** Extends a grant, which may belong to another process. */
   extend(request: ExtendRequest): Promise<ExtendResult>;
   /**
-   * Asks whether a token still holds, without extending. Rejects with an `EngineError` where the engine cannot say.
-   * @param fencingToken of a grant that nobody has watched meanwhile: a late request may have got the lock again with the same token,
-   * and a greater number, after it was lost
+   * Checks whether a token holds the lock, without extending the grant. Rejects with an `EngineError` if the engine cannot decide.
+   * @param fencingToken the fencing token of a grant without a watchdog. A delayed request may have acquired the lock again with the
+   * same token, and that grant has a larger fencing token.
    */
   verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult>;
   /**
-   * @returns whether it was still ours
-   * Rejects with an `EngineError` after its budget where the engine cannot be reached, and goes on in the background until
-   * `until` has passed: then it has expired.
+   * Releases a grant. Rejects with an `EngineError` if the engine does not reply within the command budget. The release then continues
+   * in the background until `until`, because the grant has expired by then.
+   * @returns whether the grant held the lock until now
    */
   release(key: string, token: string, until: number): Promise<boolean>;
   /**
-   * A writer is a reader from now on. Settles when the engine knows; until then it goes on in the background.
-   * @returns whether it was still ours
+   * Turns a writer's grant into a reader's. The request is repeated in the background until the engine replies or `until` has passed.
+   * @returns whether the grant held the lock until now
    */
   downgrade(key: string, token: string, until: number): Promise<boolean>;
-  /** The limit of a semaphore from now on; who holds keeps what he has. */
+  /** Changes the limit of a semaphore. Present grants keep their permits. */
   setLimit(key: string, limit: number): Promise<void>;
-  /** Absent where the engine has none; then its kinds have none either. */
+  /** Absent if `capabilities.kinds` has no latch. */
   readonly latches?: LatchEngine;
-  /** Adds a listener; returns its removal. */
+  /** Adds a listener. @returns a function that removes the listener */
   listen(listener: DriverListener): () => void;
 
   inspect(key: string): Promise<LockState>;
-  /** Takes a bounded time: a page may be empty, and only the cursor null is the end. Rejects with the reason of an aborted signal. */
+  /** Lists one page in bounded time. A page may be empty, and only the cursor null is the end. Rejects with the reason of an aborted signal. */
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }>;
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent>;
   breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean>;
   /**
-   * Whether the lease with this number holds the key now. `unknown`: the number belongs to the block of the present grant, and the
-   * engine does not know whether its process has handed the lease on. Never `current` for a lease that does not hold the key.
-   * Rejects with an `EngineError` where the engine cannot say.
+   * Whether the lease with this fencing token holds the key now. `unknown`: the fencing token belongs to the present grant, and the
+   * engine does not know whether the grant was handed over. Never `current` for a lease that does not hold the key.
+   * Rejects with an `EngineError` if the engine cannot decide.
    */
   checkFence(key: string, fencingToken: bigint): Promise<FenceState>;
   nodes(): Promise<NodeState[]>;
-  /** Ends what the driver opened itself. Pending requests reject `closed`. */
+  /** Closes the connections that the driver opened. Pending requests reject with `closed`. */
   close(): Promise<void>;
 }

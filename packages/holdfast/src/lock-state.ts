@@ -1,137 +1,137 @@
-/** What a key on the engine is. Reentrant locks, locks of several keys and elections are mutexes there. */
+/** The kind of a key on the engine. Reentrant locks, locks of several keys and elections are mutexes on the engine. */
 export type LockKind = HeldKind | "latch";
 
-/** The kinds that somebody holds. */
+/** The kinds that have holders. */
 export type HeldKind = "mutex" | "read-write" | "semaphore";
 
-/** Who holds or waits, as far as the engine can tell. */
+/** A holder, as known to the engine. */
 export interface Holder {
-  /** Readable: program, host, pid, or what the caller said. `unknown` for a holder that is not Holdfast's. */
+  /** Readable text: the `owner` option, or program, host and pid. `unknown` for a holder that is not a Holdfast client. */
   readonly owner: string;
   readonly reason?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly fencingToken?: bigint;
-  /** Of a read-write lock. */
+  /** The mode of a read-write lock. */
   readonly mode?: "read" | "write";
-  /** Of a semaphore. */
+  /** The permits of a semaphore. */
   readonly permits?: number;
-  /** What is left of the TTL, ms; absent: it has none or it is not known. */
+  /** The remaining TTL, ms; absent: no TTL, or not known. */
   readonly remainingMs?: number;
   /**
-   * Callers that wait in memory in the holder's process, behind the holder, by its last renewal: at most a third of the TTL old while
-   * renewals succeed. Absent: none are reported, or the answer is of the `Locks` that they wait in, which has them in `waiters`.
+   * How many callers wait in the memory of the holder's process, by its last renewal. While renewals succeed, the count is at most a
+   * third of the TTL old. Absent: none are reported, or the state comes from the `Locks` of these callers and has them in `waiters`.
    */
   readonly localWaiters?: number;
 }
 
-/** A place in the queue. */
+/** A queue entry. */
 export interface Waiter {
   readonly owner: string;
-  /** When it began to wait, in ms since 1970; absent: the engine does not know. */
+  /** The start of the wait, milliseconds since 1970; absent: the engine does not know. */
   readonly since?: number;
-  /** From 0. */
+  /** The rank in the queue, from 0. */
   readonly position: number;
 }
 
-/** What one server says of one lock. */
+/** The state of one lock on one server. */
 export interface NodeView {
   readonly node: string;
-  /** Of a latch: it is not open yet. null: it did not say. */
+  /** Whether the lock is held, or the latch not open yet; null: no reply. */
   readonly held: boolean | null;
-  /** Of a node of a quorum: who has its vote. */
+  /** The owner of the grant on this server. */
   readonly owner?: string;
-  /** The number that it gave; the lease has the one that a majority gave. */
+  /** The fencing token on this server. A lease on a quorum has the fencing token that a majority agreed on. */
   readonly fencingToken?: bigint;
   readonly remainingMs?: number;
   readonly waiterCount?: number;
-  /** Why it did not say, or does not count. */
+  /** Why the server did not reply, or why its reply does not count. */
   readonly error?: string;
 }
 
-/** What the engine says of one lock. */
+/** The state of one lock. */
 export interface LockState {
   readonly key: string;
   readonly kind: LockKind;
-  /** How many may hold it at once; Infinity of a read-write lock, for its readers. Of a latch the count that it began with. */
+  /** How many holders are allowed at once; Infinity for the readers of a read-write lock. For a latch: its initial count. */
   readonly limit: number;
-  /** Of a latch: how many counts are left; 0: it is open. */
+  /** The remaining count of a latch; 0: open. */
   readonly remaining?: number;
-  /** Empty: it is free, or a latch. Else in the order of their ends. */
+  /** In the order in which their grants expire. Empty if the lock is free, and for a latch. */
   readonly holders: readonly Holder[];
-  /** The first 100, in order. */
+  /** The first 100 waiters, in queue order. */
   readonly waiters: readonly Waiter[];
   /**
-   * Callers that wait: those on the engine, which are exact, and {@link Holder.localWaiters} of the holder. A process with hand-over has one
-   * caller at most on the engine for each key, and the others wait in its memory. The `Locks` that the callers wait in counts all of them
-   * exactly. Other processes do not see the callers in the memory of a process that does not hold the lock.
+   * How many callers wait: the exact number of queue entries on the engine, plus {@link Holder.localWaiters} of the holders.
+   * A process with hand-over has at most one queue entry for each key, and its other callers wait in memory. The `Locks` of these
+   * callers counts all of them exactly. Other processes see them only if the process holds the lock.
    */
   readonly waiterCount: number;
-  /** What is left of the holder's TTL, or of a latch's, ms; null: free, or without expiry. */
+  /** The remaining TTL of the holder or latch, ms; null: free, or without expiry. */
   readonly remainingMs: number | null;
-  /** First number of the newest grant that is in force; null: nobody holds the key, or on a node of a quorum as long as it is remembered. */
+  /** The first fencing token of the newest grant in force; null: no holder. A node of a quorum may show the last one longer. */
   readonly fencingToken: bigint | null;
-  /** What each server says. */
+  /** The state on each server. */
   readonly nodes: readonly NodeView[];
-  /** Safe to log: fencing tokens as decimal strings. */
+  /** Safe to log: fencing tokens are decimal strings. */
   toJSON(): unknown;
 }
 
 /** Whether the lease with a fencing token holds its key. */
 export type FenceState = "current" | "stale" | "unknown";
 
-/** A change that {@link LockState} shows. The first event of a watch is a snapshot; `gone`: it is free now, or a latch has ended. */
+/** A change of a {@link LockState}. The first event of a watch is a `snapshot`. After `gone` the lock is free, or the latch has ended. */
 export interface LockEvent {
   readonly type: "snapshot" | "changed" | "gone";
   readonly key: string;
   readonly state: LockState;
 }
 
-/** What one server says of its replication. */
+/** The replication state that one server reports. */
 export interface Replication {
-  /** How far it has written, or followed, in bytes. */
+  /** The replication offset, bytes. */
   readonly offset: number;
-  /** Of a primary: who follows it. */
+  /** The replicas of a primary. */
   readonly replicas: readonly {
     readonly address: string;
     readonly isOnline: boolean;
-    /** What it has not acknowledged yet. */
+    /** The bytes that the replica has not acknowledged yet. */
     readonly lagBytes: number;
-    /** How long it has not been heard of, ms, to the second. */
+    /** The time since the last acknowledgement of the replica, ms, in whole seconds. */
     readonly sinceLastAckMs: number;
   }[];
-  /** Of a replica: whether it is connected with its primary; null: it is a primary. */
+  /** Whether a replica is connected with its primary; null on a primary. */
   readonly isLinkUp: boolean | null;
-  /** Of a primary with `min-replicas-to-write`: how many it counts for that at present; null: it takes writes without any. */
+  /** How many replicas a primary counts for `min-replicas-to-write`; null: the option is off. */
   readonly goodReplicas: number | null;
 }
 
-/** What one server says of itself, and our view of it. */
+/** The state of one server, as reported by the server and as seen by this process. */
 export interface NodeState {
   readonly node: string;
   readonly reachable: boolean;
-  /** Round trip of the question, ms. */
+  /** Round trip of the request, ms; null: no reply. */
   readonly latencyMs: number | null;
   readonly version: string | null;
   readonly role: string | null;
-  /** null: it has none, or did not say. */
+  /** Null: no replication, or no reply. */
   readonly replication: Replication | null;
   readonly runId: string | null;
-  /** By the server's wall clock: negative where that was put back by more since it was started. */
+  /** The uptime by the server's wall clock, ms; negative if that clock was set back by more than the uptime. */
   readonly uptimeMs: number | null;
-  /** The server's wall clock less ours, ms, within half a round trip. */
+  /** The server's wall clock minus the clock of this process, ms, with an error of at most half a round trip. */
   readonly clockOffsetMs: number | null;
-  /** Of a primary of Redis Cluster. */
+  /** Present for a primary of Redis Cluster. */
   readonly cluster?: {
-    /** What it says of the cluster: `ok` or `fail`; null: it did not say. */
+    /** The cluster state that the server reports, `ok` or `fail`; null: no reply. */
     readonly state: string | null;
-    /** How many slots it has. */
+    /** How many hash slots the server serves. */
     readonly slots: number;
-    /** Their addresses. */
+    /** The addresses of its replicas. */
     readonly replicas: readonly string[];
   };
-  /** Whether grants by message were proved to reach us. */
+  /** Whether notifications arrive: proved, not proved yet, or impossible. */
   readonly notifications: "verified" | "unverified" | "unavailable";
-  /** Why a node of a quorum does not vote, and for how long, ms, where that is known; null: it votes. */
+  /** Why the votes of a node do not count, and for how long, ms, if known; null: the votes count. */
   readonly quarantine: { readonly reason: string; readonly remainingMs: number | null } | null;
   readonly error: string | null;
 }
@@ -140,19 +140,20 @@ function fencingTokenAsText<T extends { readonly fencingToken?: bigint }>(state:
   return { ...state, fencingToken: state.fencingToken?.toString() };
 }
 
+/** A {@link LockState} without `toJSON`. */
 export type LockStateData = Omit<LockState, "toJSON">;
 
-/** Whether there is anything of it but who waits: somebody who holds it, or a latch. */
+/** Whether the key has a holder or is a latch. Waiters alone do not count. */
 export function exists({ holders, remaining }: LockStateData): boolean {
   return holders.length > 0 || remaining !== undefined;
 }
 
-/** The part of {@link LockState.waiterCount} that the holder reported. */
+/** The part of {@link LockState.waiterCount} that holders reported. */
 export function localWaitersOf(holders: readonly Holder[]): number {
   return holders.reduce((sum, { localWaiters = 0 }) => sum + localWaiters, 0);
 }
 
-/** Adds what makes a state safe to log, instead of what another state had for it. */
+/** Adds a `toJSON` that is safe to log, and replaces an earlier one. */
 export function lockState(state: LockStateData & { readonly toJSON?: unknown }): LockState {
   const { toJSON: _, ...data } = state;
   return {

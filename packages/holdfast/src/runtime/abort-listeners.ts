@@ -1,4 +1,4 @@
-/** Who listens to a signal through us. One listener on the signal serves them all: a caller's signal may end thousands. */
+/** The actions of one signal. One listener serves all of them, because one signal may abort thousands of calls. */
 interface AbortDispatcher {
   readonly actions: Set<(reason: unknown) => void>;
   readonly listener: () => void;
@@ -7,8 +7,8 @@ interface AbortDispatcher {
 const dispatchers = new WeakMap<AbortSignal, AbortDispatcher>();
 
 /**
- * Calls `action` once with the signal's reason when it aborts.
- * @returns the removal; with the last one our listener leaves the signal
+ * Calls `action` once, with the signal's reason, when the signal aborts.
+ * @returns a function that removes the action. The last removal also removes the listener from the signal.
  */
 export function onAbort(signal: AbortSignal, action: (reason: unknown) => void): () => void {
   const dispatcher = dispatchers.get(signal) ?? dispatch(signal);

@@ -199,7 +199,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "downgrade-leaves-room-for-a-writer",
     brokenRule: "read-write: atomic downgrade",
-    edits: [lua("common/shared-lock", "  used = used - weight + 1 --", "  used = used - weight --")],
+    edits: [lua("common/shared-lock", "  used = used - weight + 1\n", "  used = used - weight\n")],
     killers: [bySim(1, 80, "server,read-write")],
   },
   {

@@ -95,7 +95,7 @@ export const holderMetadata: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "  write_info(token, ttl, metadata) -- before lock_key: where this fails, nothing is granted\n  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n",
+        "  write_info(token, ttl, metadata)\n  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n",
         "  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n  write_info(token, ttl, metadata)\n",
       ),
     ],

@@ -28,7 +28,7 @@ export const sharedModes: readonly Mutant[] = [
     name: "evicted-numbers-are-told-as-none",
     brokenRule:
       "fencing numbers are unique and rise between grants, also where those of a holder were evicted (11)",
-    edits: [lua("common/shared-lock", "  if number == 0 then -- restored,", "  if false then -- restored,")],
+    edits: [lua("common/shared-lock", "  if number == 0 then\n", "  if false then\n")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "whose numbers were evicted")],
   },
   {
@@ -124,8 +124,8 @@ export const sharedModes: readonly Mutant[] = [
     edits: [
       lua(
         "common/shared-lock-grants",
-        "local already_holds = holder_entry(token) --",
-        "local already_holds = false --",
+        "local already_holds = holder_entry(token)\n",
+        "local already_holds = false\n",
       ),
     ],
     killers: [
@@ -135,7 +135,7 @@ export const sharedModes: readonly Mutant[] = [
   {
     name: "downgrade-counts-each-time",
     brokenRule: "each operation is safe to repeat (2)",
-    edits: [lua("common/shared-lock", "  used = used - weight + 1 --", "  used = 1 --")],
+    edits: [lua("common/shared-lock", "  used = used - weight + 1\n", "  used = 1\n")],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-change", "a downgrade that is sent twice counts once"),
     ],

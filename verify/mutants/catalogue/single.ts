@@ -21,11 +21,7 @@ export const singleServer: readonly Mutant[] = [
     name: "raising-a-ttl-shortens-it-before-redis-7",
     brokenRule: "before Redis 7: PTTL, and PEXPIRE where that is less (core-2, 2)",
     edits: [
-      lua(
-        "single/lock-context",
-        "local has_gt = redis.REDIS_VERSION_NUM ~= nil -- Redis 7",
-        "local has_gt = false",
-      ),
+      lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
       lua("single/lock-context", "digits(math.max(left, ttl))", "ttl"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "never shortens a TTL")],
@@ -34,11 +30,7 @@ export const singleServer: readonly Mutant[] = [
     name: "extension-gives-a-ttl-to-what-shall-stay-before-redis-7",
     brokenRule: "extension raises the TTL, and gives none to what has none (core-2, 2)",
     edits: [
-      lua(
-        "single/lock-context",
-        "local has_gt = redis.REDIS_VERSION_NUM ~= nil -- Redis 7",
-        "local has_gt = false",
-      ),
+      lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
       lua("single/lock-context", "    if left >= 0 then", "    if left >= -1 then"),
     ],
     killers: [
@@ -98,7 +90,7 @@ export const singleServer: readonly Mutant[] = [
   {
     name: "value-of-the-token-alone-is-ours",
     brokenRule: '"ours" means: the token and the blank behind it (core-2, 2)',
-    edits: [lua("single/lock-context", "    token = value .. ' ' -- no", "    token = value -- no")],
+    edits: [lua("single/lock-context", "    token = value .. ' '\n", "    token = value\n")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/extend",
@@ -222,11 +214,6 @@ export const singleServer: readonly Mutant[] = [
     name: "what-is-free-has-numbers",
     brokenRule: "inspect and checkFence read K: of a free key there is no number (core-2, 2)",
     edits: [
-      lua(
-        "single/lock-context",
-        "local own_first, own_last, is_marked -- of the holder",
-        "local own_first, own_last, is_marked",
-      ),
       lua(
         "single/lock-context",
         "  own_first, is_marked = tonumber(first), mark == ' i'",

@@ -1,13 +1,13 @@
 -- Acquires several free locks of one server in one step, or none of them.
 --
--- KEYS     the fencing counter; then three for each lock: lock_key, its queue, its info
--- ARGV[1]  latest: the server time in ms after which the script must have no effect
--- ARGV[2+] for each lock token, ttl, fence_count, metadata, as of acquire
--- Reply    { server time in microseconds, 0, grant, grant, ... }, each grant { 1, first, last, token }
---          { server time, index of a lock that is not free, from 1, its holder's token or "" if only waiters block it }
---          { server time, -1 } if the script came after `latest`
---          a replica replies with the error READONLY
--- Effects  writes all grants, or none; a repeat keeps the grants of its tokens and raises their TTL
+--   KEYS     the fencing counter; then three for each lock: lock_key, its queue, its info
+--   ARGV[1]  latest: the server time in ms after which the script must have no effect
+--   ARGV[2+] for each lock token, ttl, fence_count, metadata, as of acquire
+--   Reply    { server time in microseconds, 0, grant, grant, ... }, each grant { 1, first, last, token }
+--            { server time, index of a lock that is not free, from 1, its holder's token or "" if only waiters block it }
+--            { server time, -1 } if the script came after `latest`
+--            a replica replies with the error READONLY
+--   Effects  writes all grants, or none; a repeat keeps the grants of its tokens and raises their TTL
 
 --- @include "common/require-primary.lua"
 local time = redis.call('TIME')

@@ -1,16 +1,16 @@
 -- Runs a batch of operations on locks of one node of a quorum, each isolated from the errors of the others.
 --
--- KEYS      four for each operation: lock_key, its queue, its info, its fence
--- ARGV[1]   how long a fence outlives its lock, ms
--- ARGV[2]   the maximum length of a queue
--- ARGV[3]   how long votes are delayed after a holder that expired without release, ms
--- ARGV[4]   JSON: one array of strings with each operation's name, proposed fencing number, and arguments
---           the client proposes one fencing number to all nodes
--- Reply     { { server time in microseconds, run id, uptime in s }, reply, reply, ... }
---           each reply as the file of the operation states, or { "error", message }
---           the run id names the server's run, because a client library may resend commands to a restarted server
---           a replica replies with the error READONLY
--- Effects   those of the operations
+--   KEYS      four for each operation: lock_key, its queue, its info, its fence
+--   ARGV[1]   how long a fence outlives its lock, ms
+--   ARGV[2]   the maximum length of a queue
+--   ARGV[3]   how long votes are delayed after a holder that expired without release, ms
+--   ARGV[4]   JSON: one array of strings with each operation's name, proposed fencing number, and arguments
+--             the client proposes one fencing number to all nodes
+--   Reply     { { server time in microseconds, run id, uptime in s }, reply, reply, ... }
+--             each reply as the file of the operation states, or { "error", message }
+--             the run id names the server's run, because a client library may resend commands to a restarted server
+--             on a replica, a rejected write makes the whole reply the error READONLY
+--   Effects   those of the operations
 --
 -- The server's time is read once, here. A number above 10^14 is written by `digits`, because Lua's tostring rounds at 14 digits.
 --

@@ -1,13 +1,13 @@
 -- Runs operations on locks of one server, or of one slot of a cluster, each isolated from the errors of the others.
 --
--- KEYS      the fencing counter; then three for each operation: lock_key, its queue, its info
--- ARGV[1]   the maximum length of a queue
--- ARGV[2]   for several operations: JSON, one array of strings with each operation's name and arguments
---           for one operation: its name, with its arguments in the rest of ARGV, because JSON would cost time
--- Reply     { server time in microseconds, reply, reply, ... }
---           each reply as the file of the operation states, or { "error", message }
---           a replica replies with the error READONLY
--- Effects   those of the operations
+--   KEYS      the fencing counter; then three for each operation: lock_key, its queue, its info
+--   ARGV[1]   the maximum length of a queue
+--   ARGV[2]   for several operations: JSON, one array of strings with each operation's name and arguments
+--             for one operation: its name, with its arguments in the rest of ARGV, because JSON would cost time
+--   Reply     { server time in microseconds, reply, reply, ... }
+--             each reply as the file of the operation states, or { "error", message }
+--             a replica replies with the error READONLY
+--   Effects   those of the operations
 --
 -- The server's time is read once, here. The acquisition of a free lock and the release without a waiter run in the loop below. All other
 -- functions are defined only when a call needs them, because their definition costs more than the commands.

@@ -1,14 +1,14 @@
 -- Stores the description of a client, and publishes a text that verifies the client's subscription.
 --
--- KEYS[1]  the hash of the client; without fields the script writes nothing, and the key only names the slot
--- ARGV[1]  the channel of the client
--- ARGV[2]  the kind of the channel: s... sharded, p plain, n none (publish nothing)
--- ARGV[3]  the text to publish
--- ARGV[4]  the TTL of the hash, ms
--- ARGV[5+] field, value, ... of the hash
--- Reply    { server time in microseconds, receivers, run id, server version, role, uptime in s }
---          The uptime is negative if the server's clock was set back after the server started.
--- Effects  a primary writes the hash and publishes the text; a replica does neither
+--   KEYS[1]  the hash of the client; without fields the script writes nothing, and the key only names the slot
+--   ARGV[1]  the channel of the client
+--   ARGV[2]  the kind of the channel: s... sharded, p plain, n none (publish nothing)
+--   ARGV[3]  the text to publish
+--   ARGV[4]  the TTL of the hash, ms
+--   ARGV[5+] field, value, ... of the hash
+--   Reply    { server time in microseconds, receivers, run id, server version, role, uptime in s }
+--            The uptime is negative if the server's clock was set back after the server started.
+--   Effects  a primary writes the hash and publishes the text; a replica does neither
 
 local role = string.match(redis.call('INFO', 'replication'), 'role:(%a+)')
 -- A replica may be read-only. The script must not fail there, because its reply reports the role.

@@ -1,8 +1,8 @@
 -- Reads from INFO the facts that decide whether a node of a quorum may vote.
 --
--- Reply    { run id, uptime in s, role, replication id, 1 if the append-only file is on, maxmemory policy, maxmemory,
---          the number of flushes in this run }
--- Effects  none
+--   Reply    { run id, uptime in s, role, replication id, 1 if the append-only file is on, maxmemory policy, maxmemory,
+--            the number of flushes in this run }
+--   Effects  none
 
 local server = redis.call('INFO', 'server')
 local replication = redis.call('INFO', 'replication')

@@ -1,10 +1,10 @@
 -- One step through the keys of this server that may be locks.
 --
--- ARGV[1]  cursor, "0" at the start
--- ARGV[2]  pattern of lock_key
--- ARGV[3]  the number of keys to examine
--- Reply    { next cursor, "0" at the end, [key, ...] }; a replica replies with the error READONLY
--- Effects  none
+--   ARGV[1]  cursor, "0" at the start
+--   ARGV[2]  pattern of lock_key
+--   ARGV[3]  the number of keys to examine
+--   Reply    { next cursor, "0" at the end, [key, ...] }; a replica replies with the error READONLY
+--   Effects  none
 
 --- @include "common/require-primary.lua"
 

@@ -201,7 +201,7 @@ onRedis("what changes a lock that several may hold", () => {
       ["release", requester(1, one).token, "", "1"],
       ["setLimit", "4"],
     ]) {
-      expect(await fixture.run(keys, args)).toEqual(["error", "KINDMISMATCH sorted set of others"]);
+      expect(await fixture.run(keys, args)).toEqual(["error", "KINDMISMATCH unknown sorted set"]);
     }
     expect(await fixture.redis.zrange(keys[0], "0", "-1", "WITHSCORES")).toEqual([
       "somebody",

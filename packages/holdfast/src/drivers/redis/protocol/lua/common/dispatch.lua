@@ -116,6 +116,7 @@ end
 -- Performs one operation, whose arguments begin at `first`.
 --   found    the holder of lock_key; nil or an error if the holder is not known
 --   waiter   a waiter that the fast path removed from the queue; nil: none
+--
 -- Returns the reply, whether the reply proves a primary, the index of the next operation, and the error of a replica.
 local function perform_isolated(name, first, found, waiter)
   holder, popped, lasts, releasing_client, handover_reply = found, waiter, nil, nil, nil

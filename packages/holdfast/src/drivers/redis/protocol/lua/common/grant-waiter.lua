@@ -51,7 +51,7 @@ local function try_grant(queue_entry)
 end
 
 -- Offers lock_key to a waiter that was removed from the queue. If the publish or another step fails, the waiter is put back and the
--- error is raised, because a missing right of one process must not dequeue another process's waiter.
+-- error is raised. Otherwise a missing right of one process would dequeue another process's waiter.
 -- Returns the token that holds lock_key now, and its TTL; false if the waiter's process has ended or its deadline has passed.
 local function grant_waiter(waiter)
   local ok, granted_token, ttl = pcall(try_grant, waiter[1])

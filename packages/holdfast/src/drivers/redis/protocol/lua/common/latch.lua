@@ -1,12 +1,12 @@
 -- Latches. Each attempt counts a latch down once. A latch at zero is open until its TTL ends.
 --
--- lock_key   hash:
---              latch        the initial count
---              left         the remaining count
---              born         server time in microseconds; distinguishes a latch from later latches of the same key
---              ends         expiry, server ms
---              a<attempt>   one field for each attempt that has counted, until the latch is open
--- queue      sorted set of waiters, "<token> <channel>", by the server ms at which each waiter must have polled again
+--   lock_key   hash:
+--                latch        the initial count
+--                left         the remaining count
+--                born         server time in microseconds; distinguishes a latch from later latches of the same key
+--                ends         expiry, server ms
+--                a<attempt>   one field for each attempt that has counted, until the latch is open
+--   queue      sorted set of waiters, "<token> <channel>", by the server ms at which each waiter must have polled again
 --
 -- The first operation on a latch creates the latch. Both keys expire together, and no operation extends them.
 
@@ -24,7 +24,7 @@ local function load_state()
   if total and left and created_at and ends then
     return true
   elseif redis.call('EXISTS', lock_key) == 1 then
-    error('KINDMISMATCH a hash of others', 0)
+    error('KINDMISMATCH unknown hash', 0)
   end
 end
 
@@ -88,9 +88,9 @@ local latch = {}
 -- countDown token count ttl known latest
 --   known    creation time of the latch that the caller knows; "": none yet
 --   latest   server time in ms after which the operation must have no effect, because a later latch of the key may exist by then
--- Reply   { 1, remaining count, creation time, ms until the expiry, 1 if more waiters remain to be notified }
---         { 0 } the latch that the caller knows has expired
---         { 3 } the operation came after `latest`
+--   Reply   { 1, remaining count, creation time, ms until the expiry, 1 if more waiters remain to be notified }
+--           { 0 } the latch that the caller knows has expired
+--           { 3 } the operation came after `latest`
 function latch.countDown(token, count, ttl, known, latest)
   if now_ms > tonumber(latest) then
     return { 3 }
@@ -112,7 +112,7 @@ end
 
 -- waitLatch token count ttl known latest kind
 --   kind   the kind of the client's channel; n: do not queue, only read the count
--- Reply   as of countDown, or { 2 } the queue is full
+--   Reply   as of countDown, or { 2 } the queue is full
 function latch.waitLatch(token, count, ttl, known, latest, kind)
   if now_ms > tonumber(latest) then
     return { 3 }
@@ -131,14 +131,14 @@ function latch.waitLatch(token, count, ttl, known, latest, kind)
 end
 
 -- leaveLatchQueue token kind
--- Reply   { 1 }
+--   Reply   { 1 }
 function latch.leaveLatchQueue(token, kind)
   redis.call('ZREM', queue, token .. ' ' .. kind)
   return { 1 }
 end
 
 -- inspect
--- Reply   { "", ms until the expiry, first, last, [], number of waiters, queue entries, "latch", initial count, remaining count }
+--   Reply   { "", ms until the expiry, first, last, [], number of waiters, queue entries, "latch", initial count, remaining count }
 function latch.inspect()
   load_state()
   local first, last = grant_numbers()

@@ -1,27 +1,40 @@
--- Locks that several may hold: read-write locks and semaphores. Each holder has a weight, and all together a limit.
+-- The holders of a shared lock: a read-write lock or a semaphore. Each holder has a weight, and the sum of weights has a limit.
 --
--- Their tokens say so: "<random>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>, or
--- a<permits>/<limit>: who has waited in its process, behind leases of that limit, takes any limit that there is now.
--- lock_key      sorted set: the holders' tokens by the expiry of each, in server ms
--- info   hash: used (the sum of weights), and for each holder h<token> ("<number> <weight> <count>"), w<token> (its words)
--- A quorum's node has used and h<token> in the fence, "<number> <weight> <expiry>", and remembers by them whom lock_key has lost.
--- Beside the metadata of one server, in the fence of a quorum's node: the kind and the limit of who holds or waits, and the token that an
--- operator broke last.
+-- A token contains the mode of its request: "<random>:<client>:<mode>:<ticket>". The modes:
+--   r                    reader
+--   w                    writer
+--   s<permits>/<limit>   semaphore
+--   a<permits>/<limit>   semaphore, from a request that has waited in its process; it accepts any present limit
+--
+--   lock_key   sorted set: the token of each holder by its expiry, server ms
+--   info       hash: used (the sum of weights), and for each holder h<token> ("<number> <weight> <count>") and w<token> (metadata)
+--
+-- A quorum's node has `used` and h<token> in the fence, as "<number> <weight> <expiry>". These fields restore lost holders of lock_key.
+-- The settings are the kind, the limit, and the token that an operator broke last. They are in info on one server, and in the fence on a
+-- quorum's node.
 
 local now_ms = math.floor(now / 1000)
 local whole_limit = 2147483648
 local slack_ms = 1000
-local kind, limit, used, newest -- as in the fence and the info; `newest`: the last number
-local has_expired_ones -- more than are dropped at once
-local has_settings_only -- on one server: kind and limit are kept though nobody holds lock_key
+-- The settings, the sum of weights, and the last fencing number.
+local kind, limit, used, newest
+-- Whether more holders have expired than one operation removes.
+local has_expired_ones
+-- Whether, on one server, the settings remain although the lock has no holder.
+local has_settings_only
 
--- What an operation has read and nothing has changed since; nil where that is not known.
-local entries_key -- the key that has kind, limit, `used` and what each holder has
-local holder_cache -- by token: { first number, weight, of a quorum's node the expiry, else how many numbers }, false where it holds nothing
-local earliest -- whose time is over first: { token, expiry }
-local head -- who stands first in the queue: { member, score }
+-- The cache of an operation. A value is nil if the operation has not read the value, or has changed it since.
 
--- Kind, weight, limit, whether another limit will do. Nothing of what is no share.
+-- The key of the hash with kind, limit, `used` and the fields of the holders.
+local entries_key
+-- By token: { first number, weight, expiry (on a quorum's node) or count of numbers }; false for a token that is no holder.
+local holder_cache
+-- The holder that expires first: { token, expiry }.
+local earliest
+-- The first waiter of the queue: { queue entry, score }.
+local head
+
+-- Returns kind, weight, limit, and whether the request accepts any limit. Returns nothing for a token without a mode.
 local function mode_of(token)
   local mark, weight, of = string.match(token, '^:(%a)(%d*)/?(%d*):%d+', 66)
   if mark == 'r' then
@@ -38,7 +51,7 @@ local function cache_holder(token, known)
   holder_cache[token] = number and { tonumber(number), tonumber(weight), tonumber(more) } or false
 end
 
--- The first number and the weight with which a token holds lock_key, and what `holder_cache` has else; nothing where it does not.
+-- Returns first number, weight, and expiry or count of a holder, as in `holder_cache`. Returns nothing if the token is no holder.
 local function holder_entry(token)
   if holder_cache[token] == nil then
     cache_holder(token, redis.call('HGET', entries_key, 'h' .. token))
@@ -49,7 +62,7 @@ local function holder_entry(token)
   end
 end
 
--- The last number with which a token holds lock_key.
+-- The last fencing number of a holder.
 local function last_of(token)
   local first, _, count = holder_entry(token)
   return is_quorum and first or first + (count or 1) - 1
@@ -72,7 +85,7 @@ local function first_waiter()
   return head[1], head[2]
 end
 
--- Who comes behind the first leaves him there.
+-- Adds a queue entry. The cached head is dropped only if the new entry sorts before that head.
 local function enqueue_waiter(token, queue_entry)
   note_ttl()
   enqueue(token, queue_entry)
@@ -82,7 +95,8 @@ local function enqueue_waiter(token, queue_entry)
   end
 end
 
--- Nobody holds lock_key. On one server its kind and limit are kept as long as somebody waits: `clear_settings` ends that.
+-- Removes the fields of all holders after the last holder. On one server the settings remain while the queue has waiters, until
+-- `clear_settings` removes them.
 local function clear_holders()
   redis.call('DEL', info)
   holder_cache, used = {}, 0
@@ -120,13 +134,14 @@ local function remove(token)
   end
 end
 
--- What was said of the holders is gone, as where keys are evicted, and they are not: their tokens say it again, but for the numbers.
+-- The hash of the holders is missing, for example evicted, but the set of holders is not. Rebuilds the hash from the tokens. Fencing
+-- numbers cannot be rebuilt.
 local function rebuild_index()
   local held = redis.call('ZRANGE', lock_key, 0, -1, 'WITHSCORES')
   used = 0
   for i = 1, #held, 2 do
     if not mode_of(held[i]) then
-      error('KINDMISMATCH sorted set of others', 0)
+      error('KINDMISMATCH unknown sorted set', 0)
     end
   end
   redis.call('DEL', info)
@@ -140,7 +155,8 @@ local function rebuild_index()
   redis.call('PEXPIRE', entries_key, math.max(redis.call('PTTL', lock_key), slack_ms) + (is_quorum and retention_ms or 0))
 end
 
--- lock_key is absent, and the fence of a quorum's node remembers holders: they have it again, those whose time is over to be dropped by it.
+-- lock_key is absent, and the fence of a quorum's node remembers its holders. Restores all of them, because `load_state` then removes
+-- the expired ones.
 local function restore_remembered()
   local longest = now_ms
   local kept = redis.call('HGETALL', fence)
@@ -155,7 +171,9 @@ local function restore_remembered()
   earliest = nil
 end
 
--- The lock as it is now: holders whose time is over are gone. `token`: whose holding will be asked for, by this operation.
+-- Loads the state of the lock, and removes expired holders.
+--   token   the token of the operation, whose fields are read in the same command
+--   name    the operation's name
 local function load_state(token, name)
   token = token or ''
   entries_key = is_quorum and fence or info
@@ -202,7 +220,8 @@ local function load_state(token, name)
   end
 end
 
--- Refuses who asks for something else than who holds or waits; and for another limit than the one that is remembered.
+-- Raises an error if the request's kind differs from the present holders or waiters, or if the request's limit differs from the stored
+-- limit.
 local function check(token)
   local own_kind, weight, own_limit, takes_any = mode_of(token)
   local first = first_waiter()
@@ -215,7 +234,8 @@ local function check(token)
   kind, limit = own_kind, kind == own_kind and limit or own_limit
 end
 
--- lock_key and what is said of its holders stay for a second or two longer than they need to: who comes within that second writes neither.
+-- Extends lock_key and the fields of its holders by one or two seconds more than necessary. A later grant within that second need not
+-- extend them.
 local function extend_key_ttl(ttl)
   local longest = redis.call('PTTL', lock_key)
   if longest < ttl + slack_ms then
@@ -228,8 +248,8 @@ local function extend_key_ttl(ttl)
   end
 end
 
--- Writes a grant, with the number that the lease has already or the next `fence_count`. Answers its first number and its last; of a quorum's
--- node also in how many ms it counts.
+-- Writes a grant, with the lease's known number or the next `fence_count` numbers. Returns the first and the last number. On a quorum's
+-- node it also returns the delay in ms after which the vote counts, if there is one.
 local function add_holder(token, weight, ttl, fence_count, known_number)
   local number, last = known_number, known_number
   if not number then
@@ -249,8 +269,9 @@ end
 local function write_metadata(token, metadata)
   if metadata ~= '' then
     redis.call('HSET', info, 'w' .. token, metadata)
+    -- On a quorum's node info has no other field, so it may expire with lock_key.
     if is_quorum then
-      redis.call('PEXPIRE', info, redis.call('PTTL', lock_key)) -- nothing else is there
+      redis.call('PEXPIRE', info, redis.call('PTTL', lock_key))
     end
   end
 end

@@ -1,9 +1,11 @@
--- Grants of a lock that several holders may share: to the waiters of its queue, to a repeated request, and to a new request.
--- Needs shared-holders.lua. On a quorum's node a grant has one number.
+-- The grants of a shared lock: to the waiters of its queue, to a repeated request, and to a new request. Needs shared-holders.lua.
+-- On a quorum's node a grant has one number.
 
--- Grants to who stands first, as long as there is room for him: readers at the head go together, and who needs much room is not
--- passed over. As `grant_next` of a mutex: an error of the publish puts the member back.
--- Returns the answer to `own`, a member, if its turn has come; whether more may be left to serve.
+-- Grants the lock to the first waiters while their weights fit. Readers at the head are granted together. A waiter with a large weight is
+-- never skipped. If a publish fails, the waiter is put back, as by `grant_next` of a mutex.
+--   own   the queue entry of the operation's own request; nil: none
+--
+-- Returns the reply to `own`, if it was granted, and whether more waiters may fit.
 local function serve(own, own_ttl, own_fence_count)
   local answer
   for _ = 1, 64 do
@@ -24,9 +26,11 @@ local function serve(own, own_ttl, own_fence_count)
     note_ttl()
     redis.call('ZREM', queue, queue_entry)
     head = nil
-    local already_holds = holder_entry(token) -- by an earlier question
+    -- An earlier request of the waiter may have been granted.
+    local already_holds = holder_entry(token)
     if is_alive and queue_entry ~= own and (already_holds or not may_hold) then
-      publish(channel, client, 'retry ' .. token) -- who asks again has that grant, or is told of the limit
+      -- The waiter's next request returns that grant, or the error of a lowered limit.
+      publish(channel, client, 'retry ' .. token)
     elseif not already_holds and may_hold and queue_entry == own then
       local first, last, left = add_holder(token, weight, own_ttl, own_fence_count)
       answer = { 1, first, last, token, left }
@@ -50,13 +54,13 @@ local function serve(own, own_ttl, own_fence_count)
   return answer, true
 end
 
--- Asks for the vote of this quorum's node back, unless who has it has won.
+-- Requests the vote of this node back from its holder. A holder with a majority keeps the vote.
 local function inquire(vote_holder, number, channel)
   local client = client_of(vote_holder)
   publish(string.sub(channel, -1), client, table.concat({ 'inquiry', vote_holder, digits(number) }, ' '))
 end
 
--- Rivals that came later and are in our way are asked to give it back.
+-- Sends an inquiry to each later holder whose weight conflicts with the request.
 local function inquire_all(token, queue_args)
   local _, weight = mode_of(token)
   for _, other in ipairs(redis.call('ZRANGE', lock_key, 0, 63)) do
@@ -67,7 +71,8 @@ local function inquire_all(token, queue_args)
   end
 end
 
--- So is who asks again while he is in the way of whoever came first: he may have missed it, and that one has no votes to ask again for.
+-- Sends an inquiry to a repeated request that conflicts with the first waiter. The request may have missed the first inquiry, and the
+-- first waiter may have no vote with which it could cause another inquiry.
 local function inquire_repeat(token, number, weight, queue_args)
   local first = parse(first_waiter() or '')
   local _, wanted = mode_of(first or '')
@@ -76,7 +81,7 @@ local function inquire_repeat(token, number, weight, queue_args)
   end
 end
 
--- By whom: who will be over first.
+-- The reply to a request without a grant. Its holder is the one that expires first.
 local function held_reply(queue_entry, wait)
   local position = queue_entry and redis.call('ZRANK', queue, queue_entry) or -1
   local first, expiry = earliest_expiry()
@@ -104,15 +109,16 @@ local function repeat_grant(token, number, queue_entry, ttl, metadata)
   return { 1, number, last, token, is_quorum and wait_remaining_ms(weight < limit) or nil }
 end
 
--- There is room, and nobody is before us.
+-- Grants the lock to a new request that fits and has no earlier waiter.
 local function grant_now(token, weight, ttl, fence_count, metadata, known_number)
   local first, last, left = add_holder(token, weight, ttl, fence_count, known_number)
   write_metadata(token, metadata)
   return { 1, first, last, token, left }
 end
 
--- Whoever stands in the queue is served in turn, and us with them. Who is granted and has more to serve repeats as well, and is
--- granted again: nobody else would come for them soon.
+-- Grants the lock to waiters in order, including the operation's own request. If more waiters may fit, the reply is { 3 } even after a
+-- grant. The client then repeats the request, which serves those waiters and returns the grant again. Otherwise the waiters would have to
+-- poll.
 local function acquire_or_enqueue(token, queue_entry, ttl, fence_count, wait, metadata)
   local answer, has_more = serve(queue_entry, ttl, fence_count)
   if has_more then
@@ -130,7 +136,8 @@ end
 
 local function try_acquire(token, weight, ttl, fence_count, metadata)
   local _, has_more = serve()
-  local number = holder_entry(token) -- an earlier question stood in the queue
+  -- `serve` may have granted an earlier request of the token.
+  local number = holder_entry(token)
   if has_more then
     return { 3 }
   elseif number then

@@ -1,5 +1,5 @@
--- The operations on a lock that several holders may share. Their arguments and replies are those of a mutex. On a quorum's node a grant
--- has one number. Needs shared-holders.lua and shared-lock-grants.lua.
+-- The operations on a shared lock. Arguments, replies and effects are those of a mutex, unless stated below. On a quorum's node a grant has
+-- one number. Needs shared-holders.lua and shared-lock-grants.lua.
 
 local shared = {}
 
@@ -7,14 +7,16 @@ function shared.acquire(token, queue_args, ttl, fence_count, wait, metadata)
   local queue_entry = token .. ' ' .. queue_args
   local number, known_weight = holder_entry(token)
   local _, weight = mode_of(token)
-  if number == 0 then -- restored, its numbers are lost: it may not have been told them
+  -- A restored holder has lost its numbers, so a repeated request gets new ones.
+  if number == 0 then
     local first, last = next_shared_fence(fence_count, newest)
     write_holder(token, first, known_weight, nil, last - first + 1)
     number = first
   end
   local waits = not number and first_waiter() and redis.call('ZSCORE', queue, queue_entry)
+  -- A queued request is checked again if the limit was lowered below its weight.
   if not number and (not waits or limit and weight > limit) then
-    check(token) -- also of who waits already, where the limit was lowered
+    check(token)
   end
   if number then
     redis.call('ZREM', queue, queue_entry)
@@ -44,7 +46,8 @@ function shared.release(token, queue_args, is_own)
   local is_holder = holder_entry(token)
   if is_holder then
     releasing_client = is_own == '1' and client_of(token) or nil
-    remove(token) -- who holds does not wait
+    -- A holder has no queue entry.
+    remove(token)
   else
     dequeue(token, queue_args)
     head = nil
@@ -82,7 +85,7 @@ function shared.verify(token)
   return { 1, redis.call('ZSCORE', lock_key, token) - now_ms, number }
 end
 
--- Every holder, as { token, left in ms, first number, weight, words, last number }.
+-- Every holder, as { token, remaining ms, first number, weight, metadata, last number }.
 local function holders()
   local found = {}
   local held = redis.call('ZRANGE', lock_key, 0, -1, 'WITHSCORES')
@@ -95,7 +98,7 @@ local function holders()
 end
 
 -- breakGrant number kind reason
---   As of a mutex; a token may stand for the number, where a quorum's nodes gave different ones.
+--   number   a fencing number of the grant, or its token, because the nodes of a quorum may have given different numbers
 function shared.breakGrant(number, channel, reason)
   local named = tonumber(number)
   for _, holder_found in ipairs(holders()) do
@@ -106,7 +109,8 @@ function shared.breakGrant(number, channel, reason)
       publish(channel, client, 'broken ' .. cjson.encode({ token, lock_key, reason }))
       remove(token)
       redis.call('HSET', settings_key(), 'broken', token)
-      extend_settings(math.max(holder_found[2], 1000)) -- for as long as the holder may believe in its lease
+      -- The record of the break lasts as long as the holder may rely on its lease.
+      extend_settings(math.max(holder_found[2], 1000))
       local _, has_more = serve()
       return { 1, has_more and 1 or 0 }
     end
@@ -114,7 +118,8 @@ function shared.breakGrant(number, channel, reason)
   return { 0, 0 }
 end
 
--- inspect of such a lock answers more: { "", -2, first, last, [], waiters, members, kind, limit, holders }
+-- inspect
+--   Reply   { "", -2, first, last, [], number of waiters, the first 100 queue entries, kind, limit, holders }
 function shared.inspect()
   local first, last = grant_numbers()
   return {
@@ -183,22 +188,23 @@ function shared.refill(token, queue_args, ttl, number, _, latest)
 end
 
 -- downgrade token queue_args
---   A writer is a reader from now on, with the same token.
--- Answers { 1, 1 if more may be left to serve }, or { why not }
+--   Makes a writer a reader with the same token.
+--   Reply   { 1, 1 if more waiters may fit }, or { loss status }
 function shared.downgrade(token)
   local number, weight, expiry = holder_entry(token)
   if not number then
     return { loss_status(token) }
   end
-  used = used - weight + 1 -- a repeat finds a reader, among others
+  -- After a repeat the weight is already 1, and there may be other readers.
+  used = used - weight + 1
   write_holder(token, number, 1, expiry)
   local _, has_more = serve()
   return { 1, has_more and 1 or 0 }
 end
 
 -- setLimit limit
---   From now on a semaphore has this limit; who holds keeps what he has.
--- Answers { 1, 1 if more may be left to serve }
+--   Sets the limit of a semaphore. Present holders keep their permits.
+--   Reply   { 1, 1 if more waiters may fit }
 function shared.setLimit(wanted)
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
   local present = first and (mode_of(first) or 'mutex') or used > 0 and kind
@@ -214,7 +220,7 @@ function shared.setLimit(wanted)
   return { 1, has_more and 1 or 0 }
 end
 
--- Whether nobody holds lock_key any more, where it is ours: who has expired is dropped by this.
+-- Removes expired holders. Returns whether lock_key has no holder left, and false for a sorted set of another program.
 local function is_free()
   return pcall(load_state) and redis.call('EXISTS', lock_key) == 0
 end

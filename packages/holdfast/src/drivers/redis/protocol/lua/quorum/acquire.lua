@@ -1,20 +1,24 @@
 -- acquire token queue_args ttl fence_count wait metadata latest
---   token   "<random>:<client>:<ticket>"; a grant is ours if its whole token is; the ticket is our place in the queue
---   queue_args   what a queue member says after the token
---   ttl     ms, if the answer is the grant (a grant by message has the member's)
---   fence_count    how many fencing numbers
---   wait    0: only try; 1: queue us if we are not granted; 2: the same, and the run id is not asked for; 3: as 2, and the queue's bound
---           does not apply, because the caller gives a grant up in the same call
---   metadata   our own owner, reason, labels as JSON of [field, value, ...]; empty: none
---   latest  server time in ms behind which this must have no effect
--- Answers { 1, first, last, token, in how many ms it counts, if not now } granted
---         { 0, remaining TTL in ms (-1 none, -3 not asked), our position from 0 (-1 not queued), holder's token,
---           run id or "", of a quorum's node the first number of the present grant }
---         { 2 } the queue is full
---         { 3 } dead waiters are left: repeat
---         { 4 } it came too late
+--   token         "<random>:<client>:<ticket>"; the ticket decides the position in the queue
+--   queue_args    the part of the queue entry after the token
+--   ttl           TTL in ms of a grant by reply; a grant by notification has the TTL of the queue entry
+--   fence_count   how many fencing numbers the grant gets
+--   wait          0: only try
+--                 1: queue the request if it is not granted
+--                 2: as 1, without the run id in the reply
+--                 3: as 2, without the limit of the queue, because the caller releases a grant in the same call
+--   metadata      owner, reason and labels as JSON of [field, value, ...]; empty: none
+--   latest        server time in ms after which the operation must have no effect
+--   Reply   the first number alone: granted, with `fence_count` numbers that count at once
+--           { 1, first, last, token, delay in ms after which the vote counts, if there is one } granted
+--           { 0, remaining TTL in ms (-1 none, -3 not read), position from 0 (-1 not queued), holder's token,
+--             run id or "", first number of the present grant } held
+--           { 2 } the queue is full
+--           { 3 } dead waiters remain: repeat
+--           { 4 } the operation came after `latest`
+--   Effects a grant, or a queue entry and an inquiry to a later holder
 
--- The same question once more: the same grant, the same numbers.
+-- A repeated request gets the same grant with the same numbers.
 local function repeat_grant(token, queue_entry, ttl, metadata)
   redis.call('ZREM', queue, queue_entry)
   local lasts = raise_ttl(ttl)
@@ -29,14 +33,15 @@ local function repeat_grant(token, queue_entry, ttl, metadata)
   return { 1, first, last, token, wait_remaining_ms() }
 end
 
--- Who is far behind is told when the holder's TTL ends if it asks once more, which most do not have to.
+-- The reply to a request without a grant. The first reply to a waiter far from the head omits the TTL, because most waiters never repeat
+-- their request.
 local function held_reply(by, queue_entry, wait, is_repeat)
   local position = queue_entry and redis.call('ZRANK', queue, queue_entry) or -1
   local left = (position < 3 or is_repeat) and redis.call('PTTL', lock_key) or -3
   return { 0, left, position, holder_text(by), wait == '1' and run_id() or '', is_quorum and grant_numbers() or nil }
 end
 
--- A rival that came later has the vote of this quorum's node: it is asked to give it back, unless it has won already.
+-- Requests the vote back from a holder whose request is later. A holder with a majority keeps the vote.
 local function inquire(token, queue_args)
   local client = not is_shared(holder) and client_of(holder)
   local first = grant_numbers()
@@ -45,7 +50,7 @@ local function inquire(token, queue_args)
   end
 end
 
--- lock_key is another's: a place in the queue.
+-- Adds a queue entry while another token holds lock_key. Returns whether the entry is new.
 local function enqueue_and_inquire(token, queue_args)
   if is_quorum then
     inquire(token, queue_args)
@@ -53,7 +58,7 @@ local function enqueue_and_inquire(token, queue_args)
   return enqueue(token, token .. ' ' .. queue_args) == 1
 end
 
--- lock_key is absent, or its holder gives it up in this very operation.
+-- Acquires lock_key, which is absent, or is released by its holder in the same operation.
 local function acquire_free(token, queue_entry, ttl, fence_count, wait, metadata)
   if wait ~= '0' then
     note_ttl()

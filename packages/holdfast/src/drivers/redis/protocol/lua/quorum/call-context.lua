@@ -1,5 +1,5 @@
--- What every operation of a call sees: the server's time, how long a fence outlives its lock, and how long a vote waits behind a
--- holder that was not released.
+-- Values for all operations of a call. `retention_ms` is how long a fence outlives its lock. `wait_ms` is the delay of votes after a holder
+-- that expired without release.
 
 local retention_ms = tonumber(ARGV[1])
 local time = redis.call('TIME')
@@ -9,13 +9,13 @@ local wait_ms = tonumber(ARGV[3])
 local is_quorum = true
 local known_run_id
 
--- How a number is written: %d takes a fraction of the time, and is right only where the server's C has longs of 64 bits.
+-- The format for whole numbers. %d is much faster than %.0f, and is correct only if a C long of the server has 64 bits.
 local whole = string.format('%d', 9007199254740992) == '9007199254740992' and '%d' or '%.0f'
 
 local function digits(number)
   return string.format(whole, number)
 end
 
--- Of a lock_key with this TTL: that of the fence beside it, and its end. As text: most grants of a call have one TTL, and to write a number
--- is dear.
+-- For grants with the TTL `known_ttl`: the fence's TTL and the grant's expiry, as text. Most grants of a call have the same TTL, and the
+-- formatting of numbers is expensive.
 local known_ttl, fence_ttl_text, ending

@@ -1,12 +1,13 @@
 -- extend token ttl metadata number
---   Raises the TTL of a grant that is ours; never shortens it and never creates it again.
---   words: what changed hands inside the holder's process (its number, owner, reason); empty: nothing
---   number: of the lease. A later grant of the same token, made by a request that came late, has a greater one and is not extended:
---   others may have held the lock in between. Empty: not known
--- Answers 1 renewed, or why not: 0 lock_key is absent, 2 lock_key is another's, 3 an operator broke it
---         of a quorum's node { 1, first number of the grant (0: not known) }, or { why not }
+--   Raises the TTL of the token's grant. It never lowers the TTL, and never creates a grant.
+--   metadata   new metadata after a hand-over in the holder's process (number, owner, reason); empty: unchanged
+--   number     the fencing token of the lease; empty: unknown. A delayed request may have made a later grant of the same token, with a
+--              greater number. That grant is not extended, because another token may have held the lock in between.
+--   Reply   { 1, first number of the grant (0: unknown) } renewed, or { loss status }
+--           loss status: 0 lock_key is absent, 2 another token holds lock_key, 3 an operator broke the grant
+--   Effects a free lock_key is granted to the next waiter
 
--- A break leaves word beside the key for a holder that the message did not reach.
+-- The loss status of a token. A break is recorded in info, because the notification may not have reached the holder.
 local function loss_status(token)
   local left = redis.call('HMGET', info, 'token', 'broken')
   if left[1] == token and left[2] then
@@ -28,8 +29,8 @@ local function extend(token, ttl, metadata, number)
 end
 
 -- verify token
---   Asks whether a grant is still ours, and changes nothing.
--- Answers { 1, remaining TTL in ms, first number of the grant (0: not known) }, or { why not }, as extend says it
+--   Reply   { 1, remaining TTL in ms, first number of the grant (0: unknown) }, or { loss status } as of extend
+--   Effects none
 local function verify(token)
   if holder ~= token then
     return { loss_status(token) }

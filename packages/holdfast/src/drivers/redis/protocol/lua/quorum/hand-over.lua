@@ -1,4 +1,4 @@
--- A lock that is ours: to the next in line.
+-- Releases the token's lock, and grants it to the next waiter.
 call('HDEL', fence, 'by')
 local next_waiter = call('ZPOPMIN', queue)
 local next_member = next_waiter[1]

@@ -1,6 +1,7 @@
 -- inspect
--- Answers { holder's token or "", remaining TTL in ms, first and last number (as text, "" unknown),
---           the holder's own words [field, value, ...], number of waiters, the first 100 members }
+--   Reply   { holder's token or "", remaining TTL in ms, first and last number (as text, "" if unknown),
+--             the holder's metadata [field, value, ...], number of waiters, the first 100 queue entries }
+--   Effects none
 local function inspect()
   local first, last = grant_numbers()
   local metadata = redis.call('HGETALL', info)

@@ -1,23 +1,23 @@
--- What is kept of a lock on a node of a quorum.
+-- The stored data of a lock on a node of a quorum.
 --
--- lock_key      of a mutex a string: the holder's token
--- fence  hash: first and last number of the newest grant, and what is remembered of votes (remembered-votes.lua); of a lock that several may hold its kind and limit, and the last break
--- info   hash: a mutex's metadata [field, value, ...] with the token that they belong to
+--   lock_key   of a mutex: a string, the holder's token
+--   fence      hash: first and last number of the newest grant, and the remembered votes (remembered-votes.lua)
+--              of a shared lock also: its settings (kind, limit, last break)
+--   info       hash: a mutex's metadata and the token to which the metadata belong
 
--- The holder as an answer has it. lock_key may have a value of another program, of any size: a token is shorter than 600 bytes.
+-- The holder's token in a reply. The value may be another program's and of any size, so it is cut. A token has less than 600 bytes.
 local function holder_text(value)
   return string.sub(value or '', 1, 600)
 end
 
--- Numbers of the newest grant: first, last; nil where the counter has expired.
+-- The first and the last number of the newest grant; nil if the fence has expired.
 local function grant_numbers()
   local found = redis.call('HMGET', fence, 'first', 'last')
   return tonumber(found[1]), tonumber(found[2])
 end
 
--- Raises lock_key's TTL, never shortens it: an older, slower request must not cut a newer promise. The counter outlives lock_key, and what an owner
--- said of itself lasts as long as lock_key.
--- Returns what it is then.
+-- Raises the TTL of lock_key, and never lowers it, because a delayed older request must not shorten a newer validity. The fence outlives
+-- lock_key, and the metadata expire with lock_key. Returns the resulting TTL.
 local function raise_ttl(ttl)
   local left = redis.call('PTTL', lock_key)
   if left >= 0 and left < tonumber(ttl) then
@@ -30,12 +30,12 @@ local function raise_ttl(ttl)
   return lasts
 end
 
--- Where the kind, the limit and the last break of a lock that several may hold are kept.
+-- The key of the hash with the settings of a shared lock.
 local function settings_key()
   return fence
 end
 
--- They last as long as the counter, which a shorter grant must not cut.
+-- Extends the fence, which holds the settings. A shorter grant must not lower the TTL of the fence.
 local function extend_settings(ttl)
   local lasts = ttl + retention_ms
   if redis.call('PTTL', fence) < lasts then
@@ -43,7 +43,7 @@ local function extend_settings(ttl)
   end
 end
 
--- The numbers of a shared grant behind the newest one, first and last: it has one, whatever was asked.
+-- The first and the last number of a new shared grant. A shared grant has one number, for any requested count.
 local function next_shared_fence(_, newest)
   local number = math.max((newest or 0) + 1, floor)
   redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))

@@ -1,9 +1,9 @@
--- What only a quorum's node is asked.
+-- The operations on a mutex that exist only on a node of a quorum.
 
 -- yield token queue_args number ttl fence_count metadata latest
---   Gives the vote with this number to whoever stands first, and stands in line again; the vote with another number stays.
---   A late one does nothing.
--- Answers as acquire
+--   Returns the vote with this number, grants it to the first waiter, and queues the request again. A vote with another number stays.
+--   Reply   as of acquire
+--   Effects none after `latest`
 local function yield(token, queue_args, number, ttl, fence_count, metadata)
   if holder == token and grant_numbers() == tonumber(number) then
     forget_vote()
@@ -13,8 +13,9 @@ local function yield(token, queue_args, number, ttl, fence_count, metadata)
 end
 
 -- raiseFence token number fence_count
---   The nodes gave different numbers: raises that of our grant, as a block of `fence_count`; never lowers it.
--- Answers { 1, first, last } what it is now, or { 0 } the grant is not ours
+--   Raises the first number of the token's grant, and never lowers it, because the nodes gave different numbers. The grant keeps
+--   `fence_count` numbers.
+--   Reply   { 1, first, last } the resulting numbers, or { 0 } the token does not hold the lock
 local function raise_fence(token, number, fence_count)
   if holder ~= token then
     return { 0 }
@@ -30,10 +31,10 @@ local function raise_fence(token, number, fence_count)
 end
 
 -- refill token queue_args ttl first last latest
---   A node without the grant has it again, with the lease's own numbers, unless another has or waits for the vote there. The counter
---   stays the greater of both.
---   latest  until when it may be done, server ms: the lease's time is over then
--- Answers as acquire, or { 0 }
+--   Writes a missing grant again, with the numbers of the lease, unless another token holds the vote or waits for it. The fencing
+--   counter keeps the greater number.
+--   latest   server time in ms after which the operation must have no effect, because the lease has expired by then
+--   Reply   as of acquire, or { 0 } nothing was written
 local function refill(token, queue_args, ttl, first, last, latest)
   if now_ms > tonumber(latest) or holder and holder ~= token then
     return { 0 }

@@ -1,6 +1,7 @@
 -- release token queue_args
---   Gives the grant back, or leaves the queue; so it is cancel as well.
--- Answers { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token, "" if nobody or not known }
+--   Ends the token's grant, or removes its queue entry.
+--   Reply   { 1 released or 0 no grant of the token, 1 if dead waiters remain: repeat, the present holder's token, "" if none or unknown }
+--   Effects grants the lock to the next waiter
 local function release(token, queue_args)
   if holder == token then
     return { 1, release_lock() and 1 or 0, '' }
@@ -13,8 +14,10 @@ local function release(token, queue_args)
 end
 
 -- breakGrant number kind reason
---   An operator's force: ends the grant that the number belongs to, and tells its holder.
--- Answers { 1 broken or 0 that grant is not the present one, 1 if dead waiters are left }
+--   Ends the grant with this fencing number for an operator, and notifies its holder.
+--   kind   the kind of the holder's channel
+--   Reply   { 1 broken or 0 the number is not the present grant's, 1 if dead waiters remain }
+--   Effects records the break in info, and grants the lock to the next waiter
 local function break_grant(number, kind, reason)
   local first, last = grant_numbers()
   local client = holder and string.match(holder, '^%x+:(%x+):%d+$')

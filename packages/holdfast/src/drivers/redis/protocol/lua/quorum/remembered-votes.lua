@@ -1,29 +1,30 @@
--- What the fence of a quorum's node remembers of the votes that it gave, beside their numbers. lock_key may vanish before its time: the clock
--- is set and put right again, lock_key is evicted or deleted. The times here are written out, and end nothing by themselves.
+-- The remembered votes of a node, in its fence. The node needs them if lock_key vanishes before its expiry. A clock that is set and
+-- corrected, an eviction or a deletion can remove lock_key. The times here are plain values, which expire nothing.
 --
---   by         the holder of a mutex, "<token> <end>", until it is released; the end of its time is in server ms
---   notBefore  no vote counts before: whoever was not released has no lease any more then, whatever the clock was before
---   alone      the same for a vote that is not shared, behind readers
---   most       the greatest number that was given, where a refill has put `last` below it
--- Of those who share lock_key also: used, h<token> (common/shared-holders.lua).
+--   by         the holder of a mutex, "<token> <expiry in server ms>", until its release
+--   notBefore  the server ms before which no vote counts; by then every lease without a release has ended, under any former clock
+--   alone      as notBefore, for an exclusive vote after readers or permits
+--   most       the greatest number of all grants, if a refill has set `last` to a lower number
+--
+-- The holders of a shared lock are remembered as `used` and h<token> (common/shared-holders.lua).
 
 local function remember_vote(token, ttl)
   redis.call('HSET', fence, 'by', token .. ' ' .. digits(now_ms + ttl))
 end
 
--- The holder gives it up.
+-- Forgets the vote of a holder that releases it.
 local function forget_vote()
   redis.call('HDEL', fence, 'by')
 end
 
--- In how many ms a vote counts; nil: now.
+-- The delay in ms after which a vote counts; nil: at once.
 local function wait_remaining_ms(is_shared)
   local from = redis.call('HMGET', fence, 'notBefore', is_shared and 'notBefore' or 'alone')
   local left = math.max(tonumber(from[1]) or 0, tonumber(from[2]) or 0) - now_ms
   return left > 0 and left or nil
 end
 
--- Whose time is over and who was not released may still believe in his lease, by another clock than ours.
+-- Delays new votes after a holder that expired without release, because its client may still rely on the lease by its own clock.
 local function delay_votes(ended_at, field)
   local from = ended_at + wait_ms
   if from > (tonumber(redis.call('HGET', fence, field)) or 0) then
@@ -31,13 +32,14 @@ local function delay_votes(ended_at, field)
   end
 end
 
--- Whether an operation that names the token of a past holder ends what is remembered of it: it gives the vote up, or has it again.
+-- Whether an operation of a past holder ends the remembered vote of that holder: the operation releases the vote, or acquires it again.
 local function is_ended_by(name, token, past)
   local gives_up = name == 'release' or name == 'yield'
   return token == past and (gives_up or name == 'acquire' and redis.call('EXISTS', queue) == 0)
 end
 
--- lock_key is absent. Its holder has it again until his time is over; behind that he is waited for. Answers whether others shared it.
+-- lock_key is absent. Restores a remembered holder until its expiry, or delays new votes after that expiry. Returns whether the fence
+-- remembers holders of a shared lock.
 local function restore_vote(name, own)
   local kept = redis.call('HMGET', fence, 'by', 'used')
   local token, ends = string.match(kept[1] or '', '^(%S+) (%d+)$')

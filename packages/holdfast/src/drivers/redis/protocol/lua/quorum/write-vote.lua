@@ -1,6 +1,9 @@
--- Writes the vote for `token`: of `fence_count` numbers, `number` is the first, `last` the last (ttl and want are digits); `left`: in how many ms
--- it counts, nil: now. A holder that is remembered has to be looked at first: while there is one nothing is written.
--- `is_written`: all of it was written. Nothing else comes of an error where `call` is redis.pcall; redis.call raises it.
+-- Writes the vote for `token`, with `fence_count` numbers. `ttl` and `fence_count` are digits.
+--   number, last   the first and the last number
+--   left           the delay in ms after which the vote counts; nil: at once
+--   is_written     whether everything was written
+-- While the fence remembers a holder, nothing is written, because that holder must be restored first. If `call` is redis.pcall, an error
+-- only makes `is_written` false. If `call` is redis.call, the error is raised.
 local kept = call('HMGET', fence, 'last', 'most', 'notBefore', 'alone', 'used', 'by')
 local number = math.max((tonumber(kept[1]) or 0) + 1, (tonumber(kept[2]) or 0) + 1, floor)
 local last = number + fence_count - 1

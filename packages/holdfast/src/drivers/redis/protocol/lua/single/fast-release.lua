@@ -1,4 +1,4 @@
--- A lock that is ours and for which nobody waits. The answer is 1.
+-- Releases the token's lock if there are no waiters. The reply is 1.
 local value = call('GETRANGE', lock_key, 0, 599)
 if type(value) == 'string' and string.sub(value, 1, #token + 1) == token .. ' ' then
   local waiter = call('ZPOPMIN', queue)

@@ -1,12 +1,13 @@
--- Fencing numbers of one server: one counter for all its locks.
+-- The fencing numbers of one server, from one counter for all its locks.
 --
--- Numbers are not below the server's time in microseconds, so they rise also where the counter was lost.
+-- A number is at least the server's time in microseconds, so numbers rise even after the loss of the counter.
 
+-- Lua's tostring rounds at 14 digits.
 local function digits(number)
-  return string.format('%.0f', number) -- Lua's tostring rounds at 14 digits
+  return string.format('%.0f', number)
 end
 
--- The last number given out, nil before the first grant of this call; and what the counter key says.
+-- The last number of the call's grants, nil before the first grant; and the last number that the call wrote to the counter.
 local newest, kept
 
 local function read_counter()
@@ -21,9 +22,10 @@ local function read_counter()
   return number
 end
 
--- Writes the counter before the first grant of a call: where that fails, nothing was granted. Behind a write nothing more fails for want
--- of memory, so `keep_counter` at the end of the call does not.
--- While the counter is more than 10 ms ahead of the time a grant gets one number: numbers must not run far ahead of the clock.
+-- Returns the first and the last number of a new grant. The first grant of a call writes the counter before anything else, so a failed
+-- write grants nothing. After a successful write Redis rejects no later write of the script for lack of memory. Therefore `keep_counter`
+-- at the end of the call does not fail.
+-- If the counter is more than 10 ms ahead of the time, a grant gets one number, because numbers must stay near the clock.
 local function next_fence(fence_count)
   local last = newest or read_counter()
   local first = math.max(last + 1, now)
@@ -36,6 +38,7 @@ local function next_fence(fence_count)
   return first, last
 end
 
+-- Writes the counter at the end of a call.
 local function keep_counter()
   if newest ~= kept then
     redis.call('SET', KEYS[1], digits(newest))

@@ -1,52 +1,55 @@
--- What is kept of a lock of one server.
+-- The stored data of a lock on one server.
 --
--- lock_key      of a mutex a string: "<token> <first number> <count>", and " i" behind it if info was written
--- info   hash: a mutex's metadata [field, value, ...] with the token that they belong to
+--   lock_key   of a mutex: a string, "<token> <first number> <count>", followed by " i" if info has metadata
+--   info       hash: a mutex's metadata and the token to which the metadata belong
+--              of a shared lock also: its settings (kind, limit, last break)
 
-local own_first, own_last, is_marked -- of the holder
+-- The holder's first and last fencing number, and whether info has metadata.
+local own_first, own_last, is_marked
 
--- lock_key may have a value of another program, of any size: what we write is shorter than 600 bytes.
+-- Returns the holder's token. The value may be another program's and of any size, so it is cut. Values of this library have less than
+-- 600 bytes. For another program's value it returns the value and a blank, which no token equals.
 local function read_holder()
   local value = redis.call('GETRANGE', lock_key, 0, 599)
   local token, first, count, mark = string.match(value, '^(%S+) (%d+) (%d+)( ?i?)$')
   if not token and (value ~= '' or redis.call('EXISTS', lock_key) == 1) then
-    token = value .. ' ' -- no token of ours equals it
+    token = value .. ' '
   end
   own_first, is_marked = tonumber(first), mark == ' i'
   own_last = own_first and own_first + count - 1
   return token
 end
 
--- Numbers of the present grant: first, last; nil where nobody holds lock_key, or another program.
+-- The first and the last number of the present grant; nil if lock_key is free or has another program's value.
 local function grant_numbers()
   if holder then
     return own_first, own_last
   end
 end
 
--- The holder as an answer has it: the value of another program without the blank that `read_holder` adds.
+-- The holder's token in a reply, or another program's value without the blank that `read_holder` adds.
 local function holder_text(value)
   return (string.gsub(value or '', ' $', ''))
 end
 
--- Where the kind, the limit and the last break of a lock that several may hold are kept.
+-- The key of the hash with the settings of a shared lock.
 local function settings_key()
   return info
 end
 
--- They last as long as the metadata of the holders.
+-- Gives info, which holds the settings, a TTL if it has none.
 local function extend_settings(ttl)
   if redis.call('PTTL', info) < 0 then
     redis.call('PEXPIRE', info, ttl)
   end
 end
 
--- The numbers of a shared grant: first, last.
+-- The first and the last number of a new shared grant.
 local function next_shared_fence(fence_count)
   return next_fence(fence_count)
 end
 
--- Says in lock_key that info is there, because a release removes info only then.
+-- Records in lock_key that info has metadata, because only then a release deletes info.
 local function mark(token)
   if not is_marked then
     redis.call('SET', lock_key, table.concat({ token, digits(own_first), own_last - own_first + 1, 'i' }, ' '), 'KEEPTTL')
@@ -54,11 +57,11 @@ local function mark(token)
   end
 end
 
-local has_gt = redis.REDIS_VERSION_NUM ~= nil -- Redis 7
+-- PEXPIRE has the option GT since Redis 7.
+local has_gt = redis.REDIS_VERSION_NUM ~= nil
 
--- Raises lock_key's TTL, never shortens it: an older, slower request must not cut a newer promise. It writes also where it
--- raises nothing, because a replica refuses that.
--- Metadata last as long as lock_key.
+-- Raises the TTL of lock_key, and never lowers it, because a delayed older request must not shorten a newer validity. It writes even if
+-- the TTL stays, because a replica rejects the write and so shows that it is a replica. The metadata expire with lock_key.
 local function raise_ttl(ttl)
   if has_gt then
     redis.call('PEXPIRE', lock_key, ttl, 'GT')

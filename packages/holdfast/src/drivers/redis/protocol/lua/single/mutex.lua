@@ -1,14 +1,15 @@
--- What is done with a mutex on one server.
+-- The operations on a mutex of one server.
 
 local mutex = {}
 
 local function grant(token, ttl, fence_count, metadata)
-  write_info(token, ttl, metadata) -- before lock_key: where this fails, nothing is granted
+  -- The metadata are written before lock_key, so nothing is granted if they cannot be written.
+  write_info(token, ttl, metadata)
   local first, last = write_grant(token, ttl, fence_count, metadata ~= '')
   return first == last and first or { 1, first, last, token }
 end
 
--- The same question once more: the same grant, the same numbers.
+-- A repeated request gets the same grant with the same numbers.
 local function repeat_grant(token, queue_entry, ttl, metadata)
   redis.call('ZREM', queue, queue_entry)
   if metadata ~= '' and redis.call('HGET', info, 'token') ~= token then
@@ -19,14 +20,15 @@ local function repeat_grant(token, queue_entry, ttl, metadata)
   return { 1, own_first, own_last, token }
 end
 
--- A waiter far behind is told when the holder's TTL ends if it asks once more, which most do not have to.
+-- The reply to a request without a grant. The first reply to a waiter far from the head omits the TTL, because most waiters never repeat
+-- their request.
 local function held_reply(by, queue_entry, wait, is_repeat)
   local position = queue_entry and redis.call('ZRANK', queue, queue_entry) or -1
   local left = (position < 3 or is_repeat) and redis.call('PTTL', lock_key) or -3
   return { 0, left, position, holder_text(by), (wait == '1' or wait == '3') and run_id() or '' }
 end
 
--- lock_key is absent.
+-- Acquires lock_key, which is absent.
 local function acquire_free(token, queue_entry, ttl, fence_count, wait, metadata)
   if redis.call('EXISTS', queue) == 0 then
     return grant(token, ttl, fence_count, metadata)
@@ -44,19 +46,22 @@ local function acquire_free(token, queue_entry, ttl, fence_count, wait, metadata
 end
 
 -- acquire token queue_args ttl fence_count wait metadata latest
---   token   "<random>:<client>:<ticket>"; a grant is ours if its whole token is; the ticket is our place in the queue
---   queue_args   what a queue member says after the token
---   ttl     ms, if the answer is the grant (a grant by message has the member's)
---   fence_count    how many fencing numbers at the most
---   wait    0: only try; 1: queue us if we are not granted; 2: the same, and the run id is not asked for; 3 and 4: as 1 and 2, and
---           the queue's bound does not apply, because the caller gives a grant up in the same call
---   metadata   our own owner, reason, labels as JSON of [field, value, ...]; empty: none
---   latest  server time in ms behind which this must have no effect
--- Answers { 1, first, last, token } granted, or the number alone where it is one
---         { 0, remaining TTL in ms (-1 none, -3 not asked), our position from 0 (-1 not queued), holder's token, run id or "" }
---         { 2 } the queue is full
---         { 3 } dead waiters are left: repeat
---         { 4 } it came too late
+--   token         "<random>:<client>:<ticket>"; the ticket decides the position in the queue
+--   queue_args    the part of the queue entry after the token
+--   ttl           TTL in ms of a grant by reply; a grant by notification has the TTL of the queue entry
+--   fence_count   how many fencing numbers the grant gets at most
+--   wait          0: only try
+--                 1: queue the request if it is not granted
+--                 2: as 1, without the run id in the reply
+--                 3, 4: as 1 and 2, without the limit of the queue, because the caller releases a grant in the same call
+--   metadata      owner, reason and labels as JSON of [field, value, ...]; empty: none
+--   latest        server time in ms after which the operation must have no effect
+--   Reply   { 1, first, last, token } granted, or the first number alone if the grant has one number
+--           { 0, remaining TTL in ms (-1 none, -3 not read), position from 0 (-1 not queued), holder's token, run id or "" } held
+--           { 2 } the queue is full
+--           { 3 } dead waiters remain: repeat
+--           { 4 } the operation came after `latest`
+--   Effects a grant, or a queue entry
 function mutex.acquire(token, queue_args, ttl, fence_count, wait, metadata)
   local queue_entry = token .. ' ' .. queue_args
   if not holder then
@@ -76,11 +81,12 @@ function mutex.acquire(token, queue_args, ttl, fence_count, wait, metadata)
 end
 
 -- release token queue_args is_own
---   Gives the grant back, or leaves the queue; so it is cancel as well.
---   is_own: 1 where the token is the caller's own, so a next holder of the same client needs no message
--- Answers 1: released, and nothing is left
---         { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token or "" } and, where that is a
---         request of the caller: its first and last number, its TTL in ms
+--   Ends the token's grant, or removes its queue entry.
+--   is_own   1 if the caller's client made the token; then a next holder of that client gets its grant by this reply
+--   Reply   1 released, without a next holder
+--           { 1 released or 0 no grant of the token, 1 if dead waiters remain: repeat, the present holder's token or "" }
+--           If the present holder is another request of the caller's client, its first number, last number and TTL in ms follow.
+--   Effects grants the lock to the next waiter
 function mutex.release(token, queue_args, is_own)
   local client = is_own == '1' and client_of(token) or nil
   if holder == token then
@@ -102,7 +108,7 @@ function mutex.release(token, queue_args, is_own)
   return { 0, more and 1 or 0, holder_text(holder) }
 end
 
--- A break leaves word beside the key for a holder that the message did not reach.
+-- The loss status of a token. A break is recorded in info, because the notification may not have reached the holder.
 local function loss_status(token)
   local left = redis.call('HMGET', info, 'token', 'broken')
   if left[1] == token and left[2] then
@@ -112,11 +118,12 @@ local function loss_status(token)
 end
 
 -- extend token ttl metadata number
---   Raises the TTL of a grant that is ours; never shortens it and never creates it again.
---   words: what changed hands inside the holder's process (its number, owner, reason); empty: nothing
---   number: of the lease. A later grant of the same token, made by a request that came late, has a greater one and is not extended:
---   others may have held the lock in between
--- Answers 1 renewed, or why not: 0 lock_key is absent, 2 lock_key is another's, 3 an operator broke it
+--   Raises the TTL of the token's grant. It never lowers the TTL, and never creates a grant.
+--   metadata   new metadata after a hand-over in the holder's process (number, owner, reason); empty: unchanged
+--   number     the fencing token of the lease; empty: unknown. A delayed request may have made a later grant of the same token, with a
+--              greater number. That grant is not extended, because another token may have held the lock in between.
+--   Reply   1 renewed, or the loss status: 0 lock_key is absent, 2 another token holds lock_key, 3 an operator broke the grant
+--   Effects a free lock_key is granted to the next waiter
 function mutex.extend(token, ttl, metadata, number)
   if holder ~= token then
     local reason = loss_status(token)
@@ -133,8 +140,8 @@ function mutex.extend(token, ttl, metadata, number)
 end
 
 -- verify token
---   Asks whether a grant is still ours, and changes nothing.
--- Answers { 1, remaining TTL in ms, first number of the grant }, or { why not }, as extend says it
+--   Reply   { 1, remaining TTL in ms, first number of the grant }, or { loss status } as of extend
+--   Effects none
 function mutex.verify(token)
   if holder ~= token then
     return { loss_status(token) }
@@ -143,8 +150,10 @@ function mutex.verify(token)
 end
 
 -- breakGrant number kind reason
---   An operator's force: ends the grant that the number belongs to, and tells its holder.
--- Answers { 1 broken or 0 that grant is not the present one, 1 if dead waiters are left }
+--   Ends the grant with this fencing number for an operator, and notifies its holder.
+--   kind   the kind of the holder's channel
+--   Reply   { 1 broken or 0 the number is not the present grant's, 1 if dead waiters remain }
+--   Effects records the break in info, and grants the lock to the next waiter
 function mutex.breakGrant(number, kind, reason)
   local client = holder and string.match(holder, '^%x+:(%x+):%d+$')
   number = tonumber(number)
@@ -159,8 +168,9 @@ function mutex.breakGrant(number, kind, reason)
 end
 
 -- inspect
--- Answers { holder's token or "", remaining TTL in ms, first and last number (as text, "" unknown),
---           the holder's own words [field, value, ...], number of waiters, the first 100 members }
+--   Reply   { holder's token or "", remaining TTL in ms, first and last number (as text, "" if unknown),
+--             the holder's metadata [field, value, ...], number of waiters, the first 100 queue entries }
+--   Effects none
 function mutex.inspect()
   local metadata = redis.call('HGETALL', info)
   if not holder or redis.call('HGET', info, 'token') ~= holder then

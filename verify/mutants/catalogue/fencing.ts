@@ -211,7 +211,10 @@ export const fencing: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("lease/lease-numbers", "a lease that the server has lost is stale for its own process"),
+      byRules(
+        "lease/lease-numbers",
+        "a lease that the server has lost is stale for its own process without a notification",
+      ),
     ],
   },
   {

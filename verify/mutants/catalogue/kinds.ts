@@ -42,7 +42,12 @@ export const kinds: readonly Mutant[] = [
     name: "reentrant-session-forgets-its-end",
     brokenRule: "reentrant: loss inside a nested hold: what was found to be over does not come back",
     edits: [edit("kinds/reentrant-hold.ts", "this.base.currentLoss() !== undefined || ", "")],
-    killers: [byRules("kinds/reentrant", "the late answer to a renewal does not bring back")],
+    killers: [
+      byRules(
+        "kinds/reentrant",
+        "the late reply to a renewal does not revive a lease that its session has found expired",
+      ),
+    ],
   },
   {
     name: "reentrant-is-never-free",
@@ -58,7 +63,10 @@ export const kinds: readonly Mutant[] = [
       edit("kinds/joint-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === caller) {"),
     ],
     killers: [
-      byRules("kinds/attempts-waiting", "asks the engine nothing, and both have the same grant at once"),
+      byRules(
+        "kinds/attempts-waiting",
+        "sends no second request, and all repeats get the same grant at once",
+      ),
     ],
   },
   {
@@ -77,7 +85,10 @@ export const kinds: readonly Mutant[] = [
     name: "late-repeat-blames-the-engine",
     brokenRule: "wait-timeout: waitMs passed, the lock is held (api)",
     edits: [edit("kinds/joint-acquire.ts", "        follower.heldResult = { error, at: now };\n", "")],
-    killers: [byRules("kinds/attempts-waiting", "begins its own request too late for a reply"), byKept()],
+    killers: [
+      byRules("kinds/attempts-waiting", "a repeat starts its own request too late for a reply"),
+      byKept(),
+    ],
   },
   {
     name: "late-repeat-inspects-again",
@@ -95,7 +106,7 @@ export const kinds: readonly Mutant[] = [
     name: "orphaned-lease-is-shared",
     brokenRule: "a lease that is left to expire is no repeat's (core-2 3.1)",
     edits: [edit("kinds/joint-acquire.ts", " && !hold.isOrphaned", "")],
-    killers: [byRules("kinds/attempts", "what was orphaned is left to expire")],
+    killers: [byRules("kinds/attempts", "an orphaned lease expires, and a repeat does not get it")],
   },
   {
     name: "session-enters-what-it-gave-back",
@@ -136,7 +147,12 @@ export const kinds: readonly Mutant[] = [
         "  if (one.modeRequest.weight !== other.modeRequest.weight) {\n    return one.modeRequest.weight < other.modeRequest.weight;\n  }\n  return one.ticket < other.ticket ||",
       ),
     ],
-    killers: [byRules("kinds/semaphore", "who wants few is served at once when who wanted many gives up")],
+    killers: [
+      byRules(
+        "kinds/semaphore",
+        "a waiter for few permits is granted at once after a waiter for many aborts",
+      ),
+    ],
   },
   {
     name: "try-is-granted-past-who-waits-for-more",

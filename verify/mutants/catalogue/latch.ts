@@ -27,7 +27,7 @@ export const latch: readonly Mutant[] = [
         "const args = [this.#latches.host.tokenOf(this.latch.key, undefined), String(count)",
       ),
     ],
-    killers: [byRules("kinds/latch", "a count whose answer was lost counts once")],
+    killers: [byRules("kinds/latch", "a count whose reply was lost counts once, however often it is sent")],
   },
   {
     name: "latch-tells-nobody",
@@ -40,7 +40,7 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("kinds/latch", "let go by a message"),
+      byRules("kinds/latch", "a notification ends a wait"),
       byServer("drivers/redis/protocol/scripts/latch", "told once for each process"),
     ],
   },
@@ -54,19 +54,21 @@ export const latch: readonly Mutant[] = [
         "      void queuedPollDelay(random, 0, remainingMs, Infinity);",
       ),
     ],
-    killers: [byRules("kinds/latch", "a lost message costs no more than 5 s")],
+    killers: [byRules("kinds/latch", "a lost notification delays a wait by at most 5 s")],
   },
   {
     name: "latch-deaf-waiter-does-not-ask",
     brokenRule: "on every (re)subscription waiting requests ask again (3)",
     edits: [redis("single/request-registry", "    this.latches.notificationStatusChanged(server);\n", "")],
-    killers: [byRules("kinds/latch", "as soon as it is back")],
+    killers: [byRules("kinds/latch", "a waiter polls as soon as its lost subscription is back")],
   },
   {
     name: "latch-overtaken-by-its-message",
     brokenRule: "a message that overtakes the answer to the question is not missed",
     edits: [redis("single/latches", "      this.trySend(); // the message overtook the answer\n", "")],
-    killers: [byRules("kinds/latch", "overtakes the answer")],
+    killers: [
+      byRules("kinds/latch", "a notification that overtakes the reply to the first request is not missed"),
+    ],
   },
   {
     name: "latch-opened-by-an-older-one",
@@ -78,7 +80,9 @@ export const latch: readonly Mutant[] = [
         'if (this.#waits && id !== "") {',
       ),
     ],
-    killers: [byRules("kinds/latch", "a message of a latch that was before")],
+    killers: [
+      byRules("kinds/latch", "a notification of an earlier latch does not open a later latch of the key"),
+    ],
   },
   {
     name: "latch-open-one-is-forgotten",
@@ -100,7 +104,7 @@ export const latch: readonly Mutant[] = [
     brokenRule: "a view that has met a latch touches no other",
     edits: [lua("common/latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
     killers: [
-      byRules("kinds/latch", "what the server forgot"),
+      byRules("kinds/latch", "a latch that the server lost early has expired for clients that know it"),
       byServer("drivers/redis/protocol/scripts/latch", "who was born before is over"),
     ],
   },
@@ -115,7 +119,10 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("kinds/latch", "reaches the server when its caller has given up"),
+      byRules(
+        "kinds/latch",
+        "a count that reaches the server after its caller's timeout does not count in the next latch of the key",
+      ),
       byServer("drivers/redis/protocol/scripts/latch", "what comes too late touches nothing"),
     ],
   },
@@ -142,7 +149,7 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("kinds/latch", "a process that died is forgotten"),
+      byRules("kinds/latch", "a waiter is counted while it polls: a dead process is dropped after 15 s"),
       byServer("drivers/redis/protocol/scripts/latch", "who has not asked for long is gone"),
     ],
   },

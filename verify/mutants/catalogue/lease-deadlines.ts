@@ -37,7 +37,12 @@ export const leaseDeadlines: readonly Mutant[] = [
     brokenRule:
       "a lease's signal aborts before the validity ends (3): earlier where timers of the process run late",
     edits: [edit("lease/watchdog.ts", "      this.#lateness.record(item.dueAt);\n", "")],
-    killers: [byRules("lease/watchdog-deadline", "where timers ran late, the loss is declared earlier")],
+    killers: [
+      byRules(
+        "lease/watchdog-deadline",
+        "after late timers the loss is declared earlier by the worst lateness and 2 ms",
+      ),
+    ],
   },
   {
     name: "overdue-renewal-counts-as-a-late-timer",
@@ -52,7 +57,7 @@ export const leaseDeadlines: readonly Mutant[] = [
     killers: [
       byRules(
         "lease/watchdog-deadline",
-        "a lease that is reviewed when its renewal is overdue shows no late timer",
+        "rescheduling a lease with an overdue renewal records no late timer",
       ),
     ],
   },
@@ -111,7 +116,10 @@ export const leaseDeadlines: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("lease/lease-loss", "with the event loop blocked past the TTL throwIfLost throws at once"),
+      byRules(
+        "lease/lease-loss",
+        "after an event loop blocked past the TTL throwIfLost throws before any timer runs",
+      ),
     ],
   },
   {
@@ -124,7 +132,7 @@ export const leaseDeadlines: readonly Mutant[] = [
         "    if (watched.isEnded) {\n      this.#end(watched, this.#lossReason(watched)); //",
       ),
     ],
-    killers: [byRules("lease/watchdog", "heard behind the end: the loss is told at once")],
+    killers: [byRules("lease/watchdog", "a reply after the end declares the loss at once, before any timer")],
   },
   {
     name: "sleep-is-not-noticed",

@@ -24,7 +24,9 @@ export const leases: readonly Mutant[] = [
         '      this.#state = "orphaned";\n      this.#host.watchdog.unwatch(this.#watched);\n',
       ),
     ],
-    killers: [byRules("lease/lease-state", "an orphan is told of its end after close")],
+    killers: [
+      byRules("lease/lease-state", "an orphan also learns of its end after close, and then no timer is left"),
+    ],
   },
   {
     name: "adopted-behind-close",
@@ -36,7 +38,12 @@ export const leases: readonly Mutant[] = [
         "    const verified = await this.#driver.verify(key, token, fencingToken);\n",
       ),
     ],
-    killers: [byRules("lease/lease-state", "what is adopted while close comes is refused")],
+    killers: [
+      byRules(
+        "lease/lease-state",
+        "an adoption during close is refused, changes no holder, and leaves no timer",
+      ),
+    ],
   },
   {
     name: "what-is-adopted-late-waits-as-a-new-lease-does",
@@ -51,7 +58,7 @@ export const leases: readonly Mutant[] = [
     killers: [
       byRules(
         "lease/watchdog",
-        "what has less than that left, as where it is adopted late, is renewed before it is over",
+        "a lease with less than 5 ms, for example a late adoption, is renewed before it ends",
       ),
     ],
   },
@@ -65,7 +72,12 @@ export const leases: readonly Mutant[] = [
         '        watched.lastError = extension.error;\n        this.#end(watched, "engine-unreachable");\n',
       ),
     ],
-    killers: [byRules("lease/watchdog", "unknown: renewal is tried again with growing backoff")],
+    killers: [
+      byRules(
+        "lease/watchdog",
+        "unknown: the renewal is retried with growing backoff, and one success restores the schedule",
+      ),
+    ],
   },
   {
     name: "renewal-without-an-answer-is-repeated-often",
@@ -78,7 +90,12 @@ export const leases: readonly Mutant[] = [
         "    watched.renewAt = now + target.ttlMs / 30;\n",
       ),
     ],
-    killers: [byRules("lease/watchdog", "a renewal without an answer is repeated only when")],
+    killers: [
+      byRules(
+        "lease/watchdog",
+        "an unanswered renewal is repeated only when another third of the TTL has passed",
+      ),
+    ],
   },
   {
     name: "all-that-is-due-is-woken-before-any-reply-is-read",
@@ -96,7 +113,7 @@ export const leases: readonly Mutant[] = [
         "    watched.renewAt = now + target.ttlMs;\n",
       ),
     ],
-    killers: [byRules("lease/watchdog", "a renewal that hangs is tried again")],
+    killers: [byRules("lease/watchdog", "a hanging renewal is retried, and the first reply counts")],
   },
   {
     name: "a-claim-is-renewed-late",
@@ -108,7 +125,7 @@ export const leases: readonly Mutant[] = [
         "return this.#expiryOf(target) - (Math.min(target.ttlMs, remainingValidityMs(target.validity, this.#clock)) * 2) / 3;",
       ),
     ],
-    killers: [byRules("lease/watchdog", "a claim is renewed as soon as its work is seen to go on")],
+    killers: [byRules("lease/watchdog", "a claim is renewed as soon as its work has lasted for 5 ms")],
   },
   {
     name: "lost-lease-is-left-at-the-engine",
@@ -120,7 +137,12 @@ export const leases: readonly Mutant[] = [
         "    void [driver, key, token, engineExpiry(validity)];\n",
       ),
     ],
-    killers: [byRules("lease/lease-state", "a lost lease is taken back at the engine all the same")],
+    killers: [
+      byRules(
+        "lease/lease-state",
+        "the release of a lost lease still reaches the engine, which may still hold the grant",
+      ),
+    ],
   },
   {
     name: "extension-counts-without-an-answer",
@@ -138,8 +160,14 @@ export const leases: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("lease/lease-state", "an extension that is not answered rejects and loses nothing"),
-      byRules("lease/lease-loss", "a lease whose renewals are not answered"),
+      byRules(
+        "lease/lease-state",
+        "an unanswered extension rejects and loses nothing, and a refused extension is a loss",
+      ),
+      byRules(
+        "lease/lease-loss",
+        "a lease with unanswered renewals aborts its signal before its validity ends",
+      ),
     ],
   },
 ];

@@ -12,7 +12,7 @@ export const localQueue: readonly Mutant[] = [
         "return this.#atEngineCount < 1_000 * Math.max(",
       ),
     ],
-    killers: [byRules("local/local-queue", "only the first in line contends")],
+    killers: [byRules("local/local-queue", "only the first caller in the queue contends")],
   },
   {
     name: "who-leaves-the-line-stops-it",
@@ -24,7 +24,7 @@ export const localQueue: readonly Mutant[] = [
         "      this.#waiting.delete(waiter.queueNode);\n      this.#advance();\n    }",
       ),
     ],
-    killers: [byRules("local/local-queue", "a contender that leaves hands its turn on")],
+    killers: [byRules("local/local-queue", "after a contender leaves, the next caller contends")],
   },
   {
     name: "a-run-without-end",
@@ -38,8 +38,11 @@ export const localQueue: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("local/local-queue", "after so many hand-overs the hold is passed on"),
-      byRules("local/local-queue", "each run has a bound of its own"),
+      byRules(
+        "local/local-queue",
+        "after handover.max hand-overs the hold goes to the engine, so that other processes get their turn",
+      ),
+      byRules("local/local-queue", "each run has its own bound"),
     ],
   },
   {
@@ -57,7 +60,12 @@ export const localQueue: readonly Mutant[] = [
         "",
       ),
     ],
-    killers: [byRules("lease/lease-waiting", "a request asks for what it asked first")],
+    killers: [
+      byRules(
+        "lease/lease-waiting",
+        "a request repeats its first arguments, however many callers join the local queue while it waits",
+      ),
+    ],
   },
   {
     name: "a-lone-caller-has-a-block",
@@ -94,7 +102,10 @@ export const localQueue: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("lease/lease-numbers", "a lease that ended while the event loop was blocked is nobody's"),
+      byRules(
+        "lease/lease-numbers",
+        "a lease that ended while the event loop was blocked is not handed over",
+      ),
     ],
   },
   {
@@ -107,7 +118,9 @@ export const localQueue: readonly Mutant[] = [
         "      remainingValidityMs(leaseState.validity, clock) >= 0 * needed\n",
       ),
     ],
-    killers: [byRules("lease/lease-numbers", "a lease with less than a third of its TTL left is passed on")],
+    killers: [
+      byRules("lease/lease-numbers", "a lease with less than a third of its TTL is released to the engine"),
+    ],
   },
   {
     name: "handed-over-to-who-does-not-renew",
@@ -119,7 +132,7 @@ export const localQueue: readonly Mutant[] = [
         "return (renew || leaseState.canBeHandedOver) && leaseState.canBeHandedOver",
       ),
     ],
-    killers: [byRules("lease/lease-numbers", "a caller that does not renew has a whole TTL")],
+    killers: [byRules("lease/lease-numbers", "a caller without renewal gets a whole TTL")],
   },
   {
     name: "transferred-lease-is-kept-here",
@@ -174,7 +187,10 @@ export const localQueue: readonly Mutant[] = [
     brokenRule: "hand-over of a semaphore: only between requests of the same weight",
     edits: [edit("local/key-queues.ts", "const name = `${permits}/${limit}`;", "const name = `${limit}`;")],
     killers: [
-      byRules("local/local-queue", "callers stand in one line only if"),
+      byRules(
+        "local/local-queue",
+        "callers share a queue only with the same number of permits and the same limit",
+      ),
       byRules("drivers/memory/driver", "semaphore: who wants another number of permits is handed nothing"),
       bySim(1, 60, "semaphore,memory"),
     ],
@@ -192,7 +208,7 @@ export const localQueue: readonly Mutant[] = [
     ],
     killers: [
       byRules("drivers/memory/driver", "semaphore: another limit is refused, until it is changed for all"),
-      byRules("kinds/semaphore", "a higher limit lets in whom it has room for, in order"),
+      byRules("kinds/semaphore", "a higher limit admits waiters in order, as far as permits suffice"),
     ],
   },
   {
@@ -200,7 +216,7 @@ export const localQueue: readonly Mutant[] = [
     brokenRule: "all who use a semaphore have to name the same limit: also behind one that was refused",
     edits: [edit("local/acquisition.ts", "this.#hasWaited && this.#queue.wasGranted", "this.#hasWaited")],
     killers: [
-      byRules("kinds/semaphore-runs", "who waits behind callers that name a wrong limit is refused too"),
+      byRules("kinds/semaphore-runs", "a local waiter after callers with a wrong limit is refused too"),
     ],
   },
   {
@@ -213,6 +229,6 @@ export const localQueue: readonly Mutant[] = [
         "(this.#hasWaited || !this.#hasWaited) && this.#queue.wasGranted",
       ),
     ],
-    killers: [byRules("kinds/semaphore-runs", "who comes anew names the present limit")],
+    killers: [byRules("kinds/semaphore-runs", "a new caller sends the present limit")],
   },
 ];

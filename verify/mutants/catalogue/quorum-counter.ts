@@ -98,7 +98,7 @@ export const counter: readonly Mutant[] = [
         "this.#options, previous.fencingToken);",
       ),
     ],
-    killers: [bySim(1, 60), byRules("lease/lease-numbers", "what is handed over has the next number")],
+    killers: [bySim(1, 60), byRules("lease/lease-numbers", "a handed-over lease has the next fencing token")],
   },
   {
     name: "run-goes-on-beyond-its-numbers",
@@ -106,7 +106,10 @@ export const counter: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [edit("local/acquisition.ts", "used < leaseState.grant.fencingCount &&\n      ", "used > 0 && ")],
     killers: [
-      byRules("lease/lease-numbers", "however long a run is, its numbers are smaller than the next one's"),
+      byRules(
+        "lease/lease-numbers",
+        "the fencing tokens of a run of any length are smaller than those of the next run",
+      ),
     ],
   },
 ];

@@ -19,7 +19,7 @@ const holders = async (): Promise<number> => (await engine.inspect("k")).holders
 const waiters = async (): Promise<number> => (await engine.inspect("k")).waiterCount;
 
 describe("a repeat while the first waits", () => {
-  test("asks the engine nothing, and both have the same grant at once", async () => {
+  test("sends no second request, and all repeats get the same grant at once", async () => {
     const { locks, acquire } = openCounted();
     const other = await open().acquire("k", { ttlMs });
     const asked = [1, 2, 3].map(() => locks.acquire("k", attempt));
@@ -49,7 +49,7 @@ describe("a repeat while the first waits", () => {
     expect(await holders()).toBe(0);
   });
 
-  test("each has its own patience; if the first gives up, the next one goes on in the place of its own arrival", async () => {
+  test("each repeat has its own waitMs; after the first times out, the next waits at its own time of arrival", async () => {
     const locks = open();
     const holder = await open().acquire("k", { ttlMs, maxHoldMs: Infinity });
     const first = locks.acquire("k", { ...attempt, waitMs: 100 }).catch((error: unknown) => error);
@@ -70,9 +70,9 @@ describe("a repeat while the first waits", () => {
   });
 
   test.each([
-    { waitMs: 101, told: { code: "wait-timeout" } },
-    { waitMs: 400, told: unreachable }, // the first one's answer is too old to speak of the lock then
-  ])("begins its own request too late for a reply: $waitMs ms", async ({ waitMs, told }) => {
+    { waitMs: 101, expected: { code: "wait-timeout" } },
+    { waitMs: 400, expected: unreachable }, // the reply to the first request is too old to prove that the lock is held
+  ])("a repeat starts its own request too late for a reply: $waitMs ms", async ({ waitMs, expected }) => {
     const acquire = vi.fn(engine.acquire.bind(engine));
     const locks = open({ acquire });
     const holder = await open().acquire("k", { ttlMs, maxHoldMs: Infinity });
@@ -88,12 +88,12 @@ describe("a repeat while the first waits", () => {
     await clock.advance(100);
     expect(await settled(first)).toMatchObject({ code: "wait-timeout" });
     await clock.advance(waitMs - 100);
-    expect(await settled(second)).toMatchObject(told);
+    expect(await settled(second)).toMatchObject(expected);
     expect(acquire).toHaveBeenCalledTimes(2);
     await holder.release();
   });
 
-  test("one that is aborted leaves the others waiting, and the last one cancels the request", async () => {
+  test("an aborted repeat leaves the others waiting, and the last abort cancels the request", async () => {
     const locks = open();
     const holder = await open().acquire("k", { ttlMs });
     const [one, two] = [new AbortController(), new AbortController()];
@@ -112,7 +112,7 @@ describe("a repeat while the first waits", () => {
     expect(await holders()).toBe(0);
   });
 
-  test("a try is told that the lock is held", async () => {
+  test("a try finds the lock held", async () => {
     const locks = open();
     const holder = await open().acquire("k", { ttlMs });
     const waiting = locks.acquire("k", attempt);
@@ -125,7 +125,7 @@ describe("a repeat while the first waits", () => {
     await (await waiting).release();
   });
 
-  test("it is refused where too many of the attempt wait already", async () => {
+  test("a repeat is refused if maxWaiters repeats of the attempt already wait", async () => {
     const locks = open({}, { maxWaiters: 2 });
     const holder = await open().acquire("k", { ttlMs });
     const waiting = [1, 2, 3].map(() => locks.acquire("k", attempt));
@@ -137,7 +137,7 @@ describe("a repeat while the first waits", () => {
     await Promise.all(waiting.map(async (lease) => (await lease).release()));
   });
 
-  test("close ends all of them", async () => {
+  test("close rejects all repeats", async () => {
     const locks = open();
     const holder = await open().acquire("k", { ttlMs });
     const asked = [1, 2].map(() => locks.acquire("k", attempt).catch((error: unknown) => error));

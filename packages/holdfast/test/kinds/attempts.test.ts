@@ -20,7 +20,7 @@ const attempt = { attemptId: "job 1", ttlMs } as const;
 const holders = async (): Promise<number> => (await engine.inspect("k")).holders.length;
 
 describe("tries of one attempt at once", () => {
-  test("have one answer, and the abort of one of them does not end it", async () => {
+  test("share one request, which the abort of one caller does not cancel", async () => {
     const { locks, acquire } = openCounted();
     const abort = new AbortController();
     const one = locks.tryAcquire("k", { ...attempt, signal: abort.signal }).catch((error: unknown) => error);
@@ -33,7 +33,7 @@ describe("tries of one attempt at once", () => {
     expect(await holders()).toBe(0);
   });
 
-  test("whose callers have all gone leave nothing", async () => {
+  test("leave no grant after all callers have aborted", async () => {
     const abort = new AbortController();
     const tried = open()
       .tryAcquire("k", { ...attempt, signal: abort.signal })
@@ -44,7 +44,7 @@ describe("tries of one attempt at once", () => {
     expect(await holders()).toBe(0);
   });
 
-  test("fail together; the next one asks anew", async () => {
+  test("fail together, and the next try sends a new request", async () => {
     const acquire = vi.fn(engine.acquire.bind(engine));
     acquire.mockImplementationOnce(() => ({ result: Promise.reject(unreachable), cancel: () => undefined }));
     const locks = open({ acquire });
@@ -56,7 +56,7 @@ describe("tries of one attempt at once", () => {
 });
 
 describe("a repeat while the first holds", () => {
-  test("is kept as the first one said, and is not ended by the release of the first", async () => {
+  test("has the options of the first, and survives the release of the first", async () => {
     const locks = open();
     const first = await locks.acquire("k", { ...attempt, owner: "first", maxHoldMs: 10_000 });
     const repeat = await locks.acquire("k", { ...attempt, owner: "second", maxHoldMs: 60_000 });
@@ -72,7 +72,7 @@ describe("a repeat while the first holds", () => {
     expect(await repeat.release()).toBe(false);
   });
 
-  test("a loss is told to every owner", async () => {
+  test("a loss reaches every owner", async () => {
     const locks = open();
     const leases = [await locks.acquire("k", attempt), await locks.acquire("k", attempt)];
     const signals = leases.map(({ signal }) => signal);
@@ -86,7 +86,7 @@ describe("a repeat while the first holds", () => {
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([false, false]);
   });
 
-  test("behind the loss a repeat is a new acquisition", async () => {
+  test("after a loss a repeat is a new acquisition", async () => {
     const locks = open();
     const first = await locks.acquire("k", { ...attempt, renew: false });
     await clock.advance(ttlMs);
@@ -97,7 +97,7 @@ describe("a repeat while the first holds", () => {
     expect(await repeat.release()).toBe(true);
   });
 
-  test("behind the release a repeat is a new acquisition, also while that is on its way", async () => {
+  test("after a release call a repeat is a new acquisition, also before the release is answered", async () => {
     const locks = open();
     const first = await locks.acquire("k", attempt);
     const released = first.release();
@@ -106,7 +106,7 @@ describe("a repeat while the first holds", () => {
     expect(await repeat.release()).toBe(true);
   });
 
-  test("it cannot be transferred by one of several owners; what was transferred is no repeat's", async () => {
+  test("one of several owners cannot transfer the lease, and a repeat does not get a transferred lease", async () => {
     const locks = open();
     const first = await locks.acquire("k", attempt);
     const repeat = await locks.acquire("k", attempt);
@@ -119,7 +119,7 @@ describe("a repeat while the first holds", () => {
     expect(await adopted.release()).toBe(true);
   });
 
-  test("what was orphaned is left to expire, and no repeat's", async () => {
+  test("an orphaned lease expires, and a repeat does not get it", async () => {
     const locks = open();
     const first = await locks.acquire("k", attempt);
     first.orphan();
@@ -128,7 +128,7 @@ describe("a repeat while the first holds", () => {
     expect(await (await locks.tryAcquire("k", attempt))?.release()).toBe(true);
   });
 
-  test("it may be handed to the next in the local line when its last owner releases", async () => {
+  test("the release of the last owner hands the lease to the next caller in the local queue", async () => {
     const { locks, acquire } = openCounted();
     const [first, repeat] = [await locks.acquire("k", attempt), await locks.acquire("k", attempt)];
     const next = locks.acquire("k", { ttlMs });
@@ -148,7 +148,7 @@ describe("a repeat while the first holds", () => {
   });
 });
 
-test("the same name in another mode, with other keys, or with another `Locks`, is another attempt", async () => {
+test("the same attemptId in another mode, with other keys or in another `Locks` is another attempt", async () => {
   const locks = open();
   const one = await locks.readWrite("k").read.acquire(attempt);
   expect(await locks.readWrite("k").write.tryAcquire(attempt)).toBeNull();

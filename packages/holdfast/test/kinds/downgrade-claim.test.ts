@@ -4,7 +4,7 @@ import { closeSimulated, simulateRedis } from "../support/simulated-engines.ts";
 
 const ttlMs = 3_000;
 
-test("a downgrade of a lease that came by message and is not renewed does not prolong it", async () => {
+test("a downgrade does not extend an unrenewed lease that was granted by notification", async () => {
   const world = await simulateRedis(2, 1_000);
   const { clock, locks } = world;
   const [here, there] = locks as [(typeof locks)[0], (typeof locks)[0]];
@@ -18,7 +18,7 @@ test("a downgrade of a lease that came by message and is not renewed does not pr
   const writer = await waiting;
   await clock.advance(ttlMs / 2);
   const { validUntil } = writer;
-  expect(validUntil - clock.now()).toBeGreaterThan(1_000); // it is more than a claim by now
+  expect(validUntil - clock.now()).toBeGreaterThan(1_000); // the lease is longer than a claim
   const downgrading = writer.downgrade();
   await clock.advance(100);
   const reader = await downgrading;

@@ -38,7 +38,7 @@ class ScenarioPlayer {
   readonly #candidates: Candidate[];
   #newest = 0n;
   #failure: unknown;
-  /** Since when nobody may lead, as far as we know. */
+  /** The time since which no candidate is known to lead. */
   #leaderlessSince: number | undefined;
 
   constructor(world: SimulatedEngine) {
@@ -79,7 +79,7 @@ class ScenarioPlayer {
   #campaign(own: Candidate): void {
     const leads = (own.term?.remainingMs() ?? 0) > 0;
     if (own.controller) {
-      return; // it campaigns already
+      return; // the candidate already campaigns
     }
     const controller = new AbortController();
     own.controller = controller;
@@ -109,7 +109,7 @@ class ScenarioPlayer {
     const leads = (term?.remainingMs() ?? 0) > 0;
     const resigning = election.resign();
     await this.#world.clock.advance(this.#world.latencyMs);
-    expect(await resigning, "resign tells whether we led").toBe(leads);
+    expect(await resigning, "resign reports whether the candidate led").toBe(leads);
     expect(term?.remainingMs() ?? 0).toBe(0);
   }
 
@@ -124,7 +124,7 @@ class ScenarioPlayer {
     }
   }
 
-  /** Where somebody campaigns there is a leader, at the latest a TTL and a second after the last one's death. */
+  /** While a candidate campaigns, a leader exists at most one TTL and one second after the death of the last leader. */
   #watch(): void {
     const now = this.#world.clock.now();
     const isLed = this.#candidates.some(({ term }) => (term?.remainingMs() ?? 0) > 0);
@@ -135,7 +135,7 @@ class ScenarioPlayer {
     }
     this.#leaderlessSince ??= now;
     const longestMs = this.#world.name === "memory" ? ttlMs / 10 : ttlMs + 1_000;
-    // Between two looks at most a step passes.
+    // At most one step passes between two checks.
     expect(now - this.#leaderlessSince, "leaderless").toBeLessThanOrEqual(longestMs + 500);
   }
 
@@ -156,7 +156,7 @@ describe.each([
   { engine: "in memory", open: async () => simulateMemory(candidates), numRuns: 100 },
   { engine: "on Redis", open: () => simulateRedis(candidates), numRuns: 50 },
 ])("$engine", ({ open, numRuns }) => {
-  test("whoever campaigns, resigns, dies or is deposed: one leader, and soon the next", async () => {
+  test("has one leader at most, and soon the next, after any resignation, death or break", async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         await new ScenarioPlayer(await open()).run(all);

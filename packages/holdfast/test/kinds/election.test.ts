@@ -25,7 +25,7 @@ test("a term that was lost has ended: resign says so, and the candidate may camp
   expect(again.remainingMs()).toBe(0);
 });
 
-test("who leads does not campaign: it would wait for itself", async () => {
+test("a leader cannot campaign, because it would wait for itself", async () => {
   const election = open().election("k", { ttlMs });
   await election.campaign();
   await expect(election.campaign()).rejects.toMatchObject({
@@ -44,7 +44,7 @@ test("resign does not end a campaign that is under way", async () => {
   expect(await settled(waiting)).toMatchObject({ key: "k" });
 });
 
-test("a campaign may be given up, or have a bound; by default it has none", async () => {
+test("a campaign can be aborted or bounded by waitMs, and has no bound by default", async () => {
   const leader = open().election("k", { ttlMs });
   await leader.campaign();
   const other = open().election("k", { ttlMs });
@@ -64,7 +64,7 @@ test("a campaign may be given up, or have a bound; by default it has none", asyn
   expect(await settled(endless)).toMatchObject({ key: "k" });
 });
 
-test("a term has no end of its own, unless maxHoldMs says so", async () => {
+test("a term lasts until its release or loss, unless maxHoldMs is set", async () => {
   const endless = await open({}, { defaults: { maxHoldMs: 1_000 } })
     .election("k", { ttlMs })
     .campaign();
@@ -87,7 +87,7 @@ test("a new leader comes at once when the term has expired at the engine", async
   expect(((await settled(next)) as Lease).fencingToken).toBeGreaterThan(dying.fencingToken);
 });
 
-test("observers see each leader once, also one of the same name, and the end", async () => {
+test("observers see each leader once, also one of the same name, and then the end", async () => {
   const locks = open({}, { owner: "same" });
   const election = locks.election("k", { ttlMs });
   const seen: (Holder | null)[] = [];
@@ -103,7 +103,7 @@ test("observers see each leader once, also one of the same name, and the end", a
     const { fencingToken } = await election.campaign();
     tokens.push(fencingToken);
     await clock.advance(10);
-    await clock.advance(2 * ttlMs); // renewals are no change
+    await clock.advance(2 * ttlMs); // a renewal changes no leader
     await election.resign();
     await clock.advance(10);
   }
@@ -120,7 +120,7 @@ test("observers see each leader once, also one of the same name, and the end", a
   expect(await election.leader()).toBeNull();
 });
 
-test("close() ends the campaign and the term, and the next leads at once", async () => {
+test("close() ends the campaign and the term, and the next candidate leads at once", async () => {
   const [here, there] = [open(), open()];
   const term = await here.election("k", { ttlMs }).campaign();
   const { signal } = term;
@@ -134,7 +134,7 @@ test("close() ends the campaign and the term, and the next leads at once", async
   expect(await settled(next)).toMatchObject({ key: "k" });
 });
 
-test("options that are none are refused before anything is asked", () => {
+test("invalid options are refused before a request is sent", () => {
   const locks = open();
   expect(() => locks.election("")).toThrow(RangeError);
   expect(() => locks.election("k", { attemptId: "x" })).toThrow(TypeError);

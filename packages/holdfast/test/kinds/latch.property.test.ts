@@ -5,7 +5,7 @@ import { LatchFaultScenario, faultSteps } from "../support/latch-faults.ts";
 import { LatchScenarioPlayer, latchSteps } from "../support/latch-player.ts";
 import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
-test("in memory a latch is what the model says, at every moment", async () => {
+test("in memory a latch agrees with the model after every step", async () => {
   await fc.assert(
     fc.asyncProperty(latchSteps(), async (steps) => {
       await new LatchScenarioPlayer(simulateMemory(3)).run(steps);
@@ -14,7 +14,7 @@ test("in memory a latch is what the model says, at every moment", async () => {
   );
 }, 120_000);
 
-test("on Redis every count and every wait ends as the model says, at once where it opens, and nothing is left", async () => {
+test("on Redis every count and wait ends as in the model, and nothing is left", async () => {
   await fc.assert(
     fc.asyncProperty(latchSteps(), async (steps) => {
       await new LatchScenarioPlayer(await simulateRedis(3)).run(steps);
@@ -23,7 +23,7 @@ test("on Redis every count and every wait ends as the model says, at once where 
   );
 }, 120_000);
 
-test("whatever answers and messages are lost or come twice, each attempt counts once, and all who wait are let go", async () => {
+test("with lost and repeated replies and notifications each attempt counts once, and every wait ends", async () => {
   await fc.assert(
     fc.asyncProperty(faultSteps(), fc.boolean(), async (steps, isMutedAtTheEnd) => {
       await new LatchFaultScenario(await simulateRedis(3)).run(steps, isMutedAtTheEnd);

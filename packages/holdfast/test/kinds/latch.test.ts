@@ -9,7 +9,7 @@ import { closeSimulated, simulateRedis, type SimulatedEngine } from "../support/
 
 const ttlMs = 60_000;
 
-/** What became of a promise so far. */
+/** The present result of a promise, or "pending". */
 function watched(promise: Promise<unknown>): { state: string } {
   const seen = { state: "pending" };
   promise.then(
@@ -47,7 +47,7 @@ async function waitingWorld(): Promise<{
   return { world, waiting, open };
 }
 
-test("who waits is let go by a message", async () => {
+test("a notification ends a wait", async () => {
   const { world, waiting, open } = await waitingWorld();
   await world.clock.advance(300);
   await open();
@@ -56,7 +56,7 @@ test("who waits is let go by a message", async () => {
   await closeSimulated(world);
 });
 
-test("a lost message costs no more than 5 s", async () => {
+test("a lost notification delays a wait by at most 5 s", async () => {
   const { world, waiting, open } = await waitingWorld();
   world.faults[1]?.dropMessages(() => true);
   await open();
@@ -67,7 +67,7 @@ test("a lost message costs no more than 5 s", async () => {
   await closeSimulated(world);
 });
 
-test("what was missed while the subscription was lost is asked for as soon as it is back", async () => {
+test("a waiter polls as soon as its lost subscription is back", async () => {
   const { world, waiting, open } = await waitingWorld();
   await world.clock.advance(200);
   world.faults[1]?.dropMessages((text) => text.startsWith("open"));
@@ -78,7 +78,7 @@ test("what was missed while the subscription was lost is asked for as soon as it
   await closeSimulated(world);
 });
 
-test("a message that overtakes the answer to the first question is not missed", async () => {
+test("a notification that overtakes the reply to the first request is not missed", async () => {
   const world = await simulateRedis(2);
   const [one, other] = [latchOf(world, 0), latchOf(world, 1)];
   world.faults[1]?.delay({ requestMs: 1, replyMs: 50, messageMs: 1 });
@@ -90,7 +90,7 @@ test("a message that overtakes the answer to the first question is not missed", 
   await closeSimulated(world);
 });
 
-test("a message of a latch that was before opens none that came after it", async () => {
+test("a notification of an earlier latch does not open a later latch of the key", async () => {
   const clock = manualClock();
   const server = new FakeRedis({ clock, random: manualRandom(1), upForMs: 3_600_000 });
   const link = faulty(server.connect(), { clock });
@@ -99,7 +99,7 @@ test("a message of a latch that was before opens none that came after it", async
     createLocks(redis(connection, { clock, random: manualRandom(index + 2) })),
   );
   const first = watched(latchOf({ locks }, 1, 1, 200).wait({ waitMs: 100 }));
-  await clock.advance(1_000); // its subscription is proved meanwhile
+  await clock.advance(1_000); // in this time its subscription is verified
   expect(first.state).toBe("wait-timeout");
   const before = watched(latchOf({ locks }, 1, 1, 200).wait());
   await clock.advance(10);
@@ -107,13 +107,13 @@ test("a message of a latch that was before opens none that came after it", async
   await clock.advance(250);
   const after = watched(latchOf({ locks }, 1, 2).wait());
   await clock.advance(1_000);
-  expect([before.state, after.state]).toEqual(["latch-expired", "pending"]); // the message came too late for the first
+  expect([before.state, after.state]).toEqual(["latch-expired", "pending"]); // the notification came too late for the first
   const closing = Promise.all(locks.map((own) => own.close()));
   await clock.advance(100);
   await closing;
 });
 
-test("who waits is counted while he asks: a process that died is forgotten in 15 s", async () => {
+test("a waiter is counted while it polls: a dead process is dropped after 15 s", async () => {
   const { world } = await waitingWorld();
   const [observer] = world.locks;
   const waiters = async (): Promise<number> => {
@@ -132,7 +132,7 @@ test("who waits is counted while he asks: a process that died is forgotten in 15
   await closeSimulated(world);
 });
 
-test("a wait lives through an engine that fails, and ends in time; a count says that it is unknown", async () => {
+test("a wait survives a failing engine and ends in time; a count fails with outcome unknown", async () => {
   const world = await simulateRedis(1);
   const own = latchOf(world, 0, 2);
   world.faults[0]?.freeze();
@@ -156,7 +156,7 @@ test("a wait lives through an engine that fails, and ends in time; a count says 
   await closeSimulated(world);
 });
 
-test("a count whose answer was lost counts once, however often it is sent", async () => {
+test("a count whose reply was lost counts once, however often it is sent", async () => {
   const world = await simulateRedis(1);
   world.faults[0]?.dropReply(2, "reset");
   const counted = latchOf(world, 0, 3).countDown();
@@ -165,7 +165,7 @@ test("a count whose answer was lost counts once, however often it is sent", asyn
   await closeSimulated(world);
 });
 
-test("a count that reaches the server when its caller has given up does not count in the next latch of the key", async () => {
+test("a count that reaches the server after its caller's timeout does not count in the next latch of the key", async () => {
   const world = await simulateRedis(2);
   const round = { locks: world.locks };
   world.faults[1]?.freeze();
@@ -184,7 +184,7 @@ test("a count that reaches the server when its caller has given up does not coun
   await closeSimulated(world);
 });
 
-test("where the server's clock is set, who counts is not late", async () => {
+test("a count is not late after the server's clock was set", async () => {
   const clock = manualClock();
   const serverClock = manualClock();
   const server = new FakeRedis({ clock: serverClock, random: manualRandom(1) });
@@ -200,7 +200,7 @@ test("where the server's clock is set, who counts is not late", async () => {
   await closing;
 });
 
-test("what the server forgot before its time is over for who knew it", async () => {
+test("a latch that the server lost early has expired for clients that know it", async () => {
   const clock = manualClock();
   const server = new FakeRedis({ clock, random: manualRandom(1) });
   const locks = createLocks(redis(server.connect(), { clock, random: manualRandom(2) }));
@@ -220,7 +220,7 @@ test("what the server forgot before its time is over for who knew it", async () 
   await closing;
 });
 
-test("a quorum has none, and says why", async () => {
+test("a quorum refuses latches with a reason", async () => {
   const clock = manualClock();
   const servers = [1, 2, 3].map(
     (seed) => new FakeRedis({ clock, random: manualRandom(seed), upForMs: 3_600_000 }),
@@ -235,13 +235,13 @@ test("a quorum has none, and says why", async () => {
   await locks.close();
 });
 
-test("in memory, waits and ends leave no timer behind", async () => {
+test("in memory a latch leaves no timer after its waits and its end", async () => {
   const clock = manualClock();
   const locks = createLocks(memory({ clock, random: manualRandom(1) }));
   const own = locks.latch("k", { count: 1, ttlMs: 500 });
   const waits = [own.wait({ waitMs: 100 }), own.wait(), own.wait({ waitMs: Infinity })].map(watched);
   await clock.advance(200);
-  expect(clock.timers(true)).toBe(1); // of who waits for 10 s
+  expect(clock.timers(true)).toBe(1); // the timer of the wait of 10 s
   await clock.advance(300);
   expect(waits.map(({ state }) => state)).toEqual(["wait-timeout", "latch-expired", "latch-expired"]);
   expect(clock.timers()).toBe(0);

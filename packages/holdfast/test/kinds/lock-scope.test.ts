@@ -32,18 +32,18 @@ function isRefused(key: string): boolean {
   }
 }
 
-test("outside of any frame nothing is refused", () => {
+test("outside every scope no key is refused", () => {
   expect(isRefused("a")).toBe(false);
 });
 
-test("inside a frame its own key is refused, and others are not", () => {
+test("inside a scope its own key is refused, and other keys are not", () => {
   frames.run(lease("a"), () => {
     expect([isRefused("a"), isRefused("b")]).toEqual([true, false]);
   });
   expect(isRefused("a")).toBe(false);
 });
 
-test("inside nested frames the keys of all are refused", () => {
+test("inside nested scopes the keys of all scopes are refused", () => {
   frames.run(lease("a"), () => {
     frames.run(lease("b"), () => {
       expect([isRefused("a"), isRefused("b"), isRefused("c")]).toEqual([true, true, false]);
@@ -52,7 +52,7 @@ test("inside nested frames the keys of all are refused", () => {
   });
 });
 
-test("a frame goes along with what its work awaits and starts", async () => {
+test("a scope covers the calls that its work awaits and starts", async () => {
   await frames.run(lease("a"), async () => {
     await Promise.resolve();
     expect(isRefused("a")).toBe(true);
@@ -65,7 +65,7 @@ test("a frame goes along with what its work awaits and starts", async () => {
   });
 });
 
-test("work that runs beside a frame is not in it", async () => {
+test("work that runs beside a scope is outside that scope", async () => {
   const inside = frames.run(lease("a"), async () => {
     await Promise.resolve();
     return isRefused("a");
@@ -74,7 +74,7 @@ test("work that runs beside a frame is not in it", async () => {
   expect(await inside).toBe(true);
 });
 
-test("a lease that is not held any more is not waited for", () => {
+test("the key of an ended lease is not refused", () => {
   const released = lease("a");
   frames.run(released, () => {
     released.left = 0;
@@ -82,7 +82,7 @@ test("a lease that is not held any more is not waited for", () => {
   });
 });
 
-test("a frame is that of one instance", () => {
+test("a scope belongs to one `Locks`", () => {
   const others = new LockScope();
   frames.run(lease("a"), () => {
     expect(() => {

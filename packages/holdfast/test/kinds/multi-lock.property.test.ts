@@ -47,7 +47,7 @@ interface PlayedRequest {
   lease: Lease | undefined;
 }
 
-/** Plays steps, and watches that who has one of his keys has all of them, and alone. */
+/** Plays steps, and checks that a holder of one of its keys holds all of them exclusively. */
 class ScenarioPlayer {
   readonly #world: SimulatedEngine;
   readonly #asked: PlayedRequest[] = [];
@@ -182,7 +182,7 @@ class ScenarioPlayer {
   #watch(): void {
     for (const { lease } of this.#holders()) {
       const isLost = lease?.remainingMs() === 0;
-      expect(lease?.signal.aborted, "a loss is told").toBe(isLost);
+      expect(lease?.signal.aborted, "a loss aborts the signal").toBe(isLost);
     }
   }
 
@@ -190,7 +190,7 @@ class ScenarioPlayer {
     promise?.catch((error: unknown) => (this.#failure ??= error));
   }
 
-  /** All give back what they have or get: in whatever order the keys were named, nobody waits for ever. */
+  /** Every lease is released. No caller waits forever, in whatever order the keys were named. */
   async #end(): Promise<void> {
     const { clock, residue } = this.#world;
     this.#givesBack = true;
@@ -201,7 +201,7 @@ class ScenarioPlayer {
     expect(this.#failure).toBeUndefined();
     expect(
       this.#asked.filter(({ state }) => state === "waiting").map(({ keys }) => keys),
-      "everybody has his turn",
+      "every caller gets its turn",
     ).toEqual([]);
     await closeSimulated(this.#world);
     expect(residue?.() ?? []).toEqual([]);
@@ -219,7 +219,7 @@ describe.each([
   { engine: "in memory", open: async () => simulateMemory(processes), numRuns: 100 },
   { engine: "on Redis", open: () => simulateRedis(processes), numRuns: 50 },
 ])("$engine", ({ open, numRuns }) => {
-  test("in whatever order keys are named: all of them or none, no deadlock, lost with any of them", async () => {
+  test("acquires all keys or none in any order, never deadlocks, and is lost with any key", async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         await new ScenarioPlayer(await open()).run(all);

@@ -14,7 +14,7 @@ import {
   unreachable,
 } from "../support/lease-fixture.ts";
 
-/** An engine that cannot take several keys in one step. */
+/** An engine that cannot acquire several keys in one step. */
 const oneByOne = { acquireMany: undefined } as object;
 
 onManualClock();
@@ -24,8 +24,8 @@ async function held(...keys: string[]): Promise<boolean[]> {
   return states.map(({ holders }) => holders.length > 0);
 }
 
-describe("who waits for several keys", () => {
-  test("keeps those he has, and gives them back when he gives up", async () => {
+describe("a caller that waits for several keys", () => {
+  test("holds its acquired keys, and releases them at its timeout", async () => {
     const other = await open().acquire("b", { ttlMs: 60_000 });
     const controller = new AbortController();
     const waiting = open().all(["b", "a"], { ttlMs }).acquire({ signal: controller.signal });
@@ -39,7 +39,7 @@ describe("who waits for several keys", () => {
     expect(await held("a", "b")).toEqual([false, false]);
   });
 
-  test("is told which key was held and how long he waited in all", async () => {
+  test("gets the held key and the total wait in its error", async () => {
     await open().acquire("a", { ttlMs: 400, renew: false });
     await open().acquire("b", { ttlMs: 60_000, reason: "report" });
     const waiting = settledAt(open().all(["a", "b"], { ttlMs }).acquire({ waitMs: 1_000 }));
@@ -51,14 +51,14 @@ describe("who waits for several keys", () => {
     expect(await held("a")).toEqual([false]);
   });
 
-  test("with waitMs 0 asks once, and keeps nothing", async () => {
+  test("with waitMs 0 sends one request for each key, and holds nothing", async () => {
     await open().acquire("b", { ttlMs });
     const error = await settled(open().all(["a", "b"]).acquire({ waitMs: 0 }));
     expect(error).toMatchObject({ code: "wait-timeout", key: "b" });
     expect(await held("a")).toEqual([false]);
   });
 
-  test("asks no more where the first question went unanswered until his time was over", async () => {
+  test("sends no further request if the first was unanswered until its deadline", async () => {
     const asked: string[] = [];
     const locks = open({
       acquireMany: async () => {
@@ -80,7 +80,7 @@ describe("who waits for several keys", () => {
     expect(asked).toEqual(["a", "b"]);
   });
 
-  test("takes a key again that he lost while he waited for another", async () => {
+  test("re-acquires a key that it lost while it waited for another", async () => {
     const other = await open().acquire("b", { ttlMs: 60_000 });
     const waiting = open().all(["a", "b"], { ttlMs }).acquire();
     await clock.advance(10);
@@ -94,7 +94,7 @@ describe("who waits for several keys", () => {
     lease.throwIfLost();
   });
 
-  test("and whose Locks is closed keeps nothing", async () => {
+  test("holds nothing after its Locks is closed", async () => {
     const other = await open().acquire("b", { ttlMs });
     const locks = open();
     const waiting = locks.all(["a", "b"], { ttlMs }).acquire();
@@ -106,7 +106,7 @@ describe("who waits for several keys", () => {
     await other.release();
   });
 
-  test("has maxHoldMs from when he has all of them", async () => {
+  test("starts maxHoldMs when it holds all keys", async () => {
     const other = await open().acquire("b", { ttlMs: 60_000 });
     const waiting = open().all(["a", "b"], { ttlMs }).acquire({ maxHoldMs: 5_000, waitMs: 60_000 });
     await clock.advance(4_000);
@@ -121,7 +121,7 @@ describe("who waits for several keys", () => {
 });
 
 describe("one lease of several keys", () => {
-  test("is lost with any of its keys; the others are renewed no more, and a release frees them", async () => {
+  test("is lost with any of its keys; the other keys are no longer renewed, and a release frees them", async () => {
     const lease = await open().all(["a", "b", "c"], { ttlMs }).acquire();
     const { signal } = lease;
     const fencingToken = lease.fencingTokens.get("b") as bigint;
@@ -137,7 +137,7 @@ describe("one lease of several keys", () => {
     expect(await held("a", "b", "c")).toEqual([false, false, false]);
   });
 
-  test("that is lost and not released expires", async () => {
+  test("expires if it is lost and not released", async () => {
     const lease = await open().all(["a", "b"], { ttlMs }).acquire();
     await open().breakLock("b", { fencingToken: lease.fencingTokens.get("b") as bigint, reason: "test" });
     await clock.advance(ttlMs);
@@ -165,7 +165,7 @@ describe("one lease of several keys", () => {
     expect(value).toBe("done");
   });
 
-  test("with renew false lasts for its TTL from when it is whole", async () => {
+  test("with renew false lasts for one TTL from its last grant", async () => {
     const other = await open().acquire("b", { ttlMs: 60_000 });
     const waiting = open().all(["a", "b"], { ttlMs, renew: false }).acquire({ waitMs: 60_000 });
     await clock.advance(5 * ttlMs);
@@ -178,7 +178,7 @@ describe("one lease of several keys", () => {
     expect(await held("a", "b")).toEqual([false, false]);
   });
 
-  test("that cannot be prolonged when it is whole is given back, and the reason is told", async () => {
+  test("is released with the reason if the first extension fails", async () => {
     const locks = open({ ...oneByOne, extend: async () => ({ outcome: "unknown", error: unreachable }) });
     const error = await settled(locks.all(["a", "b"], { ttlMs, renew: false }).acquire());
     expect(error).toBe(unreachable);
@@ -196,7 +196,7 @@ describe("one lease of several keys", () => {
     });
   });
 
-  test("that is orphaned expires whole", async () => {
+  test("expires with all keys if it is orphaned", async () => {
     const lease = await open().all(["a", "b"], { ttlMs }).acquire();
     lease.orphan();
     await clock.advance(ttlMs - 1);
@@ -205,7 +205,7 @@ describe("one lease of several keys", () => {
     expect(await held("a", "b")).toEqual([false, false]);
   });
 
-  test("whose release the engine does not hear of rejects, and each key is tried", async () => {
+  test("tries to release every key, and rejects if the engine is unreachable", async () => {
     const asked: string[] = [];
     const locks = open({
       release: async (key, token, until) => {
@@ -221,13 +221,13 @@ describe("one lease of several keys", () => {
 });
 
 describe("a try for several keys", () => {
-  test("that fails gives back what it got, and whoever waits for that is served", async () => {
+  test("releases its granted keys if it fails, and their waiters are granted", async () => {
     await open().acquire("b", { ttlMs });
     expect(await open().all(["c", "b", "a"]).tryAcquire()).toBeNull();
     expect(await held("a", "b", "c")).toEqual([false, true, false]);
   });
 
-  test("one of whose questions fails tells why, and gives back what it got", async () => {
+  test("reports a failed request, and releases its granted keys", async () => {
     const locks = open({
       ...oneByOne,
       acquire: (request) =>
@@ -240,7 +240,7 @@ describe("a try for several keys", () => {
   });
 });
 
-test("a lock of one of the keys inside the work would wait for itself, and is refused", async () => {
+test("a lock of one of the keys inside the work is refused, because it would wait for itself", async () => {
   const locks = open();
   await locks.all(["a", "b"], { ttlMs }).withLock(async () => {
     expect(await settled(locks.acquire("b"))).toMatchObject({ code: "self-deadlock", key: "b" });
@@ -253,7 +253,7 @@ test("a lock of one of the keys inside the work would wait for itself, and is re
   });
 });
 
-test("1 to 64 different keys, each checked", () => {
+test("accepts 1 to 64 different keys, and checks each", () => {
   const locks = open();
   const many = Array.from({ length: 65 }, (_, index) => `k${index}`);
   expect(() => locks.all([])).toThrow(

@@ -5,7 +5,7 @@ import { SharedScenarioPlayer } from "../support/shared-player.ts";
 import { stepsOf, type SharedKind, type Step } from "../support/shared-steps.ts";
 import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
-/** A writer takes all that there are. */
+/** A writer needs every permit. */
 const everybody = 2 ** 31;
 
 const readWrite: SharedKind = {
@@ -18,7 +18,7 @@ const readWrite: SharedKind = {
 
 const patiently = { ttlMs: 401, waitMs: Infinity, renew: true };
 
-/** Seldom met by chance: the answer is lost, a reader comes in, the downgrade is sent again, that reader goes, a writer waits. */
+/** Rare by chance: a lost reply, a new reader, a repeated downgrade, the release of that reader, and a waiting writer. */
 const downgradedTwice: Step[] = [
   { ask: everybody, by: 0, ...patiently },
   { ask: 1, by: 1, ...patiently },
@@ -29,7 +29,7 @@ const downgradedTwice: Step[] = [
   { advance: 600 },
 ];
 
-test("in memory readers and writers are served as the model says, at every moment", async () => {
+test("in memory readers and writers agree with the model after every step", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(readWrite, { downgrade: 1 }), async (steps) => {
       await new SharedScenarioPlayer(simulateMemory(3), readWrite, true).run(steps);
@@ -38,7 +38,7 @@ test("in memory readers and writers are served as the model says, at every momen
   );
 }, 120_000);
 
-test("on Redis readers exclude writers, nobody is passed over, and nothing is left at the end", async () => {
+test("on Redis readers exclude writers, no waiter is skipped, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(readWrite, { downgrade: 1 }), async (steps) => {
       await new SharedScenarioPlayer(await simulateRedis(3), readWrite, true).run(steps);
@@ -47,7 +47,7 @@ test("on Redis readers exclude writers, nobody is passed over, and nothing is le
   );
 }, 120_000);
 
-test("whatever answers and messages are lost or come twice, readers exclude writers, and all have their turn", async () => {
+test("with lost and repeated replies and notifications readers exclude writers, and every waiter is granted", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(readWrite, { downgrade: 2, fault: 3 }), async (steps) => {
       await new SharedScenarioPlayer(await simulateRedis(3, 150), readWrite, false).run(steps);

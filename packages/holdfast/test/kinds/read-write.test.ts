@@ -17,7 +17,7 @@ import {
 onManualClock();
 
 describe("the queue of a read-write lock", () => {
-  test("readers behind a writer that gives up are let in at once", async () => {
+  test("readers after a writer that aborts are granted at once", async () => {
     const { read, write } = open().readWrite("k");
     const reader = await read.acquire({ ttlMs });
     const controller = new AbortController();
@@ -30,7 +30,7 @@ describe("the queue of a read-write lock", () => {
     reader.throwIfLost();
   });
 
-  test("readers behind a writer whose time is over are let in at once", async () => {
+  test("readers after a writer that times out are granted at once", async () => {
     const { read, write } = open().readWrite("k");
     await read.acquire({ ttlMs });
     const writing = write.acquire({ waitMs: 200 });
@@ -41,7 +41,7 @@ describe("the queue of a read-write lock", () => {
     expect(await settled(reading)).toMatchObject({ key: "k" });
   });
 
-  test("readers behind a writer whose process closes are let in at once", async () => {
+  test("readers after a writer whose process closes are granted at once", async () => {
     const [here, there] = [open(), open()];
     await here.readWrite("k").read.acquire({ ttlMs });
     const writing = there.readWrite("k").write.acquire();
@@ -53,7 +53,7 @@ describe("the queue of a read-write lock", () => {
     await closing;
   });
 
-  test("waitMs 0 asks once: who holds is told, and nobody waits", async () => {
+  test("waitMs 0 sends one request: the error names the holder, and no waiter is queued", async () => {
     const { read, write } = open().readWrite("k");
     await read.acquire({ ttlMs, reason: "report" });
     const error = await settled(write.acquire({ waitMs: 0 }));
@@ -73,7 +73,7 @@ describe("a downgrade", () => {
     expect(await settled(late.downgrade())).toEqual(lost("expired"));
   });
 
-  test("is made once: the writer has ended by it, and its release is that of the reader", async () => {
+  test("happens once: the writer lease ends, and its release call releases the reader", async () => {
     const { read, write } = open().readWrite("k");
     const writer = await write.acquire({ ttlMs });
     const reader = await writer.downgrade();
@@ -98,7 +98,7 @@ describe("a downgrade", () => {
     expect(await writer.release()).toBe(true);
   });
 
-  test("while a renewal is under way: what the renewal brings is the reader's", async () => {
+  test("during a renewal: the renewal extends the reader", async () => {
     let answer: (extension: ExtendResult) => void = () => undefined;
     const asked = new Promise<ExtendResult>((resolve) => (answer = resolve));
     let renewals = 0;
@@ -123,7 +123,7 @@ describe("a downgrade", () => {
     await reader.release();
   });
 
-  test("while a renewal is under way that finds the lock lost: the reader is lost", async () => {
+  test("during a renewal that finds the lock lost: the reader is lost", async () => {
     let answer: (extension: ExtendResult) => void = () => undefined;
     const locks = open({ extend: () => new Promise<ExtendResult>((resolve) => (answer = resolve)) });
     const writer = await locks.readWrite("k").write.acquire({ ttlMs });
@@ -137,24 +137,24 @@ describe("a downgrade", () => {
     expect(await writer.release()).toBe(false);
   });
 
-  test("while the engine is away gives a reader all the same, as who may write may read", async () => {
+  test("with an unreachable engine still returns a reader, because a writer may read", async () => {
     const locks = open({ downgrade: () => Promise.reject(unreachable) });
     const writer = await locks.readWrite("k").write.acquire({ ttlMs });
     const reader = await writer.downgrade();
     expect(reader.remainingMs()).toBeGreaterThan(0);
-    expect(await open().readWrite("k").read.tryAcquire()).toBeNull(); // the engine has not heard of it
+    expect(await open().readWrite("k").read.tryAcquire()).toBeNull(); // the engine has not received the downgrade
     expect(await reader.release()).toBe(true);
     expect(await open().readWrite("k").write.tryAcquire({ ttlMs })).not.toBeNull();
   });
 
-  test("that the engine answers with a loss rejects, and the reader is lost", async () => {
+  test("rejects if the engine replies with a loss, and the reader is lost", async () => {
     const locks = open({ downgrade: async () => false });
     const writer = await locks.readWrite("k").write.acquire({ ttlMs });
     expect(await settled(writer.downgrade())).toEqual(lost("expired"));
     expect(await writer.release()).toBe(false);
   });
 
-  test("then a loss: the reader's signal tells, the writer's does not", async () => {
+  test("before a loss: the reader's signal is aborted, and the writer's is not", async () => {
     const locks = open();
     const writer = await locks.readWrite("k").write.acquire({ ttlMs });
     const { signal } = writer;
@@ -165,7 +165,7 @@ describe("a downgrade", () => {
     expect(await writer.release()).toBe(false);
   });
 
-  test("inside a withLock: the reader's loss is told with its own reason", async () => {
+  test("inside a withLock: the loss of the reader is reported with its own reason", async () => {
     const locks = open();
     const working = locks.readWrite("k").write.withLock({ ttlMs }, async (lease) => {
       const reader = await lease.downgrade();
@@ -176,7 +176,7 @@ describe("a downgrade", () => {
     expect(error).toMatchObject({ code: "lease-lost", result: "done", reason: "broken" });
   });
 
-  test("inside a withLock: who then wants to write would wait for himself, and is refused", async () => {
+  test("inside a withLock: a new writer is refused, because it would wait for itself", async () => {
     const { write } = open().readWrite("k");
     await write.withLock({ ttlMs }, async (lease) => {
       await lease.downgrade();
@@ -184,7 +184,7 @@ describe("a downgrade", () => {
     });
   });
 
-  test("does not begin maxHoldMs anew", async () => {
+  test("does not restart maxHoldMs", async () => {
     const writer = await open().readWrite("k").write.acquire({ ttlMs, maxHoldMs: 5_000 });
     await clock.advance(4_000);
     const reader = await writer.downgrade();
@@ -196,8 +196,8 @@ describe("a downgrade", () => {
   });
 });
 
-describe("a share on its way", () => {
-  test("a reader that is transferred and adopted stays a reader, and alone is released", async () => {
+describe("a transferred or unrenewed share", () => {
+  test("a transferred and adopted reader stays a reader, and its release frees no other reader", async () => {
     const [here, there] = [open(), open()];
     const one = await here.readWrite("k").read.acquire({ ttlMs });
     const other = await here.readWrite("k").read.acquire({ ttlMs });
@@ -213,14 +213,14 @@ describe("a share on its way", () => {
     expect(await there.readWrite("k").write.tryAcquire({ ttlMs })).not.toBeNull();
   });
 
-  test("a transferred lease that is over is not adopted", async () => {
+  test("an expired transferred lease is not adopted", async () => {
     const reader = await open().readWrite("k").read.acquire({ ttlMs });
     const serialized = reader.transfer();
     await clock.advance(ttlMs);
     expect(await settled(open().adopt(serialized))).toEqual(lost("expired"));
   });
 
-  test("one reader's orphan is left to expire alone", async () => {
+  test("the orphan of one reader expires alone", async () => {
     const { read, write } = open().readWrite("k");
     const [gone, stays] = [await read.acquire({ ttlMs }), await read.acquire({ ttlMs })];
     gone.orphan();
@@ -230,7 +230,7 @@ describe("a share on its way", () => {
     expect(await write.tryAcquire()).toBeNull();
   });
 
-  test("a reader that was not renewed and then releases takes nobody else's share", async () => {
+  test("the late release of an unrenewed reader ends no other share", async () => {
     const { read } = open().readWrite("k");
     const short = await read.acquire({ ttlMs: 500, renew: false });
     const long: Lease = await read.acquire({ ttlMs });
@@ -240,7 +240,7 @@ describe("a share on its way", () => {
     long.throwIfLost();
   });
 
-  test("a writer with ifLost continue is told by throwIfLost alone", async () => {
+  test("a writer with ifLost continue learns of its loss only from throwIfLost", async () => {
     const locks = open();
     const outcome = await locks
       .readWrite("k")
@@ -257,7 +257,7 @@ describe("a share on its way", () => {
   });
 });
 
-test("another kind is refused with its name, held or waited for; once it is free it may be anything", async () => {
+test("another kind is refused by name while the lock is held or waited for, and accepted once it is free", async () => {
   const locks = open();
   const reader = await locks.readWrite("k").read.acquire({ ttlMs });
   expect(await settled(locks.acquire("k"))).toMatchObject({

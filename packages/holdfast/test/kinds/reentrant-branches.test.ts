@@ -16,7 +16,7 @@ function pause(ms: number): Promise<void> {
 }
 
 describe("branches of one work", () => {
-  test("enter one after another, in order, and do not wait for the work around them", async () => {
+  test("enter one after another, in order, and do not wait for the outer work", async () => {
     const own = open().reentrant("k", { ttlMs });
     const seen: string[] = [];
     const done = own.withLock(async () => {
@@ -35,7 +35,7 @@ describe("branches of one work", () => {
     expect(seen).toEqual(["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]);
   });
 
-  test("one that may not wait is refused while another works, and one that waits too long is told who holds", async () => {
+  test("a try is refused while another branch works, and a branch that waits too long times out with the key", async () => {
     const own = open().reentrant("k", { ttlMs });
     const done = own.withLock(async () => {
       const first = own.withLock({ reason: "first" }, () => pause(100));
@@ -53,7 +53,7 @@ describe("branches of one work", () => {
     ]);
   });
 
-  test("one that is aborted while it waits leaves its place to the next", async () => {
+  test("an aborted waiting branch gives its turn to the next", async () => {
     const own = open().reentrant("k", { ttlMs });
     const controller = new AbortController();
     const seen: string[] = [];
@@ -71,7 +71,7 @@ describe("branches of one work", () => {
     expect(await isFree()).toBe(true);
   });
 
-  test("a branch that outlives the work keeps the lock until it ends", async () => {
+  test("a branch that outlives the work holds the lock until the branch ends", async () => {
     const own = open().reentrant("k", { ttlMs });
     let branch: Promise<void> = Promise.resolve();
     await own.withLock(() => {

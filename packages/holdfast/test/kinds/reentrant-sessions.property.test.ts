@@ -8,7 +8,7 @@ import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 const patiently = { ask: "lease", ttlMs: 850, renew: true, waitMs: Infinity } as const;
 const session = { by: 1, as: { session: "s" } };
 
-/** Seldom met by chance: who asks for its session gives up, and the next of it does, for no longer than it may. */
+/** Rare by chance: the requesting caller of a session aborts, and the next caller requests until its own deadline. */
 const secondAsks: Step[] = [
   { ...patiently, by: 0, as: null },
   { ...patiently, ...session },
@@ -18,7 +18,7 @@ const secondAsks: Step[] = [
   { advance: 400 },
 ];
 
-test("in memory sessions and works enter, wait, lose and leave as the model says, at every moment", async () => {
+test("in memory sessions and works agree with the model after every step", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       await new ReentrantScenarioPlayer(simulateMemory(2, { handover: false })).run(all);
@@ -27,7 +27,7 @@ test("in memory sessions and works enter, wait, lose and leave as the model says
   );
 }, 120_000);
 
-test("on Redis nobody enters another's nest, numbers rise, and nothing is left at the end", async () => {
+test("on Redis no caller shares the hold of another session, fencing tokens rise, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       await new ReentrantScenarioPlayer(await simulateRedis(2)).run(all);

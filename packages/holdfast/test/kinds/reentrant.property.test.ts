@@ -9,13 +9,13 @@ import {
   type SimulatedEngine,
 } from "../support/simulated-engines.ts";
 
-/** Work under the lock: what it does inside, and with how many others at once. */
+/** Work under the lock: its nested works, and how many of them run at once. */
 interface Work {
   readonly holdMs: number;
   readonly inside: readonly Work[];
   readonly atOnce: boolean;
   readonly throws: boolean;
-  /** How long each of some leases is kept that are taken inside by `acquire`: also longer than the work. */
+  /** How long each lease is held that the work acquires by `acquire`. A lease may outlive the work. */
   readonly looseMs: readonly number[];
 }
 
@@ -37,10 +37,10 @@ const tasks = fc.array(fc.record({ by: fc.nat(1), work }), { minLength: 1, maxLe
 
 type Task = typeof tasks extends fc.Arbitrary<(infer T)[]> ? T : never;
 
-/** Where a task is: its works, one inside the other. */
+/** The nested works of a task, the outermost first. */
 interface HoldPosition {
   readonly task: number;
-  /** Of its branches how many work. */
+  /** How many of its branches run. */
   active: number;
 }
 
@@ -68,9 +68,9 @@ class ScenarioPlayer {
     for (let second = 0; second < 60 && finished < all.length; second += 1) {
       await this.#world.clock.advance(1_000);
     }
-    await this.#world.clock.advance(200); // what outlives its work
+    await this.#world.clock.advance(200); // for leases that outlive their work
     expect(this.failure).toBeUndefined();
-    expect(finished, "nobody waits for himself").toBe(all.length);
+    expect(finished, "no caller waits for itself").toBe(all.length);
     expect([...this.#counts.values()].filter((count) => count > 0)).toEqual([]);
     const next = this.#world.locks[0]?.tryAcquire("k");
     await this.#world.clock.advance(50);
@@ -108,7 +108,7 @@ class ScenarioPlayer {
     expect(outcome).toBe(own.throws ? failure : undefined);
   }
 
-  /** Resolves when it has the lease; it is released later, also after the work around it. */
+  /** Resolves with the grant. The release comes later, perhaps after the end of the outer work. */
   async #loose(lock: Lockable, ms: number, task: number): Promise<void> {
     const lease = await lock.acquire();
     this.#enter(task, lease.fencingToken);
@@ -130,7 +130,7 @@ class ScenarioPlayer {
     if (count === 0) {
       expect(
         this.#tokens.every((earlier) => earlier < token),
-        "numbers rise",
+        "fencing tokens rise",
       ).toBe(true);
       this.#tokens.push(token);
     }
@@ -153,7 +153,7 @@ describe.each([
   { engine: "in memory", open: async () => simulateMemory(2), numRuns: 100 },
   { engine: "on Redis", open: () => simulateRedis(2), numRuns: 60 },
 ])("$engine", ({ open, numRuns }) => {
-  test("whatever is nested: branches one after another, nobody else inside, free at the last release", async () => {
+  test("runs branches one after another, admits no other caller, and is free after the last release", async () => {
     await fc.assert(
       fc.asyncProperty(tasks, async (all) => {
         const world = await open();

@@ -22,7 +22,7 @@ const isFree = async (): Promise<boolean> => {
   return state.holders.length === 0;
 };
 
-describe("leases of one nest", () => {
+describe("the leases of one reentrant hold", () => {
   test("are released in any order; the last one frees the lock", async () => {
     const own = open().reentrant("k", { session: "s" });
     const [first, second, third] = [await own.acquire(), await own.acquire(), await own.acquire()];
@@ -34,7 +34,7 @@ describe("leases of one nest", () => {
     expect(await isFree()).toBe(true);
   });
 
-  test("a release too many answers as the first one did, and takes nothing from the others", async () => {
+  test("a repeated release returns the first result, and ends no other lease", async () => {
     const own = open().reentrant("k", { session: "s" });
     const [first, second] = [await own.acquire(), await own.acquire()];
     expect([await first.release(), await first.release(), await first.release()]).toEqual([true, true, true]);
@@ -48,7 +48,7 @@ describe("leases of one nest", () => {
     expect(await first.release()).toBe(true);
   });
 
-  test("the release of the last one tells of an engine that is away, and of no other", async () => {
+  test("only the release of the last lease rejects if the engine is unreachable", async () => {
     const own = open({ release: () => Promise.reject(unreachable) }).reentrant("k", { session: "s" });
     const [first, second] = [await own.acquire(), await own.acquire()];
     expect(await first.release()).toBe(true);
@@ -56,7 +56,7 @@ describe("leases of one nest", () => {
     await clock.advance(31_000);
   });
 
-  test("a loss is told to each of them, and to works around and inside", async () => {
+  test("a loss reaches every lease, and the outer and inner works", async () => {
     const locks = open();
     const own = locks.reentrant("k", { ttlMs });
     const signals: AbortSignal[] = [];
@@ -83,7 +83,7 @@ describe("leases of one nest", () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true, true]);
   });
 
-  test("one that was released before the loss is not told", async () => {
+  test("a loss does not abort the signal of a released lease", async () => {
     const own = open().reentrant("k", { session: "s", ttlMs });
     const [first, second] = [await own.acquire(), await own.acquire()];
     const signals = [first.signal, second.signal];
@@ -92,23 +92,23 @@ describe("leases of one nest", () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
   });
 
-  test("after a loss the session begins anew, behind whoever holds the lock now", async () => {
+  test("after a loss the session waits for the new holder like any caller", async () => {
     const locks = open();
     const own = locks.reentrant("k", { session: "s", ttlMs });
-    const gone = await own.acquire();
-    await open().breakLock("k", { fencingToken: gone.fencingToken, reason: "test" });
+    const broken = await own.acquire();
+    await open().breakLock("k", { fencingToken: broken.fencingToken, reason: "test" });
     const other = await open().acquire("k", { ttlMs });
     const again = own.acquire();
     expect(await settled(again)).toBe("pending");
     await other.release();
     const lease = (await settled(again)) as Lease;
     expect(lease.fencingToken).toBeGreaterThan(other.fencingToken);
-    expect(await gone.release()).toBe(false);
+    expect(await broken.release()).toBe(false);
     lease.throwIfLost();
     expect(await lease.release()).toBe(true);
   });
 
-  test("the late answer to a renewal does not bring back what its session has found to be over", async () => {
+  test("the late reply to a renewal does not revive a lease that its session has found expired", async () => {
     let answered = (): void => undefined;
     const own = open({
       extend: async (request) => {
@@ -117,21 +117,21 @@ describe("leases of one nest", () => {
         return extension;
       },
     }).reentrant("k", { session: "s", ttlMs });
-    const gone = await own.acquire();
+    const expired = await own.acquire();
     await clock.advance(ttlMs / 3);
-    clock.block(endMs - ttlMs / 3 + 100); // behind the end, and no timer has run yet; by the answer there are 900 ms left
+    clock.block(endMs - ttlMs / 3 + 100); // after the end, before any timer; by the reply 900 ms remain
     const again = own.acquire();
     answered();
     await new Promise((resolve) => setImmediate(resolve));
-    expect(gone.remainingMs()).toBe(0);
-    expect(await gone.release()).toBe(false);
+    expect(expired.remainingMs()).toBe(0);
+    expect(await expired.release()).toBe(false);
     const lease = (await settled(again)) as Lease;
-    expect(lease.fencingToken).toBeGreaterThan(gone.fencingToken);
+    expect(lease.fencingToken).toBeGreaterThan(expired.fencingToken);
     lease.throwIfLost();
     expect(await lease.release()).toBe(true);
   });
 
-  test("only the last of a nest can be transferred", async () => {
+  test("only the last lease of a hold can be transferred", async () => {
     const own = open().reentrant("k", { session: "s", ttlMs });
     const [first, second] = [await own.acquire(), await own.acquire()];
     expect(() => second.transfer()).toThrow(
@@ -147,8 +147,8 @@ describe("leases of one nest", () => {
   });
 });
 
-describe("who asks", () => {
-  test("is the innermost withLock of the same Locks: others wait", async () => {
+describe("the caller", () => {
+  test("is identified by the innermost withLock of the same Locks, and other callers wait", async () => {
     const [here, there] = [open(), open()];
     await here.reentrant("k", { ttlMs }).withLock(async () => {
       expect(await there.reentrant("k").tryAcquire()).toBeNull();
@@ -162,7 +162,7 @@ describe("who asks", () => {
     });
   });
 
-  test("a session inside another's work would wait for itself, and is refused", async () => {
+  test("is refused if another session is requested inside its work, because the work would wait for itself", async () => {
     const locks = open();
     await locks.reentrant("k", { ttlMs, session: "a" }).withLock(async () => {
       const other = locks.reentrant("k", { session: "b" });
@@ -172,14 +172,14 @@ describe("who asks", () => {
     });
   });
 
-  test("is not the owner: the same owner twice is two", async () => {
+  test("is not identified by its owner option", async () => {
     const own = open().reentrant("k", { ttlMs, owner: "me" });
     const lease = await own.acquire();
     expect(await own.tryAcquire()).toBeNull();
     await lease.release();
   });
 
-  test("two of one session that ask at once ask the engine once, and the second waits for no longer than it may", async () => {
+  test("shares one request with callers of its session, and waits until its own deadline", async () => {
     const locks = open();
     const other = await open().acquire("k", { ttlMs });
     const own = locks.reentrant("k", { session: "s", ttlMs });
@@ -196,7 +196,7 @@ describe("who asks", () => {
     expect(await isFree()).toBe(true);
   });
 
-  test("the second of a session is asked for itself when the first gives up", async () => {
+  test("is requested for itself after the first caller of its session aborts", async () => {
     const locks = open();
     const other = await open().acquire("k", { ttlMs });
     const own = locks.reentrant("k", { session: "s", ttlMs });
@@ -210,7 +210,7 @@ describe("who asks", () => {
   });
 });
 
-test("close() ends those who wait for their turn and those who hold", async () => {
+test("close() rejects waiting callers and releases held leases", async () => {
   const locks = open();
   const own = locks.reentrant("k", { session: "s", ttlMs });
   const lease = await own.acquire();
@@ -229,7 +229,7 @@ test("close() ends those who wait for their turn and those who hold", async () =
   await other.release();
 });
 
-test("a session whose leases are forgotten is told of, expires, and may begin anew", async () => {
+test("a session with leaked leases is reported, expires, and can acquire again", async () => {
   const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
   try {
     const own = open().reentrant("k", { session: "s", ttlMs });
@@ -256,7 +256,7 @@ test("a session whose leases are forgotten is told of, expires, and may begin an
   }
 });
 
-test("sessions that ended without a release are not kept", async () => {
+test("sessions that ended without a release stay in no map", async () => {
   const [locks, other] = [open(), open()];
   const useAndTransfer = async (from: number): Promise<number> => {
     for (let session = from; session < from + sessions; session += 1) {
@@ -273,7 +273,7 @@ test("sessions that ended without a release are not kept", async () => {
   expect((await useAndTransfer(sessions)) - before).toBeLessThan(200 * sessions);
 });
 
-test("options that are none are refused before anything is asked", () => {
+test("invalid options are refused before a request is sent", () => {
   const locks = open();
   const expected = "Expected `session` to be a string of 1 to 512 bytes of well-formed UTF-8";
   expect(() => locks.reentrant("k", { session: "" })).toThrow(new RangeError(`${expected}, got "" (string)`));

@@ -5,13 +5,13 @@ import type { AcquireRequest, Driver } from "../../src/driver.ts";
 import { later } from "../../src/testing/conformance/fixture.ts";
 import { clock, endMs, engine, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
 
-// Leases of a semaphore that are handed over inside a process.
+// Hand-overs of semaphore leases inside a process.
 
 const endless = { handover: { max: 1_000, maxMs: 3_600_000 } };
 
 onManualClock();
 
-/** Every permit of a process, each by a grant of many numbers, and nobody waits. */
+/** Holds every permit by grants with many fencing tokens, without waiters. */
 async function blocks(own: Semaphore, count: number): Promise<Lease[]> {
   const first = Array.from({ length: count }, () => own.acquire({ ttlMs }));
   const second = Array.from({ length: 2 * count }, () => own.acquire({ ttlMs }));
@@ -30,7 +30,7 @@ function numbersOf(leases: readonly Lease[]): bigint[] {
   return leases.map(({ fencingToken }) => fencingToken);
 }
 
-/** What the process asks of the engine, in order. */
+/** The requests of the process to the engine, in order. */
 function asking(): { readonly requests: AcquireRequest[]; readonly changes: Partial<Driver> } {
   const requests: AcquireRequest[] = [];
   const requeue: Driver["requeue"] = (given, request) => {
@@ -44,7 +44,7 @@ function asking(): { readonly requests: AcquireRequest[]; readonly changes: Part
   return { requests, changes: { acquire, requeue } };
 }
 
-test("every lease has a number of its own, and what is handed over has the next one of its grant", async () => {
+test("every lease has its own fencing token, and a handed-over lease has the next of its grant", async () => {
   const own = open({}, endless).semaphore("k", { limit: 2 });
   const held = await blocks(own, 2);
   const atEngine = waits(own);
@@ -58,7 +58,7 @@ test("every lease has a number of its own, and what is handed over has the next 
   expect(((await settled(atEngine)) as Lease).fencingToken).toBeGreaterThan(other + 1n);
 });
 
-test("a lease is handed to nobody that wants another number of permits", async () => {
+test("a lease is not handed to a caller that needs another number of permits", async () => {
   const locks = open({}, endless);
   const own = locks.semaphore("k", { limit: 2 });
   const [one, other] = await blocks(own, 2);
@@ -69,7 +69,7 @@ test("a lease is handed to nobody that wants another number of permits", async (
   expect(await settled(heavy)).toMatchObject({ key: "k" });
 });
 
-test("with nothing left of its run a lease is given to those of other processes", async () => {
+test("after the last hand-over of its run a lease is released to other processes", async () => {
   const bounded = open({}, { handover: { max: 2, maxMs: 60_000 } }).semaphore("k", { limit: 1 });
   let [lease] = await blocks(bounded, 1);
   const served: string[] = [];
@@ -90,7 +90,7 @@ test("with nothing left of its run a lease is given to those of other processes"
   expect(served).toHaveLength(6);
 });
 
-test("a run ends by its time too", async () => {
+test("handover.maxMs ends a run as well", async () => {
   const own = open({}, { handover: { max: 1_000, maxMs: 100 } }).semaphore("k", { limit: 1 });
   const [held] = await blocks(own, 1);
   const atEngine = waits(own);
@@ -101,7 +101,7 @@ test("a run ends by its time too", async () => {
   expect(await settled(behind)).toBe("pending");
 });
 
-test("without hand-over every caller stands at the engine, in order of arrival", async () => {
+test("without hand-over every caller queues at the engine, in order of arrival", async () => {
   const { requests, changes } = asking();
   const own = open(changes, { handover: false }).semaphore("k", { limit: 1 });
   const held = await own.acquire({ ttlMs });
@@ -112,7 +112,7 @@ test("without hand-over every caller stands at the engine, in order of arrival",
   expect(await settled(waiting[1] as Promise<Lease>)).toBe("pending");
 });
 
-test("who waits in memory times out, or aborts, and the next is handed the lease", async () => {
+test("after a local waiter times out or aborts, the next gets the lease", async () => {
   const own = open({}, endless).semaphore("k", { limit: 1 });
   const [held] = await blocks(own, 1);
   const atEngine = waits(own);
@@ -130,7 +130,7 @@ test("who waits in memory times out, or aborts, and the next is handed the lease
   expect(await settled(atEngine)).toBe("pending");
 });
 
-test("a lease that was lost is handed to nobody", async () => {
+test("a lost lease is not handed over", async () => {
   const locks = open({}, endless);
   const own = locks.semaphore("k", { limit: 1 });
   const [held] = await blocks(own, 1);
@@ -144,7 +144,7 @@ test("a lease that was lost is handed to nobody", async () => {
   expect(await settled(behind)).toBe("pending");
 });
 
-test("a break ends the lease that was handed over, and no other; who waits gets what was left", async () => {
+test("a break ends only the handed-over lease, and a waiter gets the other permits", async () => {
   const [here, there] = [open({}, endless), open()];
   const own = here.semaphore("k", { limit: 2 });
   const [one, other] = (await blocks(own, 2)) as [Lease, Lease];
@@ -160,7 +160,7 @@ test("a break ends the lease that was handed over, and no other; who waits gets 
   expect(await settled(atEngine)).toMatchObject({ key: "k" });
 });
 
-test("close tells those who wait in memory, and releases what was handed over", async () => {
+test("close rejects local waiters, and releases handed-over leases", async () => {
   const locks = open({}, endless);
   const own = locks.semaphore("k", { limit: 1 });
   const [held] = await blocks(own, 1);
@@ -175,7 +175,7 @@ test("close tells those who wait in memory, and releases what was handed over", 
   expect((await engine.inspect("k")).holders).toEqual([]);
 });
 
-test("a lone caller has one number; who waits while its process has all permits, many", async () => {
+test("a lone caller reserves one fencing token, and a caller that waits for its own process reserves many", async () => {
   const { requests, changes } = asking();
   const own = open(changes).semaphore("k", { limit: 2 });
   const leases = [await own.acquire({ ttlMs }), await own.acquire({ ttlMs })];
@@ -185,7 +185,7 @@ test("a lone caller has one number; who waits while its process has all permits,
   await leases[0]?.release();
 });
 
-test("who waits behind leases of its process takes the limit that there is at its turn", async () => {
+test("a local waiter uses the limit that applies at its turn", async () => {
   const [here, there] = [open({}, { handover: { max: 0, maxMs: 0 } }), open()];
   const own = here.semaphore("k", { limit: 1 });
   const held = await own.acquire({ ttlMs });
@@ -198,7 +198,7 @@ test("who waits behind leases of its process takes the limit that there is at it
   expect(await settled(waiting[2] as Promise<Lease>)).toMatchObject({ key: "k" });
 });
 
-test("who waits behind leases of its process for more than there is now is refused", async () => {
+test("a local waiter for more permits than the new limit is refused", async () => {
   const [here, there] = [open(), open()];
   const own = here.semaphore("k", { limit: 3 });
   const held = await own.acquire({ ttlMs, permits: 3 });
@@ -211,7 +211,7 @@ test("who waits behind leases of its process for more than there is now is refus
   }
 });
 
-test("who comes anew names the present limit", async () => {
+test("a new caller sends the present limit", async () => {
   const [here, there] = [open(), open()];
   const own = here.semaphore("k", { limit: 2 });
   await own.acquire({ ttlMs });
@@ -219,7 +219,7 @@ test("who comes anew names the present limit", async () => {
   expect(await settled(waits(own))).toMatchObject({ code: "limit-mismatch" });
 });
 
-test("who waits behind callers that name a wrong limit is refused too", async () => {
+test("a local waiter after callers with a wrong limit is refused too", async () => {
   const [here, there] = [open(), open()];
   await there.semaphore("k", { limit: 3 }).acquire({ ttlMs });
   const own = here.semaphore("k", { limit: 2 });
@@ -229,7 +229,7 @@ test("who waits behind callers that name a wrong limit is refused too", async ()
   }
 });
 
-test("a lease that is given up for a request that is refused goes to those that wait for fewer permits", async () => {
+test("a lease that is released for a refused request goes to waiters for fewer permits", async () => {
   const [heavy, other, light] = [open(), open(), open()].map((locks) => locks.semaphore("k", { limit: 4 }));
   const held = await heavy?.acquire({ ttlMs, permits: 2 });
   const beside = await other?.acquire({ ttlMs, permits: 2 });
@@ -243,7 +243,7 @@ test("a lease that is given up for a request that is refused goes to those that 
   expect(await settled(waiting)).toMatchObject({ key: "k" });
 });
 
-test("inspect shows each holder with its number, and counts those who wait in memory once", async () => {
+test("inspect lists each holder with its fencing token, and counts the local waiters as one", async () => {
   const [here, there] = [open({}, endless), open()];
   const own = here.semaphore("k", { limit: 2 });
   const [one, other] = (await blocks(own, 2)) as [Lease, Lease];
@@ -252,9 +252,9 @@ test("inspect shows each holder with its number, and counts those who wait in me
   const next = await waiting[1];
   expect(next?.fencingToken).toBe(one.fencingToken + 1n);
   await expectState(here, [next, other], 3);
-  const told = await there.inspect("k"); // before the next renewal
-  expect(told.holders.map(({ fencingToken }) => fencingToken)).not.toContain(next?.fencingToken);
-  expect([told.holders.length, told.waiterCount]).toEqual([2, 1]);
+  const state = await there.inspect("k"); // before the next renewal
+  expect(state.holders.map(({ fencingToken }) => fencingToken)).not.toContain(next?.fencingToken);
+  expect([state.holders.length, state.waiterCount]).toEqual([2, 1]);
   await clock.advance(ttlMs);
   await expectState(here, [next, other], 3);
   await expectState(there, [next, other], 3);

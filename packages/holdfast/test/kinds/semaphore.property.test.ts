@@ -20,7 +20,7 @@ const semaphore: SharedKind = {
   setLimit: (locks, key, limit, wanted) => locks.semaphore(key, { limit }).setLimit(wanted),
 };
 
-test("in memory permits are given as the model says, at every moment", async () => {
+test("in memory grants agree with the model after every step", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
       await new SharedScenarioPlayer(simulateMemory(3, { handover: false }), semaphore, true).run(steps);
@@ -29,7 +29,7 @@ test("in memory permits are given as the model says, at every moment", async () 
   );
 }, 120_000);
 
-test("handed over in memory or not, there are never more than the limit, and all have their turn", async () => {
+test("with hand-overs the limit is never exceeded, and every waiter is granted", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
       await new SharedScenarioPlayer(simulateMemory(3), semaphore, true, true).run(steps);
@@ -38,7 +38,7 @@ test("handed over in memory or not, there are never more than the limit, and all
   );
 }, 120_000);
 
-test("on Redis there are never more than the limit, nobody is passed over, and nothing is left at the end", async () => {
+test("on Redis the limit is never exceeded, no waiter is skipped, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
       await new SharedScenarioPlayer(await simulateRedis(3, 1_000, { handover: false }), semaphore, true).run(
@@ -49,7 +49,7 @@ test("on Redis there are never more than the limit, nobody is passed over, and n
   );
 }, 120_000);
 
-test("whatever answers and messages are lost or come twice, there are never more than the limit, and all have their turn", async () => {
+test("with lost and repeated replies and notifications the limit is never exceeded, and every waiter is granted", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { fault: 3 }), async (steps) => {
       await new SharedScenarioPlayer(await simulateRedis(3, 150), semaphore, false, true).run(steps);

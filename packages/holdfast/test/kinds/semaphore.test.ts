@@ -5,7 +5,7 @@ import { clock, endMs, lost, onManualClock, open, settled, ttlMs } from "../supp
 
 onManualClock();
 
-test("who wants few is served at once when who wanted many gives up", async () => {
+test("a waiter for few permits is granted at once after a waiter for many aborts", async () => {
   const own = open().semaphore("k", { limit: 3 });
   await own.acquire({ ttlMs, permits: 2 });
   const controller = new AbortController();
@@ -17,7 +17,7 @@ test("who wants few is served at once when who wanted many gives up", async () =
   expect(await settled(light)).toMatchObject({ key: "k" });
 });
 
-test("who wants few is served at once when the time of who wanted many is over", async () => {
+test("a waiter for few permits is granted at once after a waiter for many times out", async () => {
   const own = open().semaphore("k", { limit: 3 });
   await own.acquire({ ttlMs, permits: 2 });
   const heavy = own.acquire({ permits: 2, waitMs: 300 });
@@ -30,7 +30,7 @@ test("who wants few is served at once when the time of who wanted many is over",
   expect(await settled(light)).toMatchObject({ key: "k" });
 });
 
-test("a higher limit lets in whom it has room for, in order", async () => {
+test("a higher limit admits waiters in order, as far as permits suffice", async () => {
   const own = open().semaphore("k", { limit: 1 });
   await own.acquire({ ttlMs });
   const waits = [own.acquire({ ttlMs }), own.acquire({ ttlMs }), own.acquire({ ttlMs })];
@@ -41,7 +41,7 @@ test("a higher limit lets in whom it has room for, in order", async () => {
   expect((await open().inspect("k")).limit).toBe(3);
 });
 
-test("under a lower limit who holds keeps what he has, and nobody comes in until there is room", async () => {
+test("under a lower limit holders keep their permits, and no waiter is granted until permits suffice", async () => {
   const own = open().semaphore("k", { limit: 3 });
   const held = [await own.acquire({ ttlMs }), await own.acquire({ ttlMs }), await own.acquire({ ttlMs })];
   await own.setLimit(1);
@@ -55,7 +55,7 @@ test("under a lower limit who holds keeps what he has, and nobody comes in until
   expect(await settled(waiting)).toMatchObject({ key: "k" });
 });
 
-test("who waits for more than a lowered limit is told when its turn comes, and who waits behind it is served", async () => {
+test("a waiter for more than a lowered limit is refused at its turn, and the next waiter is granted", async () => {
   const [here, there] = [open(), open()];
   const own = here.semaphore("k", { limit: 3 });
   const holder = await own.acquire({ ttlMs });
@@ -68,7 +68,7 @@ test("who waits for more than a lowered limit is told when its turn comes, and w
   await holder.release();
 });
 
-test("a changed limit holds for this object's permits at once, and for others while somebody holds", async () => {
+test("a new limit applies at once to this object, and to other objects while permits are held", async () => {
   const locks = open();
   const own = locks.semaphore("k", { limit: 1 });
   expect(() => own.acquire({ permits: 2 })).toThrow(
@@ -82,7 +82,7 @@ test("a changed limit holds for this object's permits at once, and for others wh
   expect(await settled(other.acquire({ ttlMs }))).toMatchObject({ key: "k" });
 });
 
-test("a limit is not set on what is held as another kind", async () => {
+test("setLimit is refused while the key is held as another kind", async () => {
   const locks = open();
   await locks.acquire("k", { ttlMs });
   expect(await settled(locks.semaphore("k", { limit: 1 }).setLimit(2))).toMatchObject({
@@ -90,7 +90,7 @@ test("a limit is not set on what is held as another kind", async () => {
   });
 });
 
-test("a limit that is refused or could not be told changes nothing", async () => {
+test("a refused or undelivered limit changes nothing", async () => {
   const own = open({ setLimit: () => Promise.reject(new Error("away")) }).semaphore("k", { limit: 1 });
   expect(() => own.acquire({ permits: 2 })).toThrow(RangeError);
   await expect(own.setLimit(2)).rejects.toThrow("away");
@@ -100,7 +100,7 @@ test("a limit that is refused or could not be told changes nothing", async () =>
   );
 });
 
-test("after close every call is refused, and who waited is told", async () => {
+test("close rejects waiters, and refuses every later call", async () => {
   const locks = open();
   const own = locks.semaphore("k", { limit: 1 });
   const lease = await own.acquire({ ttlMs });
@@ -115,7 +115,7 @@ test("after close every call is refused, and who waited is told", async () => {
   await expect(own.setLimit(2)).rejects.toMatchObject({ code: "closed" });
 });
 
-test("permits are free when the engine forgets them, each by itself", async () => {
+test("each permit is free when it expires at the engine", async () => {
   const own = open().semaphore("k", { limit: 2 });
   const short = await own.acquire({ ttlMs: 1_000, renew: false });
   const long = await own.acquire({ ttlMs: 2_000, renew: false });
@@ -130,7 +130,7 @@ test("permits are free when the engine forgets them, each by itself", async () =
   expect((await open().inspect("k")).waiterCount).toBe(0);
 });
 
-test("a repeat of a named attempt takes no more permits; with another number of permits it is another attempt", async () => {
+test("a repeated attempt uses no further permits; with another number of permits it is another attempt", async () => {
   const own = open().semaphore("k", { limit: 3 });
   const attempt = { attemptId: "job 1", ttlMs };
   const one = await own.acquire(attempt);
@@ -149,7 +149,7 @@ test("a repeat of a named attempt takes no more permits; with another number of 
   expect((await open().inspect("k")).holders.map(({ permits }) => permits)).toEqual([2]);
 });
 
-test("inside its own withLock a semaphore may be taken again while there are permits", async () => {
+test("inside its own withLock a semaphore can be acquired again while permits are free", async () => {
   const own = open().semaphore("k", { limit: 2 });
   await own.withLock({ ttlMs }, async () => {
     await own.withLock({ ttlMs }, async () => {
@@ -159,7 +159,7 @@ test("inside its own withLock a semaphore may be taken again while there are per
   });
 });
 
-test("a lease that was lost by a blocked event loop is over before any timer ran", async () => {
+test("a blocked event loop past the TTL ends a lease before any timer runs", async () => {
   const lease = await open().semaphore("k", { limit: 2 }).acquire({ ttlMs, permits: 2 });
   clock.block(endMs);
   expect(() => {
@@ -188,7 +188,7 @@ test("a transferred lease keeps its permits", async () => {
   expect(await here.semaphore("k", { limit: 3 }).tryAcquire({ ttlMs, permits: 3 })).not.toBeNull();
 });
 
-test("options that are none are refused before anything is asked", async () => {
+test("invalid options are refused before a request is sent", async () => {
   const locks = open();
   expect(() => locks.semaphore("k", undefined as never)).toThrow(TypeError);
   expect(() => locks.semaphore("k", {} as never)).toThrow(

@@ -9,11 +9,11 @@ import { clock, onManualClock, open, ttlMs } from "../support/lease-fixture.ts";
 
 onManualClock();
 
-// Leaks.
+// Leaked leases.
 
 const collectGarbage = globalThis.gc as () => void;
 
-/** Goes through renewals, with garbage collected before each. A lease is held weakly from its first renewal on. */
+/** Advances through renewals, with a garbage collection before each. From its first renewal on, a lease is only weakly referenced. */
 async function renewAndCollect(renewals: number): Promise<void> {
   for (let renewal = 0; renewal < renewals; renewal += 1) {
     for (let turn = 0; turn < 3; turn += 1) {
@@ -37,7 +37,7 @@ async function listening(during: (warnings: unknown[], leaks: unknown[]) => Prom
   }
 }
 
-test("a lease that is forgotten without a release is told of, renewed no more, and expires", async () => {
+test("a leaked lease is reported, is no longer renewed, and expires", async () => {
   const locks = open();
   await listening(async (warnings, leaks) => {
     const forget = async (): Promise<bigint> => (await locks.acquire("k", { ttlMs })).fencingToken;
@@ -50,7 +50,7 @@ test("a lease that is forgotten without a release is told of, renewed no more, a
   });
 });
 
-test("a lease whose signal is kept is not forgotten", async () => {
+test("a lease with a referenced signal does not leak", async () => {
   const locks = open();
   await listening(async (warnings, leaks) => {
     const keep = async (): Promise<AbortSignal> => (await locks.acquire("k", { ttlMs })).signal;
@@ -61,7 +61,7 @@ test("a lease whose signal is kept is not forgotten", async () => {
   });
 });
 
-test("a lease inside its running withLock is not forgotten, though the work does not use it", async () => {
+test("a lease of a running withLock does not leak, even if the work does not use it", async () => {
   const locks = open();
   await listening(async (warnings, leaks) => {
     let finish = (): void => undefined;
@@ -73,7 +73,7 @@ test("a lease inside its running withLock is not forgotten, though the work does
   });
 });
 
-test("a lease that was released, or is only to expire, is not told as forgotten", async () => {
+test("a released or unrenewed lease is not reported as leaked", async () => {
   const locks = open();
   await listening(async (warnings, leaks) => {
     const use = async (): Promise<void> => {
@@ -86,7 +86,7 @@ test("a lease that was released, or is only to expire, is not told as forgotten"
   });
 });
 
-// The process.
+// Leases and the life of the process.
 
 test("a held lease does not keep its process alive", async () => {
   const program = fileURLToPath(new URL("../support/holds-and-ends.mjs", import.meta.url));

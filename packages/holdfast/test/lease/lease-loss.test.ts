@@ -19,7 +19,7 @@ import {
 
 onManualClock();
 
-test("with the event loop blocked past the TTL throwIfLost throws at once, before any timer ran", async () => {
+test("after an event loop blocked past the TTL throwIfLost throws before any timer runs", async () => {
   const lease = await open().acquire("k", { ttlMs });
   clock.block(endMs - 1);
   expect(() => {
@@ -32,7 +32,7 @@ test("with the event loop blocked past the TTL throwIfLost throws at once, befor
   }).toThrow(lost("expired"));
 });
 
-test("an end that the wall clock shows a moment before the monotonic one is no suspension", async () => {
+test("an expiry that the wall clock shows slightly before the monotonic clock is no suspension", async () => {
   const lease = await open().acquire("k", { ttlMs });
   clock.jumpWall(1);
   clock.block(endMs - 1);
@@ -41,7 +41,7 @@ test("an end that the wall clock shows a moment before the monotonic one is no s
   }).toThrow(lost("expired"));
 });
 
-test("a signal that is asked for after the end is aborted already", async () => {
+test("a signal that is first read after the end is already aborted", async () => {
   const lease = await open().acquire("k", { ttlMs });
   clock.block(endMs);
   expect(lease.signal.aborted).toBe(true);
@@ -60,7 +60,7 @@ test("after a suspension throwIfLost throws at once, and the signal aborts withi
   expect(signal.reason).toEqual(lost("suspended"));
 });
 
-test("a lease whose renewals are not answered aborts its signal before its validity ends", async () => {
+test("a lease with unanswered renewals aborts its signal before its validity ends", async () => {
   const lease = await open({ extend: () => new Promise(() => undefined) }).acquire("k", { ttlMs });
   const until = lease.validUntil;
   const { signal } = lease;
@@ -84,7 +84,7 @@ test("a lease that was declared lost before its validity ended is lost in every 
   expect(await settled(lease.release())).toBe(false);
 });
 
-test("at maxHoldMs, which no other process goes by, a lease is lost then and not before", async () => {
+test("at maxHoldMs, which no other process knows, a lease is lost then and not before", async () => {
   const lease = await open().acquire("k", { ttlMs, maxHoldMs: 1 });
   const { signal } = lease;
   await clock.advance(0.5);
@@ -103,7 +103,7 @@ test("one failing renewal loses nothing", async () => {
   expect([lease.signal.aborted, lease.remainingMs() > 0]).toEqual([false, true]);
 });
 
-test("a loss that the engine tells aborts at once, and release answers false", async () => {
+test("a loss that the engine reports aborts the signal at once, and release returns false", async () => {
   const lease = await open({ extend: async () => ({ outcome: "lost", reason: "stolen" }) }).acquire("k", {
     ttlMs,
   });
@@ -113,7 +113,7 @@ test("a loss that the engine tells aborts at once, and release answers false", a
   expect([lease.remainingMs(), await lease.release(), await lease.release()]).toEqual([0, false, false]);
 });
 
-test("at maxHoldMs a lease is lost, however well it was renewed", async () => {
+test("at maxHoldMs a lease is lost in spite of its renewals", async () => {
   const lease = await open().acquire("k", { ttlMs, maxHoldMs: 10_000 });
   const { signal } = lease;
   await clock.advance(9_999);
@@ -123,7 +123,7 @@ test("at maxHoldMs a lease is lost, however well it was renewed", async () => {
   expect(lease.remainingMs()).toBe(0);
 });
 
-test("maxHoldMs is found by throwIfLost before any timer ran", async () => {
+test("throwIfLost detects maxHoldMs before any timer runs", async () => {
   const lease = await open().acquire("k", { ttlMs, maxHoldMs: 1_000 });
   clock.block(1_000);
   expect(() => {
@@ -136,7 +136,7 @@ test("validUntil is never after the end that maxHoldMs sets", async () => {
   expect(lease.validUntil - clock.now()).toBe(lease.remainingMs());
 });
 
-test("ifLost continue: the signal is not aborted, and who asks is told the truth", async () => {
+test("ifLost continue: the signal is not aborted, and throwIfLost still throws", async () => {
   const told: unknown[] = [];
   const listen = (message: unknown): void => void told.push(message);
   subscribe("holdfast:lost", listen);
@@ -155,7 +155,7 @@ test("ifLost continue: the signal is not aborted, and who asks is told the truth
   }
 });
 
-test("when a run of hand-overs is lost, its present holder is told", async () => {
+test("the loss of a run of hand-overs reaches its present holder", async () => {
   const locks = open({ extend: async () => ({ outcome: "lost", reason: "stolen" }) });
   const first = await locks.acquire("k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });

@@ -7,13 +7,13 @@ import { contended } from "../../src/testing/conformance/fixture.ts";
 import { altered } from "../support/altered-driver.ts";
 import { clock, endMs, onManualClock, open, settled, ttlMs, unreachable } from "../support/lease-fixture.ts";
 
-// Runs of hand-overs that only what is tested here ends.
+// Runs of hand-overs with no bound except the tested one.
 
 const endless = { handover: { max: 1_000, maxMs: 3_600_000 } };
 
 onManualClock();
 
-test("what is handed over has the next number", async () => {
+test("a handed-over lease has the next fencing token", async () => {
   const locks = open({}, endless);
   const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });
@@ -22,7 +22,7 @@ test("what is handed over has the next number", async () => {
   expect(((await settled(next)) as Lease).fencingToken).toBe(held.fencingToken + 1n);
 });
 
-test("a lease with less than a third of its TTL left is passed on", async () => {
+test("a lease with less than a third of its TTL is released to the engine", async () => {
   const notRenewed = async (): Promise<ExtendResult> => ({ outcome: "unknown", error: unreachable });
   const locks = open({ extend: notRenewed }, endless);
   const held = await contended(locks, "k", { ttlMs });
@@ -32,7 +32,7 @@ test("a lease with less than a third of its TTL left is passed on", async () => 
   expect(((await settled(next)) as Lease).fencingToken).toBeGreaterThan(held.fencingToken + 100n);
 });
 
-test("a caller that does not renew has a whole TTL", async () => {
+test("a caller without renewal gets a whole TTL", async () => {
   const locks = open({}, endless);
   const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs, renew: false });
@@ -41,7 +41,7 @@ test("a caller that does not renew has a whole TTL", async () => {
   expect(((await settled(next)) as Lease).remainingMs()).toBe(endMs);
 });
 
-test("a lease that ended while the event loop was blocked is nobody's", async () => {
+test("a lease that ended while the event loop was blocked is not handed over", async () => {
   const locks = open({}, endless);
   const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });
@@ -53,7 +53,7 @@ test("a lease that ended while the event loop was blocked is nobody's", async ()
   expect(lease.remainingMs()).toBe(endMs);
 });
 
-test("however long a run is, its numbers are smaller than the next one's", async () => {
+test("the fencing tokens of a run of any length are smaller than those of the next run", async () => {
   const [ours, theirs] = [open({}, endless), open()];
   let newest = 0n;
   const held = await contended(ours, "k", { ttlMs });
@@ -68,7 +68,7 @@ test("however long a run is, its numbers are smaller than the next one's", async
   expect((await theirs.acquire("k", { ttlMs })).fencingToken).toBeGreaterThan(newest);
 });
 
-test("a lease that the server has lost is stale for its own process, which was not told", async () => {
+test("a lease that the server has lost is stale for its own process without a notification", async () => {
   const driver = memory({ clock });
   const other = createLocks(driver);
   let breaks = false;

@@ -20,14 +20,14 @@ onManualClock();
 
 // Release, extend, orphan, transfer.
 
-test("a release that the engine does not answer rejects, a second call too, and dispose does not", async () => {
+test("an unanswered release rejects, as does a second call, and dispose does not reject", async () => {
   const lease = await open({ release: () => Promise.reject(unreachable) }).acquire("k", { ttlMs });
   await expect(lease.release()).rejects.toBe(unreachable);
   await expect(lease.release()).rejects.toBe(unreachable);
   await lease[Symbol.asyncDispose]();
 });
 
-test("after a release the lease is over for its owner, and its signal is not aborted", async () => {
+test("after a release the lease has ended, and its signal is not aborted", async () => {
   const lease = await open().acquire("k", { ttlMs });
   const { signal } = lease;
   expect(await lease.release()).toBe(true);
@@ -40,7 +40,7 @@ test("after a release the lease is over for its owner, and its signal is not abo
   expect(signal.aborted).toBe(false);
 });
 
-test("a lost lease is taken back at the engine all the same, in case it still has it", async () => {
+test("the release of a lost lease still reaches the engine, which may still hold the grant", async () => {
   const released: string[] = [];
   const locks = open({
     release: async (key) => {
@@ -54,7 +54,7 @@ test("a lost lease is taken back at the engine all the same, in case it still ha
   expect(released).toEqual(["k"]);
 });
 
-test("extend moves validUntil and puts the next renewal off", async () => {
+test("extend moves validUntil and postpones the next renewal", async () => {
   let renewals = 0;
   const extend: Driver["extend"] = (request) => {
     renewals += 1;
@@ -68,7 +68,7 @@ test("extend moves validUntil and puts the next renewal off", async () => {
   expect(renewals).toBe(1);
 });
 
-test("an extension that is not answered rejects and loses nothing; one that is refused is a loss", async () => {
+test("an unanswered extension rejects and loses nothing, and a refused extension is a loss", async () => {
   const answers: ExtendResult[] = [
     { outcome: "unknown", error: unreachable },
     { outcome: "lost", reason: "broken" },
@@ -81,7 +81,7 @@ test("an extension that is not answered rejects and loses nothing; one that is r
   expect(lease.signal.aborted).toBe(true);
 });
 
-test("an orphan is renewed no more, and its lock is free when its TTL has passed", async () => {
+test("an orphan is no longer renewed, and its lock is free when its TTL has passed", async () => {
   const lease = await open().acquire("k", { ttlMs });
   await clock.advance(1_500);
   lease.orphan();
@@ -92,7 +92,7 @@ test("an orphan is renewed no more, and its lock is free when its TTL has passed
   expect(await settled(next)).toMatchObject({ key: "k" });
 });
 
-test("a transferred lease is over here: it throws, answers false, and is not renewed", async () => {
+test("a transferred lease throws, is not renewed, and its release returns false", async () => {
   let renewals = 0;
   const extend: Driver["extend"] = (request) => {
     renewals += 1;
@@ -114,7 +114,7 @@ test("a transferred lease is over here: it throws, answers false, and is not ren
   expect(await adopted.release()).toBe(true);
 });
 
-test("a transferred lease is not handed to the next in line", async () => {
+test("a transferred lease is not handed to the next local waiter", async () => {
   const locks = open();
   const lease = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });
@@ -126,7 +126,7 @@ test("a transferred lease is not handed to the next in line", async () => {
   expect(((await settled(next)) as Lease).fencingToken > adopted.fencingToken + 1n).toBe(true);
 });
 
-test("an adopted lease that is gone is refused, and one is renewed only if it is to be", async () => {
+test("an expired lease cannot be adopted, and an adopted lease is renewed only with renew", async () => {
   const locks = open();
   const serialized = (await locks.acquire("k", { ttlMs })).transfer();
   const adopted = await locks.adopt(serialized, { renew: false });
@@ -136,7 +136,7 @@ test("an adopted lease that is gone is refused, and one is renewed only if it is
   await expect(locks.adopt(serialized)).rejects.toEqual(lost("expired"));
 });
 
-test("what a lease tells of itself in JSON has no secret", async () => {
+test("the JSON of a lease has no secret", async () => {
   const lease = await open({}, { owner: "me" }).acquire("k", { ttlMs });
   const json = JSON.stringify(lease);
   expect(JSON.parse(json)).toEqual({
@@ -151,7 +151,7 @@ test("what a lease tells of itself in JSON has no secret", async () => {
 
 // Close.
 
-test("close ends within its time, though the engine hangs", async () => {
+test("close ends within closeTimeoutMs if the engine hangs", async () => {
   const never = new Promise<never>(() => undefined);
   const locks = open({ release: () => never }, { closeTimeoutMs: 700 });
   const lease = await locks.acquire("k", { ttlMs });
@@ -167,7 +167,7 @@ test("close ends within its time, though the engine hangs", async () => {
   expect(lease.remainingMs()).toBe(0);
 });
 
-test("close waits for no longer than its releases take, and a second close for the same", async () => {
+test("close waits only for its releases, and a second close waits for the same", async () => {
   const locks = open();
   const lease = await locks.acquire("k", { ttlMs });
   const closing = locks.close();
@@ -177,13 +177,13 @@ test("close waits for no longer than its releases take, and a second close for t
   expect(isLockError(await settled(locks.acquire("k")), "closed")).toBe(true);
 });
 
-test("a release that fails does not fail close", async () => {
+test("a failed release does not fail close", async () => {
   const locks = open({ release: () => Promise.reject(unreachable) });
   await locks.acquire("k", { ttlMs });
   expect(await settled(locks.close())).toBeUndefined();
 });
 
-test("a grant that arrives after close is given back", async () => {
+test("a grant that arrives after close is released", async () => {
   const grants: (() => void)[] = [];
   const acquire: Driver["acquire"] = (request) => {
     const pending = engine.acquire(request);
@@ -203,7 +203,7 @@ test("a grant that arrives after close is given back", async () => {
   expect((await open().list()).locks).toEqual([]);
 });
 
-test("an orphan is told of its end after close, too, and then no timer is left", async () => {
+test("an orphan also learns of its end after close, and then no timer is left", async () => {
   const locks = open();
   const lease = await locks.acquire("k", { ttlMs });
   const { signal } = lease;
@@ -213,11 +213,11 @@ test("an orphan is told of its end after close, too, and then no timer is left",
   expect([lease.remainingMs(), signal.aborted]).toEqual([3, false]);
   await clock.advance(1);
   expect(signal.reason).toEqual(lost("expired"));
-  await clock.advance(ttlMs); // the engine keeps it for the drift, too
+  await clock.advance(ttlMs); // the engine holds the grant for the drift as well
   expect(clock.timers()).toBe(0);
 });
 
-test("what is adopted while close comes is refused, stays whose it was, and leaves no timer", async () => {
+test("an adoption during close is refused, changes no holder, and leaves no timer", async () => {
   const serialized = (await open().acquire("k", { ttlMs })).transfer();
   let answer!: () => void;
   const answered = new Promise<void>((resolve) => (answer = resolve));

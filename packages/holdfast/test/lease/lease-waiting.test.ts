@@ -7,14 +7,14 @@ import { clock, engine, onManualClock, open, settled, ttlMs } from "../support/l
 
 onManualClock();
 
-test("waitMs 0 asks once and says who holds", async () => {
+test("waitMs 0 sends one request and reports the holder", async () => {
   const locks = open({}, { owner: "me" });
   await locks.acquire("k", { ttlMs });
   const refused = await settled(open().acquire("k", { waitMs: 0 }));
   expect(refused).toMatchObject({ code: "wait-timeout", holder: { owner: "me" } });
 });
 
-test("more callers than may wait are refused at once, and those who wait are not disturbed", async () => {
+test("callers beyond maxWaiters are refused at once, and the waiters are not disturbed", async () => {
   const locks = open({}, { maxWaiters: 2 });
   const lease = await locks.acquire("k", { ttlMs });
   const waiting = [locks.acquire("k"), locks.acquire("k")];
@@ -28,7 +28,7 @@ test("more callers than may wait are refused at once, and those who wait are not
   await second.release();
   expect(await settled(waiting[1] as Promise<Lease>)).toMatchObject({ key: "k" });
   expect(await settled(waits)).toBe("pending");
-  waits.catch(() => undefined); // ended by close
+  waits.catch(() => undefined); // rejected by close
 });
 
 test("a caller that aborts while its grant is under way leaves the lock free", async () => {
@@ -36,7 +36,7 @@ test("a caller that aborts while its grant is under way leaves the lock free", a
   const acquire: Driver["acquire"] = (request) => {
     const pending = engine.acquire(request);
     const result = new Promise<void>((resolve) => (grant = resolve)).then(() => pending.result);
-    return { result, cancel: () => undefined }; // too late to take back
+    return { result, cancel: () => undefined }; // too late to cancel
   };
   const locks = open({ acquire });
   const caller = new AbortController();
@@ -53,7 +53,7 @@ test("a caller that aborts while its grant is under way leaves the lock free", a
   }
 });
 
-test("an abort in the line takes effect at once, and the turn goes on", async () => {
+test("an abort in the local queue takes effect at once, and the next waiter gets the turn", async () => {
   const locks = open();
   const lease = await locks.acquire("k", { ttlMs });
   const caller = new AbortController();
@@ -65,7 +65,7 @@ test("an abort in the line takes effect at once, and the turn goes on", async ()
   expect(await settled(next)).toMatchObject({ key: "k" });
 });
 
-test("the head of the line that aborts at the engine hands its turn on", async () => {
+test("after the head of the local queue aborts at the engine, the next waiter gets the turn", async () => {
   const theirs = await open().acquire("k", { ttlMs });
   const locks = open();
   const caller = new AbortController();
@@ -79,7 +79,7 @@ test("the head of the line that aborts at the engine hands its turn on", async (
   expect(await settled(next)).toMatchObject({ key: "k" });
 });
 
-test("a run of hand-overs ends after handover.max and passes on to another process", async () => {
+test("a run of hand-overs ends after handover.max, and another process gets the lock", async () => {
   const [ours, theirs] = [open({}, { handover: { max: 2, maxMs: 60_000 } }), open()];
   const served: string[] = [];
   const use = async (locks: Locks, name: string): Promise<void> => {
@@ -110,7 +110,7 @@ test("a run of hand-overs ends after handover.maxMs", async () => {
   expect(await settled(second)).toMatchObject({ key: "k" });
 });
 
-test("a request asks for what it asked first, however many callers join the line while it waits", async () => {
+test("a request repeats its first arguments, however many callers join the local queue while it waits", async () => {
   const theirs = await open().acquire("k", { ttlMs });
   const asked: AcquireRequest[] = [];
   const acquire: Driver["acquire"] = (request) => {
@@ -128,7 +128,7 @@ test("a request asks for what it asked first, however many callers join the line
   }
 });
 
-test("a renewal reports the callers in the line once there are any, and carries nothing before", async () => {
+test("a renewal carries metadata only once callers wait in the local queue", async () => {
   const reports: ExtendRequest["info"][] = [];
   const locks = open({
     extend: (request) => {

@@ -9,7 +9,7 @@ import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/wat
 const ttlMs = 3_000;
 /** 3 000 ms less the drift of 32 ms. */
 const endMs = 2_968;
-/** Where no timer has been late, the loss is declared 2 ms before the end. */
+/** If no timer has been late, the loss is declared 2 ms before the end. */
 const lossMs = endMs - 2;
 const firstRenewalMs = endMs - 2_000;
 
@@ -29,7 +29,7 @@ interface Watched {
 
 const failing = async (): Promise<ExtendResult> => ({ outcome: "unknown", error: "away" });
 
-/** A lease as the watchdog sees it; `renew` is the engine. */
+/** A lease with only the members that the watchdog uses. `renew` stands for the engine. */
 function watched(renew: () => Promise<ExtendResult>, more: Partial<Renewable> = {}): Watched {
   const renewals: number[] = [];
   const losses: [number, string][] = [];
@@ -53,14 +53,14 @@ function watched(renew: () => Promise<ExtendResult>, more: Partial<Renewable> = 
   return { watch: watchdog.watch(target), renewals, losses };
 }
 
-/** The timer of a lease that ends at once runs so late; then nothing is left of that lease. */
+/** Makes one timer run late by `byMs`, by means of a short lease that has ended afterwards. */
 async function timerRunsLate(byMs: number): Promise<void> {
   watched(failing, { endsAt: clock.now() + 100 });
   clock.block(100 + byMs);
   await clock.advance(0);
 }
 
-test("where timers ran late, the loss is declared earlier by the worst lateness and 2 ms", async () => {
+test("after late timers the loss is declared earlier by the worst lateness and 2 ms", async () => {
   await timerRunsLate(20);
   await timerRunsLate(7);
   const begun = clock.now();
@@ -78,7 +78,7 @@ test("a loss that is declared early is no suspension", async () => {
   expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
 });
 
-test("a renewal that is confirmed with less left than the lead is a loss at once, before any timer", async () => {
+test("a renewal that is confirmed with less validity than the lead is a loss before any timer", async () => {
   await timerRunsLate(30);
   let answer = (): void => undefined;
   const target = watched(
@@ -99,7 +99,7 @@ test("a renewal that is confirmed with less left than the lead is a loss at once
   expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
 });
 
-test("a lease that is reviewed when its renewal is overdue shows no late timer", async () => {
+test("rescheduling a lease with an overdue renewal records no late timer", async () => {
   await clock.advance(10_000);
   const claim = watched(failing, { isClaim: true });
   watchdog.reschedule(claim.watch);

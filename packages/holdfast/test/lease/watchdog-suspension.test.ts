@@ -28,7 +28,7 @@ test("after a sleep longer than its validity a lease is lost within a second, th
   expect(target.confirmations).toBe(0);
 });
 
-/** 30 s, of which 9.6 s are left after a sleep of 20 s at its beginning. */
+/** A TTL of 30 s, of which 9.6 s remain after an early sleep of 20 s. */
 const long = 30_000;
 const leftAfterSleepMs = long - 302 - 100 - 20_000;
 
@@ -39,7 +39,7 @@ async function sleptThrough(engine: (attempt: number) => Promise<ExtendResult>):
   return target;
 }
 
-test("a lease that began while the wall clock stood behind is lost within a second once it is right again", async () => {
+test("a lease that began with a slow wall clock is lost within a second after the clock's correction", async () => {
   watched(renewing);
   await clock.advance(100);
   clock.jumpWall(-40_000);
@@ -54,16 +54,16 @@ test("a lease that began while the wall clock stood behind is lost within a seco
   expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
 });
 
-test("a lease that outlives a sleep is lost when the wall clock says that it is over", async () => {
+test("a lease that outlives a sleep is lost when it ends by the wall clock", async () => {
   const target = await sleptThrough(hanging);
   target.needsRenewal = false;
-  await clock.advance(leftAfterSleepMs - 51); // the pulse runs behind a lead of 50 ms at the most
+  await clock.advance(leftAfterSleepMs - 51); // the clock check ignores a lead of up to 50 ms
   expect(target.losses).toEqual([]);
   await clock.advance(1_001);
   expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
 });
 
-test("after a sleep of more than a third of the TTL a lease is renewed within a second, and kept", async () => {
+test("after a sleep of more than a third of the TTL a lease is renewed within a second, and stays valid", async () => {
   const target = await sleptThrough(renewingFor(long));
   await clock.advance(1_000);
   expect(target.confirmations).toBe(1);
@@ -71,7 +71,7 @@ test("after a sleep of more than a third of the TTL a lease is renewed within a 
   expect(target.losses).toEqual([]);
 });
 
-test("a lease that was prolonged for longer is renewed once after a jump of the wall clock, and not without end", async () => {
+test("an extended lease is renewed once after a jump of the wall clock, and not repeatedly", async () => {
   const target = watched(renewing);
   await clock.advance(500);
   extendValidity(target.validity, validFrom(instantNow(clock), 2 * ttlMs), clock);
@@ -82,7 +82,7 @@ test("a lease that was prolonged for longer is renewed once after a jump of the 
   expect(target.losses).toEqual([]);
 });
 
-test("small corrections of the wall clock, and any step back, lose nothing", async () => {
+test("small corrections of the wall clock, and any step backwards, lose nothing", async () => {
   const target = watched(renewing);
   for (const step of [40, -40, -60_000, 30]) {
     clock.jumpWall(step);
@@ -92,7 +92,7 @@ test("small corrections of the wall clock, and any step back, lose nothing", asy
   expect(target.renewals.length).toBeGreaterThanOrEqual(6);
 });
 
-test("a wall clock of whole milliseconds, or that is slewed, makes no suspension of a usual end", async () => {
+test("a rounded or slewed wall clock does not turn an ordinary expiry into a suspension", async () => {
   const target = watched(renewing, { needsRenewal: false });
   clock.jumpWall(15);
   await clock.advance(endMs);

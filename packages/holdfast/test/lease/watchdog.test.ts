@@ -45,7 +45,7 @@ test("renewed: validity counts from when the renewal was sent, not from its answ
   expect(target.validity.until).toBe(firstRenewalMs + endMs);
 });
 
-test("lost: the lease ends at once, with the engine's reason, and nothing more is asked", async () => {
+test("lost: the lease ends at once with the engine's reason, and no further request is sent", async () => {
   const target = watched(async () => ({ outcome: "lost", reason: "stolen" }));
   await clock.advance(20_000);
   expect(target.losses).toEqual([[firstRenewalMs, "stolen", undefined]]);
@@ -53,7 +53,7 @@ test("lost: the lease ends at once, with the engine's reason, and nothing more i
   expect(clock.timers()).toBe(0);
 });
 
-test("unknown: renewal is tried again with growing backoff, and one success makes all good", async () => {
+test("unknown: the renewal is retried with growing backoff, and one success restores the schedule", async () => {
   const target = watched((attempt) => (attempt <= 3 ? failing(attempt) : renewing()));
   await clock.advance(firstRenewalMs + 1_800);
   const [first = 0, second = 0, third = 0, fourth = 0, fifth] = target.renewals;
@@ -71,7 +71,7 @@ test("unknown: renewal is tried again with growing backoff, and one success make
 test.each([
   { outcome: "renewed", reason: "expired" },
   { outcome: "unknown", reason: "engine-unreachable" },
-] as const)("$outcome, heard behind the end: the loss is told at once, before any timer", async (heard) => {
+] as const)("a reply after the end declares the loss at once, before any timer: $outcome", async (reply) => {
   let answer = (): void => undefined;
   const target = watched(
     () =>
@@ -79,7 +79,7 @@ test.each([
         const validity = validFrom(instantNow(clock), ttlMs);
         answer = () => {
           resolve(
-            heard.outcome === "renewed" ? { outcome: "renewed", validity } : { outcome: "unknown", error: 1 },
+            reply.outcome === "renewed" ? { outcome: "renewed", validity } : { outcome: "unknown", error: 1 },
           );
         };
       }),
@@ -91,7 +91,7 @@ test.each([
     await Promise.resolve();
   }
   expect(target.losses.map(([at, reason]) => [at, reason])).toEqual([
-    [firstRenewalMs + 10_000, heard.reason],
+    [firstRenewalMs + 10_000, reply.reason],
   ]);
   expect(target.confirmations).toBe(0);
 });
@@ -105,34 +105,34 @@ test("unknown until the end: the lease is lost at its deadline, not before, with
   expect(target.losses).toEqual([[lossMs, "engine-unreachable", `error ${target.renewals.length}`]]);
 });
 
-test("tries are jittered: leases of one moment are not all asked for again at one moment", async () => {
+test("retries are jittered: leases of one moment do not all retry at one moment", async () => {
   const targets = Array.from({ length: 20 }, () => watched(failing));
   await clock.advance(firstRenewalMs + 100);
   const seconds = targets.map(({ renewals }) => renewals[1]);
   expect(new Set(seconds).size).toBe(20);
 });
 
-test("a renewal that hangs does not hold up the deadline", async () => {
+test("a hanging renewal does not delay the deadline", async () => {
   const target = watched(hanging);
   await clock.advance(10_000);
   expect(target.losses).toEqual([[lossMs, "engine-unreachable", undefined]]);
   expect(clock.timers()).toBe(0);
 });
 
-test("a renewal that hangs is tried again, and the first answer counts", async () => {
+test("a hanging renewal is retried, and the first reply counts", async () => {
   const target = watched((attempt) => (attempt === 1 ? hanging() : renewing()));
   await clock.advance(endMs);
   expect(target.losses).toEqual([]);
   expect(target.confirmations).toBeGreaterThan(0);
 });
 
-test("a renewal without an answer is repeated only when another third of the TTL has passed", async () => {
+test("an unanswered renewal is repeated only when another third of the TTL has passed", async () => {
   const target = watched(hanging);
   await clock.advance(endMs);
   expect(target.renewals).toEqual([firstRenewalMs, firstRenewalMs + ttlMs / 3]);
 });
 
-test("an answer that comes after the loss brings nothing back", async () => {
+test("a reply after the loss does not revive the lease", async () => {
   const answers: ((extension: ExtendResult) => void)[] = [];
   const target = watched(() => new Promise((resolve) => answers.push(resolve)));
   await clock.advance(endMs);
@@ -145,7 +145,7 @@ test("an answer that comes after the loss brings nothing back", async () => {
   expect([target.confirmations, target.losses.length, clock.timers()]).toEqual([0, 1, 0]);
 });
 
-test("an older answer that overtakes does not shorten the validity", async () => {
+test("the late reply to an older renewal does not shorten the validity", async () => {
   const answers: (() => void)[] = [];
   const target = watched(
     () =>
@@ -166,7 +166,7 @@ test("an older answer that overtakes does not shorten the validity", async () =>
   expect(target.validity.until).toBe(until);
 });
 
-test("a claim is renewed as soon as its work is seen to go on", async () => {
+test("a claim is renewed as soon as its work has lasted for 5 ms", async () => {
   const target = watched(renewing, { isClaim: true });
   await clock.advance(4);
   expect(target.renewals).toEqual([]);
@@ -181,26 +181,26 @@ test("a lease that ends within 5 ms costs no request", async () => {
   expect([target.renewals, clock.timers()]).toEqual([[], 0]);
 });
 
-test("what has less than that left, as where it is adopted late, is renewed before it is over", async () => {
+test("a lease with less than 5 ms, for example a late adoption, is renewed before it ends", async () => {
   const target = watched(renewing, { validity: { until: clock.now() + 4, untilWall: clock.wall() + 4 } });
   await clock.advance(5);
   expect([target.confirmations, target.losses]).toEqual([1, []]);
 });
 
-test("a lease that wants no renewal is only ended in time", async () => {
+test("a lease without renewal ends at its deadline", async () => {
   const target = watched(renewing, { needsRenewal: false });
   await clock.advance(10_000);
   expect([target.renewals, target.losses]).toEqual([[], [[lossMs, "expired", undefined]]]);
 });
 
-test("renewal ends at the longest time that a lease may be held", async () => {
+test("renewal ends at maxHoldMs", async () => {
   const target = watched(renewing, { endsAt: 2_500 });
   await clock.advance(10_000);
   expect(target.losses).toEqual([[2_500, "max-hold", undefined]]);
   expect(target.renewals).toHaveLength(2);
 });
 
-test("a lease that nobody can reach any more is told as leaked instead of renewed", async () => {
+test("an unreferenced lease is reported as leaked instead of renewed", async () => {
   const target = watched(renewing);
   target.isKept = false;
   await clock.advance(10_000);
@@ -220,7 +220,7 @@ test("a thousand leases have one timer, which does not hold the process", async 
   expect(clock.timers()).toBe(0);
 });
 
-test("a prolonged lease is reviewed: the renewal that was due is put off", async () => {
+test("an extension with a reschedule postpones the due renewal", async () => {
   const target = watched(renewing);
   await clock.advance(900);
   Object.assign(target.validity, validFrom(instantNow(clock), ttlMs));
@@ -231,7 +231,7 @@ test("a prolonged lease is reviewed: the renewal that was due is put off", async
   expect(target.renewals).toEqual([900 + firstRenewalMs]);
 });
 
-test("a shared validity that another holder of the run prolonged is not renewed once more", async () => {
+test("a shared validity that another holder of the run extended is not renewed again", async () => {
   const target = watched(renewing);
   await clock.advance(900);
   Object.assign(target.validity, validFrom(instantNow(clock), ttlMs));
@@ -239,7 +239,7 @@ test("a shared validity that another holder of the run prolonged is not renewed 
   expect(target.renewals).toEqual([]);
 });
 
-test("a renewal with less than a third of the TTL left is told as late", async () => {
+test("a renewal with less than a third of the TTL left is reported as late", async () => {
   const late: unknown[] = [];
   const listen = (message: unknown): void => {
     late.push(message);

@@ -24,7 +24,7 @@ afterEach(async () => {
   expect(clock.timers()).toBe(0);
 });
 
-/** The same engine to somebody who hears other answers to some calls; it does not end the engine. */
+/** A process at the same engine, with other replies to some calls. Its close does not close the engine. */
 function hearing(changes: Partial<Driver>): Locks {
   return createLocks(altered(engine, { close: async () => undefined, ...changes }));
 }
@@ -40,9 +40,9 @@ async function isFree(key: string): Promise<boolean> {
   return (await engine.inspect(key)).holders.length === 0;
 }
 
-// What it answers.
+// Results.
 
-test("work that throws releases, whether it throws at once or later", async () => {
+test("the lock is released if the work throws, synchronously or later", async () => {
   const failure = new Error("the work failed");
   for (const work of [
     (): never => {
@@ -70,7 +70,7 @@ test("the error of the work wins over a release that fails", async () => {
   expect(await rejection(own.withLock("k", () => Promise.reject(failure)))).toBe(failure);
 });
 
-test("the error of the work wins over a loss, also where it throws undefined", async () => {
+test("the error of the work wins over a loss, also if the work throws undefined", async () => {
   const thrown = locks.withLock("k", { ttlMs, renew: false }, async () => {
     await clock.advance(ttlMs);
     return Promise.reject(undefined as unknown as Error);
@@ -78,7 +78,7 @@ test("the error of the work wins over a loss, also where it throws undefined", a
   expect(await rejection(thrown)).toBeUndefined();
 });
 
-test("an engine that cannot be reached at the release does not fail finished work", async () => {
+test("an unreachable engine at the release does not fail finished work", async () => {
   const own = hearing({ release: () => Promise.reject(unreachable) });
   expect(await own.withLock("k", () => 42)).toBe(42);
   expect(await own.tryWithLock("other", () => 42)).toEqual({ ran: true, value: 42 });
@@ -97,7 +97,7 @@ test("a loss rejects with the value of the work attached", async () => {
   expect((error as LeaseLostError).result).toBe(value);
 });
 
-test("a loss that only the clock knows of is told: no timer ran while the work blocked", async () => {
+test("a loss that only the clock shows rejects, because no timer ran while the work blocked", async () => {
   const error = await rejection(
     locks.withLock("k", { ttlMs }, () => {
       clock.block(ttlMs);
@@ -107,7 +107,7 @@ test("a loss that only the clock knows of is told: no timer ran while the work b
   expect(error).toMatchObject({ code: "lease-lost", reason: "expired", result: "done" });
 });
 
-test("a loss that only the release finds is told, with the value", async () => {
+test("a loss that only the release finds rejects with the value", async () => {
   const own = hearing({ release: () => Promise.resolve(false) });
   const error = await rejection(own.withLock("k", () => "done"));
   expect(error).toMatchObject({ code: "lease-lost", reason: "stolen", result: "done" });
@@ -135,13 +135,13 @@ test("with ifLost continue a loss does not reject", async () => {
   });
 });
 
-test("work that gave its lease back, or away, itself is not told of a loss", async () => {
+test("work that released or transferred its own lease does not reject with a loss", async () => {
   expect(await locks.withLock("a", (lease) => lease.release())).toBe(true);
   expect(await locks.withLock("b", (lease) => lease.transfer().key)).toBe("b");
   expect(await isFree("b")).toBe(false);
 });
 
-test("the work does not run where the lock was not got", async () => {
+test("the work does not run if the lock was not acquired", async () => {
   await locks.withLock("k", async () => {
     const others = hearing({});
     const work = (): never => expect.unreachable();
@@ -158,7 +158,7 @@ test("the work does not run where the lock was not got", async () => {
   });
 });
 
-// Waiting for oneself.
+// Self-deadlocks.
 
 async function isRefused(call: () => Promise<unknown>): Promise<boolean> {
   const asked: string[] = [];
@@ -206,7 +206,7 @@ test("inside tryWithLock, and deep inside other locks, it is refused too", async
   );
 });
 
-test("after the lease was released, transferred or lost the lock may be asked for again inside the work", async () => {
+test("after a release, transfer or loss the lock can be requested again inside the work", async () => {
   await locks.withLock("k", async (lease) => {
     await lease.release();
     const again = await locks.acquire("k");
@@ -225,7 +225,7 @@ test("after the lease was released, transferred or lost the lock may be asked fo
   await lostAtOnce;
 });
 
-test("a lease that was got without withLock does not make a frame: a second try is told that it is held", async () => {
+test("a lease from acquire opens no scope: a second try finds the lock held", async () => {
   const lease = await locks.acquire("k");
   expect(await locks.tryAcquire("k")).toBeNull();
   await lease.release();
@@ -242,7 +242,7 @@ test("callers beside a withLock wait for it", async () => {
   expect(await lease.release()).toBe(true);
 });
 
-test("what work leaves running may have the lock after the work has ended", async () => {
+test("a call that outlives its work can acquire the lock after the end of the work", async () => {
   let later: Promise<Lease> | undefined;
   let go = (): void => undefined;
   const gate = new Promise<void>((resolve) => (go = resolve));

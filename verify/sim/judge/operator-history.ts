@@ -16,12 +16,20 @@ export class OperatorHistory {
     this.#keyHistory = keyHistory;
   }
 
-  /** An operator breaks the grant with that number, which belongs to that client by the reply to the operator. */
+  /**
+   * An operator breaks the grant with that number.
+   * @param client the owner by the reply to the operator. Clients of one process share a driver, so this may be another client of the
+   * holder's process
+   */
   breaks(key: string, fencingToken: bigint, client: number): void {
     const { holdings, order } = this.#keyHistory(key);
     holdings.breaks(fencingToken, client, this.#isShared);
-    const isHeld = Array.from(holdings.leases).some((lease) => lease.client === client);
+    const leases = Array.from(holdings.leases);
+    const isHeld = leases.some((lease) => lease.client === client);
     order.grantBroken(client, isHeld || holdings.wasGranted(fencingToken));
+    for (const holder of leases.filter((lease) => lease.grantRun.isBroken)) {
+      order.grantBroken(holder.client, true);
+    }
   }
 
   /** @returns a test whether an operator has broken the lease, also after the release of the lease has begun */

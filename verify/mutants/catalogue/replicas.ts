@@ -41,7 +41,7 @@ export const replicas: readonly Mutant[] = [
     edits: [
       redis(
         "replicas/replicated-driver",
-        "const release = this.#primary.release(key, token, engineExpiry(validity));",
+        "const release = this.release(key, token, engineExpiry(validity));",
         "const release = Promise.resolve([key, token, engineExpiry(validity)]);",
       ),
     ],
@@ -92,7 +92,9 @@ export const replicas: readonly Mutant[] = [
   {
     name: "grant-that-nobody-waits-for-is-kept",
     brokenRule: "the signal ends the waiting; a grant that races it is released",
-    edits: [redis("replicas/replicated-driver", "void this.#rollBack(); // an extension", "// an extension")],
+    edits: [
+      redis("replicas/replicated-request", "void this.#rollBack(); // the extension", "// the extension"),
+    ],
     killers: [
       byServer(
         "integration/replicas/min-replicas",

@@ -5,12 +5,15 @@ import { ClusterDirectory } from "./cluster/directory.ts";
 import { SingleServer } from "./single/server-directory.ts";
 import { RedisServer } from "./server/server.ts";
 import { RedisDriver } from "./single/driver.ts";
+import type { CreateDirectory } from "./single/request-registry.ts";
 import { resolveRedis, type OneServerSettings, type RedisOptions } from "./options.ts";
 import { ReplicatedDriver } from "./replicas/replicated-driver.ts";
 
 /**
- * Locks on one Redis (6.2 or newer) or Valkey server, with replicas or without, or on a Redis Cluster (7 or newer). The client stays the caller's: it is never
- * closed. Beside it one more connection is opened for messages; of a cluster two to each primary in use, for commands and messages.
+ * Locks on one Redis (6.2 or newer) or Valkey server, with replicas or without, or on a Redis Cluster (7 or newer).
+ *
+ * The driver never closes the client, because the client is the caller's. The driver opens one more connection, for notifications.
+ * For a cluster it opens two connections to each primary in use, for commands and for notifications.
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
   const settings = resolveRedis(options);
@@ -22,17 +25,21 @@ export function redis(client: RedisClient, options?: RedisOptions): Driver {
     });
   }
   const connection = detectConnection(client);
-  const driver = new RedisDriver(settings, connection.keyPrefix, (clientId, listener) => {
-    return new SingleServer(new RedisServer({ ...settings, connection, clientId, listener }));
-  });
-  return settings.minReplicas === 0 ? driver : new ReplicatedDriver(driver, connection, settings);
+  const createDirectory: CreateDirectory = (clientId, listener) =>
+    new SingleServer(new RedisServer({ ...settings, connection, clientId, listener }));
+  return settings.minReplicas === 0
+    ? new RedisDriver(settings, connection.keyPrefix, createDirectory)
+    : new ReplicatedDriver(settings, connection, createDirectory);
 }
 
-/** `WAIT` speaks of one connection to one server; a cluster has many. */
+/** `WAIT` counts the replicas of one server, for one connection. A cluster has many servers. */
 function assertNoReplicas({ minReplicas }: OneServerSettings): void {
   if (minReplicas > 0) {
-    throw new LockError("minReplicas is for one server with replicas, not for a cluster", {
-      code: "unsupported",
-    });
+    throw new LockError(
+      "Option `minReplicas` requires one server with replicas. A cluster does not support it.",
+      {
+        code: "unsupported",
+      },
+    );
   }
 }

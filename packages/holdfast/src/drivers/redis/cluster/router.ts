@@ -1,24 +1,20 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import { EngineError } from "../../../errors.ts";
-import { backoffMs, type Random } from "../../../runtime/random.ts";
-import { pause, withTimeout } from "../../../runtime/timeout.ts";
+import type { Random } from "../../../runtime/random.ts";
 import { messageOf, outcomeOf } from "../server/errors.ts";
 import type { Script } from "../protocol/script.ts";
 import { ServerClock, TicketCounter } from "../server/server-clock.ts";
 import { ClusterSubscriptions } from "./subscriptions.ts";
 import type { ClusterClient } from "../clients/cluster-client.ts";
 import { ClusterNode } from "./cluster-node.ts";
+import { SlotListeners } from "./slot-listeners.ts";
 import { withMissingNodes, SlotMap } from "./slot-map.ts";
+import { pauseAfter, SlotMapLoader, timeoutFactor, unavailable } from "./slot-map-loader.ts";
 
-/** How long a redirected call goes on, as part of what a command may take: the rest is for the answer. */
-const timeoutFactor = 0.5;
 const maxRedirections = 5;
-const maxPauseMs = 200;
-/** The next node is asked for the map when the one before has not answered for so long, ms. */
-const hedgeMs = 200;
 const closingGrainMs = 5;
 
-/** The server refused and did nothing: another node, or the same one a moment later, will not. */
+/** The server refused the call and did nothing. Another node, or this node a moment later, will accept it. */
 const temporaryRefusals = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b/;
 
 interface RouterOptions {
@@ -29,19 +25,20 @@ interface RouterOptions {
 }
 
 /**
- * Finds the node that has a slot, for commands and for subscriptions, and finds it again when the slot moves or its primary fails.
- * What one node is slow in, or does not do at all, delays nothing at another.
+ * Finds the node of a slot, for commands and for subscriptions. Finds another node if the slot moves or its primary fails. A slow or
+ * unresponsive node delays no calls to other nodes.
  */
 export class Router {
   readonly #options: RouterOptions;
+  readonly #loader: SlotMapLoader;
   readonly #tickets = new TicketCounter();
   readonly #nodes = new Map<string, ClusterNode>();
-  readonly #downListeners = new Map<number, Set<() => void>>();
+  readonly #downListeners = new SlotListeners();
   readonly subscriptions: ClusterSubscriptions;
   #map = new SlotMap();
   /**
-   * Where `MOVED` has led, by slot, until that node fails or says otherwise itself: one that lags behind goes on telling the place
-   * before.
+   * The address from the last `MOVED`, by slot. The address overrides the maps of other nodes, because the map of another node may be
+   * older. It is valid until its node fails, or that node itself names another owner.
    */
   readonly #redirected = new Map<number, string>();
   #serverClock: ServerClock;
@@ -53,6 +50,10 @@ export class Router {
   constructor(options: RouterOptions) {
     this.#options = options;
     this.#serverClock = new ServerClock(options.clock, this.#tickets);
+    this.#loader = new SlotMapLoader({
+      ...options,
+      command: (address, name, args) => this.at(address).command(name, args),
+    });
     this.subscriptions = new ClusterSubscriptions(this, options.clock, options.random);
   }
 
@@ -60,12 +61,12 @@ export class Router {
     return this.#map;
   }
 
-  /** The time of the slot's own server. */
+  /** The clock of the slot's own server. */
   clockOf(slot: number): ServerClock {
     return this.#nodeAt(slot)?.serverClock ?? this.#serverClock;
   }
 
-  /** The same, or that of another server until an answer of its own tells it. */
+  /** The clock of the slot's own server. Until that server has replied, the clock of another server. */
   bestClockOf(slot: number): ServerClock {
     const own = this.clockOf(slot);
     if (own.isKnown) {
@@ -74,7 +75,7 @@ export class Router {
     return own.isKnown ? own : this.#serverClock;
   }
 
-  /** Runs a script where the slot is. A refusal that changed nothing is not told before some time has passed. */
+  /** Runs a script on the node of the slot. A refused call is repeated for some time, because it has changed nothing. */
   async run(
     slot: number,
     script: Script,
@@ -95,7 +96,7 @@ export class Router {
     keys: readonly string[],
     args: readonly string[],
   ): Promise<unknown> {
-    const { clock, commandTimeoutMs } = this.#options;
+    const { clock, random, commandTimeoutMs } = this.#options;
     const deadline = clock.now() + commandTimeoutMs * timeoutFactor;
     for (let tries = 1; ; tries++) {
       const node = await this.find(slot);
@@ -107,18 +108,18 @@ export class Router {
           throw error;
         }
         if (!messageOf(error).startsWith("MOVED ") || tries > maxRedirections) {
-          await this.#pause(tries);
+          await pauseAfter(clock, random, tries);
         }
       }
     }
   }
 
-  /** A plain command to the slot's node. */
+  /** Sends a plain command to the node of the slot. */
   async command(slot: number, name: string, args: readonly string[]): Promise<unknown> {
     return (await this.find(slot)).command(name, args);
   }
 
-  /** The node with this address, whatever slots it has. */
+  /** The node with this address, whichever slots it has. */
   at(address: string): ClusterNode {
     let node = this.#nodes.get(address);
     if (!node) {
@@ -143,19 +144,12 @@ export class Router {
     return node;
   }
 
-  /** Calls the listener when the slot's node was lost, or is another. Returns its removal. */
+  /** Calls the listener if the connection to the slot's node is lost, or the slot has another node. Returns a function that removes it. */
   onDown(slot: number, listener: () => void): () => void {
-    const listeners = this.#downListeners.get(slot) ?? new Set();
-    this.#downListeners.set(slot, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0 && this.#downListeners.get(slot) === listeners) {
-        this.#downListeners.delete(slot);
-      }
-    };
+    return this.#downListeners.add(slot, listener);
   }
 
-  /** Asks who has which slot. One question at a time, however many ask for it. */
+  /** Loads the map of slots. Concurrent callers share one load. */
   refresh(first?: string): Promise<void> {
     this.#refreshing ??= this.#refresh(first).finally(() => {
       this.#refreshing = undefined;
@@ -163,7 +157,7 @@ export class Router {
     return this.#refreshing;
   }
 
-  /** A node does not answer: its slots may have another one by now. */
+  /** The node does not answer, so its slots may have another node now. Loads the map of slots. */
   readonly invalidate = (node: ClusterNode): void => {
     for (const [slot, address] of this.#redirected) {
       if (address === node.address) {
@@ -173,7 +167,7 @@ export class Router {
     this.refresh().catch(() => undefined);
   };
 
-  /** Hears nothing any more, and ends the connections when what was sent is answered, or could have been. */
+  /** Ends the subscriptions at once. Ends the connections when all calls are answered, or after `commandTimeoutMs`. */
   close(): void {
     const { clock, commandTimeoutMs } = this.#options;
     this.subscriptions.close();
@@ -188,21 +182,17 @@ export class Router {
     clock.setTimer(endWhenIdle, closingGrainMs);
   }
 
-  // What shards tell.
+  // Events of the nodes.
 
   readonly disconnected = (node: ClusterNode): void => {
     if (this.#nodes.get(node.address) !== node) {
-      return; // we ended it
+      return; // the router closed this connection
     }
-    for (const [slot, listeners] of this.#downListeners) {
-      if (this.#map.ownerOf(slot) === node.address) {
-        notifyAll(listeners);
-      }
-    }
+    this.#downListeners.notifyWhere((slot) => this.#map.ownerOf(slot) === node.address);
     this.invalidate(node);
   };
 
-  /** It knows who has the slot now: that is why. */
+  /** The node ended a subscription because the slot has moved. The same node knows the new owner. */
   readonly dropped = (node: ClusterNode): void => {
     if (!this.#isReadingDrop && !this.#isClosed) {
       this.#isReadingDrop = true;
@@ -218,6 +208,7 @@ export class Router {
 
   #end(): void {
     this.#isClosed = true;
+    this.#loader.close();
     for (const node of this.#nodes.values()) {
       node.close();
     }
@@ -229,7 +220,7 @@ export class Router {
     return owner === undefined ? undefined : this.at(owner);
   }
 
-  /** The node that has the slot, as far as we know. */
+  /** The node of the slot, by the present map. */
   async find(slot: number): Promise<ClusterNode> {
     if (this.#isClosed) {
       throw unavailable("the driver is closed");
@@ -244,7 +235,7 @@ export class Router {
     return node;
   }
 
-  /** What a failure says of the map. Returns whether the same call may be sent again: nothing was done, and it may be done next time. */
+  /** Updates the map after a failed call. Returns whether the call may be repeated, because the server did nothing. */
   handleRedirect(error: unknown, node: ClusterNode): boolean {
     const message = messageOf(error);
     const [, slot, address] = /^MOVED (\d+) (\S+)/.exec(message) ?? [];
@@ -260,63 +251,11 @@ export class Router {
     return isRepeatable;
   }
 
-  #pause(tries: number): Promise<void> {
-    const { clock, random } = this.#options;
-    return pause(clock, backoffMs(random, tries - 1, maxPauseMs));
-  }
-
   async #refresh(first: string | undefined): Promise<void> {
-    const { clock, commandTimeoutMs } = this.#options;
-    const deadline = clock.now() + commandTimeoutMs * timeoutFactor;
-    let candidates = this.#candidates(first);
-    for (let tries = 1; candidates.size === 0 && clock.now() < deadline; tries++) {
-      await this.#pause(tries); // the client is still connecting
-      candidates = this.#candidates(first);
-    }
-    const map = await this.#requestMap(Array.from(candidates));
+    const map = await this.#loader.load(this.#map, first);
     if (!this.#isClosed) {
       this.#adoptMap(map);
     }
-  }
-
-  /** Who may be asked for the map, the best first. */
-  #candidates(first: string | undefined): Set<string> {
-    const primaries = shuffled(this.#map.primaries(), this.#options.random);
-    const replicas = primaries.flatMap((primary) => this.#map.replicasOf(primary));
-    const preferred = first === undefined ? [] : [first];
-    return new Set([...preferred, ...primaries, ...this.#options.client.known(), ...replicas]);
-  }
-
-  /** Asks one after the other; who takes long is not waited for before the next is asked, but its answer is welcome. */
-  async #requestMap(candidates: readonly string[]): Promise<SlotMap> {
-    const { clock, commandTimeoutMs } = this.#options;
-    let failure: unknown = new Error("the client is not connected");
-    const asked: Promise<SlotMap | undefined>[] = [];
-    for (const address of candidates) {
-      if (this.#isClosed) {
-        break; // nobody would end a connection that is made now
-      }
-      const answer = this.at(address)
-        .command("CLUSTER", ["SLOTS"])
-        .then((reply) => {
-          const map = SlotMap.read(reply, address);
-          return map.isEmpty ? undefined : map;
-        })
-        .catch((error: unknown) => {
-          failure = error;
-          return undefined;
-        });
-      asked.push(answer);
-      const map = await withTimeout(clock, hedgeMs, firstResult(asked));
-      if (map) {
-        return map;
-      }
-    }
-    const late = await withTimeout(clock, commandTimeoutMs * timeoutFactor, firstResult(asked));
-    if (late) {
-      return late;
-    }
-    throw unavailable(`no node of the cluster told its slots: ${messageOf(failure)}`);
   }
 
   #adoptMap(map: SlotMap): void {
@@ -329,7 +268,7 @@ export class Router {
         this.#redirected.delete(slot);
       }
     }
-    const watched = new Set([...this.#downListeners.keys(), ...this.subscriptions.slots()]);
+    const watched = new Set([...this.#downListeners.slots(), ...this.subscriptions.slots()]);
     for (const slot of watched) {
       const owner = before.ownerOf(slot);
       if (owner !== undefined && owner !== map.ownerOf(slot)) {
@@ -345,7 +284,7 @@ export class Router {
     }
   }
 
-  /** One slot is elsewhere. */
+  /** Moves one slot to the node with this address. */
   #move(slot: number, address: string): void {
     this.#redirected.set(slot, address);
     if (this.#map.ownerOf(slot) !== address) {
@@ -355,42 +294,7 @@ export class Router {
   }
 
   #moved(slot: number): void {
-    notifyAll(this.#downListeners.get(slot) ?? []);
+    this.#downListeners.notify(slot);
     this.subscriptions.moved(slot);
   }
-}
-
-function unavailable(message: string): EngineError {
-  return new EngineError(`Redis Cluster: ${message}`, { outcome: "none", retryable: true });
-}
-
-function notifyAll(listeners: Iterable<() => void>): void {
-  for (const listener of Array.from(listeners)) {
-    listener();
-  }
-}
-
-/** The first that is there; undefined when all are and none is. */
-async function firstResult<T>(promises: readonly Promise<T | undefined>[]): Promise<T | undefined> {
-  return new Promise((resolve) => {
-    let remaining = promises.length;
-    if (remaining === 0) {
-      resolve(undefined);
-    }
-    for (const promise of promises) {
-      void promise.then((value) => {
-        remaining -= 1;
-        if (value !== undefined || remaining === 0) {
-          resolve(value);
-        }
-      });
-    }
-  });
-}
-
-function shuffled<T>(items: readonly T[], random: Random): T[] {
-  return items
-    .map((item) => ({ item, at: random.nextFloat() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ item }) => item);
 }

@@ -16,17 +16,17 @@ export interface ResolvedOptions {
 
 export const usage: string = `Usage: npm run verify:chaos -- [options]
 
-  --minutes N      how long, over all engines (default: 2)
+  --minutes N      duration of all engines together (default: 2)
   --engine NAME    ${engineNames.join(", ")},
                    both (the first two) or all (default: both)
   --nodes N        servers of redlock: 5 or 3 (default: 5)
-  --seed S         which plan (default: 1)
-  --folder F       where plan, history, report and timelines go
+  --seed S         seed of the plan (default: 1)
+  --folder F       folder for plan, history, report and timelines
                    (default: verify/chaos/runs/<date>)
-  --without RULE   leaves out a rule and does what shows it, so that the check
-                   has something to find:
+  --without RULE   leaves out a rule, and runs the faults that show its absence,
+                   so that the checker must detect a violation:
                    guard (of redlock: restarted nodes vote at once), or
-                   durability (of redis: the server forgets when it is restarted)
+                   durability (of redis: the server loses its data at a restart)
   --help           this text
 `;
 

@@ -3,11 +3,11 @@ import { failed, verdictText, type Outcome } from "./outcome.ts";
 import { isLibraryName, loadLibrary } from "./roster.ts";
 import { scenarios } from "./scenarios.ts";
 
-// The process of one scenario with one library: `cell.js <failure> <library>`. It says its outcome to its parent and ends.
+// Runs one scenario with one library: `cell.js <failure> <library>`. The process sends the outcome to its parent and ends.
 
 const [failure = "", name = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());
-// Node would end the process, and with it all that the user's program does besides.
+// Node would end the process, and with the process the rest of the user's program.
 process.on("unhandledRejection", (error) => {
   sendOutcome(failed(`an unhandled rejection, which ends the process: ${verdictText(error)}`));
 });

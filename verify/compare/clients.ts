@@ -1,8 +1,8 @@
 import { Redis, type RedisOptions } from "ioredis5";
 
 /**
- * The client that every library gets, each with the same options: ioredis 5, which all of them support. Untyped, because the
- * types of some come from another version of ioredis, although the client fits.
+ * The ioredis 5 client that every library gets, with the same options. All libraries support ioredis 5. The client is untyped, because the
+ * types of some libraries come from another version of ioredis.
  */
 export type Client = any;
 

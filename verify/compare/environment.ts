@@ -5,20 +5,20 @@ import { startRedis, type RedisServer } from "@holdfast/test-kit";
 import { connect, type Client } from "./clients.ts";
 import type { Lease, Locks } from "./library.ts";
 
-// Servers end with the process of the scenario: none of them is stopped here.
+// Servers end with the process of the scenario, so no code here stops them.
 
-/** A client that looks and meddles, and is no library's. */
+/** A client for the scenario itself, which no library uses. */
 export function direct(server: { readonly port: number }): Client {
   return connect(server.port);
 }
 
-/** Such nodes have every write on their disk, so that a careful library lets them vote from their start. */
+/** These nodes have every write on disk, so that a careful library counts their votes from the start. */
 export function startNodes(count: number): Promise<RedisServer[]> {
   const args = ["--appendonly", "yes", "--appendfsync", "always"];
   return Promise.all(Array.from({ length: count }, () => startRedis({ args })));
 }
 
-/** Connections are there and scripts are loaded: how it is after a while. */
+/** Opens connections and loads scripts, so that the scenario starts in a usual state. */
 export async function warmUp(locks: Locks): Promise<void> {
   const key = `warm-up:${randomUUID()}`;
   for (let turn = 0; turn < 3; turn += 1) {
@@ -27,7 +27,7 @@ export async function warmUp(locks: Locks): Promise<void> {
   }
 }
 
-/** A lease that the library keeps alive, or where it keeps none one that it does not. */
+/** A lease that the library renews, or an unrenewed lease if the library has no renewal. */
 export async function holdOrAcquire(
   locks: Locks,
   key: string,

@@ -18,10 +18,10 @@ export interface CellResult extends ScenarioCell {
 
 const program = fileURLToPath(new URL("./cell.js", import.meta.url));
 
-/** Most scenarios wait most of the time. */
+/** Most scenarios spend most of their time waiting. */
 const lightWorkers = 2;
 
-/** Runs all cells, those that keep the machine busy one by one, and tells of each result as it comes. */
+/** Runs all cells, and reports each result as soon as the cell ends. Heavy cells run alone. */
 export async function runMatrix(
   cells: readonly ScenarioCell[],
   onResult: (result: CellResult) => void,

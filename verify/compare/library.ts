@@ -1,27 +1,27 @@
 import type { Client } from "./clients.ts";
 
-/** A library under test, with the set-up that it recommends; see the README for what all get alike. */
+/** A library under test, with its recommended set-up. The README lists the settings that all libraries share. */
 export interface Library {
-  /** What it is given beyond its defaults. */
+  /** The settings beyond the library's defaults. */
   readonly settings: string;
   onServer(client: Client): Locks;
-  /** `null`: it knows no quorum. */
+  /** `null`: the library does not support a quorum. */
   readonly onQuorum: ((clients: readonly Client[]) => Locks) | null;
 }
 
-/** What a scenario asks of a library. `null`: the library does not offer it. */
+/** The operations of a library that scenarios use. `null`: the library does not offer the operation. */
 export interface Locks {
-  /** The lock's name on the server. */
+  /** The key of the lock on the server. */
   nameOnServer(key: string): string;
-  /** Waits for about so long, then rejects. Renewal as the library has it by default. */
+  /** Waits for about the given time, then rejects. Renewal is as in the library's defaults. */
   acquire(key: string, options: AcquireOptions): Promise<Lease>;
-  /** Acquires, and lets the library itself keep the lease alive. */
+  /** Acquires a lease that the library renews. */
   readonly hold: ((key: string, ttlMs: number) => Promise<HeldLock>) | null;
-  /** Its callback form. */
+  /** The library's callback form. */
   readonly withLock: (<T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>) | null;
-  /** Whether anybody holds the lock. */
+  /** Whether the lock has a holder. */
   readonly isHeld: ((key: string) => Promise<boolean>) | null;
-  /** An acquire that can be called off; waits for a minute. */
+  /** An acquire that can be aborted, with a wait of one minute. */
   readonly acquireUntilAborted: ((key: string, ttlMs: number, signal: AbortSignal) => Promise<Lease>) | null;
   /** One permit of a semaphore. */
   readonly permit: ((key: string, options: PermitOptions) => Promise<Lease>) | null;
@@ -37,11 +37,11 @@ export interface PermitOptions extends AcquireOptions {
 }
 
 export interface HeldLock {
-  /** What the library tells its holder who asks now, by whatever it offers: a signal, a flag, a clock. */
+  /** Whether the library reports the lock as held at this moment, by a signal, a flag or a deadline. */
   isHeld(): boolean;
 }
 
 export interface Lease extends HeldLock {
-  /** Resolves with what the library resolves with. */
+  /** Resolves with the library's own result. */
   release(): Promise<unknown>;
 }

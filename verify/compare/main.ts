@@ -34,7 +34,7 @@ function compare({ failures, libraries }: ResolvedOptions): Promise<CellResult[]
   });
 }
 
-// What runs ends with us, on `exit`.
+// Child processes end with this process, on `exit`.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => process.exit(130));
 }

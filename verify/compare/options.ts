@@ -12,19 +12,19 @@ export interface ResolvedOptions {
 
 export const usage: string = `Usage: npm run compare -- [options]
 
-Runs each failure that users of lock libraries have met against each library, on real servers, and prints who passes.
+Runs each failure that users of lock libraries have met against each library, on real servers, and prints the results.
 
-  --only A,B       which failures (default: all):
+  --only A,B       the failures to run (default: all):
 ${failureNames.map((name) => `                   ${name}`).join("\n")}
-  --library A,B    which libraries (default: all):
+  --library A,B    the libraries to run (default: all):
 ${libraryNames.map((name) => `                   ${name}`).join("\n")}
   --json           the results as JSON on stdout
   --help           this text
 
-Exits with 1 if holdfast fails anything that applies to it, or if something could not be run.
+Exits with 1 if holdfast fails an applicable scenario, or if a scenario could not run.
 `;
 
-/** Throws a `TypeError` that names the option. */
+/** @throws {TypeError} with the name of the option that is invalid */
 export function parseOptions(args: readonly string[]): ResolvedOptions {
   const { values } = parseArgs({
     args: [...args],
@@ -43,7 +43,7 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
   };
 }
 
-/** In the order of the list, whatever the order on the command line. */
+/** The selected names in the order of the list, and not of the command line. */
 function selectNames<Name extends string>(
   option: string,
   text: string,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { failed, formatMs, type Outcome } from "./outcome.ts";
 
-/** What must not outlive this process. */
+/** The children that must end with this process. */
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
   for (const child of running) {
@@ -13,14 +13,14 @@ process.once("exit", () => {
   }
 });
 
-/** Runs a program that says one outcome, with all that it starts, and survives whatever it does. */
+/** Runs a program with its child processes, and returns the one outcome that it sends. The caller survives every failure of the program. */
 export async function runInChildProcess(
   program: string,
   args: readonly string[],
   withinMs: number,
 ): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-compare-"));
-  // A group of its own, with the servers that it starts: a library that hangs cannot keep them.
+  // The program and its servers form a process group of their own, so that a library that hangs can be killed with its servers.
   const child = fork(program, args, {
     detached: true,
     silent: true,
@@ -36,7 +36,7 @@ export async function runInChildProcess(
   }
 }
 
-/** The first that it says, or its silence, or its end. */
+/** The first outcome that the child sends, or a timeout, or the end of the child. */
 function outcomeOf(child: ChildProcess, withinMs: number): Promise<Outcome> {
   const lastLine = lastLineReader(child);
   return new Promise((resolve) => {
@@ -56,7 +56,7 @@ function outcomeOf(child: ChildProcess, withinMs: number): Promise<Outcome> {
   });
 }
 
-/** The pipes are read, or the child would stop at a full one; the last line is kept. */
+/** Reads the pipes, because a full pipe would block the child, and keeps the last line. */
 function lastLineReader(child: ChildProcess): () => string {
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -74,6 +74,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // All of the group is gone already.
+    // The whole group has ended already.
   }
 }

@@ -3,7 +3,7 @@ import type { CellResult } from "./grid.ts";
 import type { LibraryName } from "./roster.ts";
 import { table } from "./table.ts";
 
-/** Who passes what, then how it failed, then what was not offered. */
+/** The table of verdicts, then how each library failed, then the operations that are not offered. */
 export function toText(
   results: readonly CellResult[],
   names: { readonly failures: readonly FailureName[]; readonly libraries: readonly LibraryName[] },
@@ -27,12 +27,12 @@ export function toText(
   return `${table(["failure", ...names.libraries], rows)}\n\n${sections.join("\n\n")}\n`;
 }
 
-/** What there is to say of it. */
+/** The lines for one result. */
 function reportLine({ library, outcome: { verdict, how } }: CellResult): string[] {
   return how === "" ? [] : [`  ${library}, ${verdict}: ${how}`];
 }
 
-/** Whether ours passed all that applies to it, and everything could be run. */
+/** Whether Holdfast passed all scenarios that apply to it, and every scenario could be run. */
 export function allPassed(results: readonly CellResult[]): boolean {
   const isGood = ({ library, outcome: { verdict } }: CellResult): boolean =>
     verdict !== "not run" && !(library === "holdfast" && verdict === "failed");

@@ -13,7 +13,7 @@ export type LibraryName = (typeof names)[number];
 
 export const libraryNames: readonly LibraryName[] = names;
 
-/** Each is loaded only in the process that runs it. */
+/** A library is loaded only in the process that runs it. */
 const loaders: Readonly<Record<LibraryName, () => Promise<Library>>> = {
   holdfast: async () => (await import("./libraries/holdfast.ts")).holdfast,
   redlock: async () => (await import("./libraries/redlock.ts")).redlock,

@@ -17,7 +17,7 @@ import { tinyTtl } from "./scenarios/tiny-ttl.ts";
 import { transientError } from "./scenarios/transient-error.ts";
 import { unknownHolder } from "./scenarios/unknown-holder.ts";
 
-/** Each failure of the list has its scenario. */
+/** The scenario of each failure. */
 export const scenarios: Readonly<Record<FailureName, Scenario>> = {
   "lost-reply": lostReply,
   "blocked-loop": blockedLoop,

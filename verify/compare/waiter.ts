@@ -2,7 +2,7 @@ import { connect } from "./clients.ts";
 import { isLibraryName, loadLibrary } from "./roster.ts";
 import { warmUp } from "./environment.ts";
 
-// A process that waits for a lock until it is killed: `waiter.js <library> <port> <key>`. It ends when its parent does.
+// A process that waits for a lock until it is killed: `waiter.js <library> <port> <key>`. It ends with its parent.
 
 const [name = "", port = "", key = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-/** What became of a promise. */
+/** The outcome of a promise. */
 export type PromiseOutcome<T> =
   | { readonly state: "fulfilled"; readonly value: T; readonly afterMs: number }
   | { readonly state: "rejected"; readonly error: unknown; readonly afterMs: number }
   | { readonly state: "pending"; readonly afterMs: number };
 
-/** Waits no longer than that. What the promise does later is nobody's concern, and no unhandled rejection. */
+/** Waits at most this time for a promise. A later result is ignored, and a later rejection counts as handled. */
 export async function withTimeout<T>(ms: number, promise: Promise<T>): Promise<PromiseOutcome<T>> {
   const startedAt = performance.now();
   const afterMs = (): number => performance.now() - startedAt;

@@ -14,17 +14,17 @@ export interface Configuration {
   readonly name: string;
   readonly nodes: number;
   readonly attempts: number;
-  /** What may go wrong in it, in a few words. */
+  /** The faults that the bounds allow, in a few words. */
   readonly covers: string;
-  /** Takes minutes: only with --long. */
+  /** Takes minutes, so it runs only with --long. */
   readonly isLong: boolean;
   readonly limits: Limits;
   model(): Model;
-  /** Within the same bounds with no rule broken; the same where none is. */
+  /** The model with the same bounds and without a broken rule. Without a mutant both models are equal. */
   intact(): Model;
 }
 
-/** Bounds that nothing reaches: the exploration ends because everything was seen. */
+/** Limits that no exploration reaches, so that each ends when all states were visited. */
 const unbounded: Limits = { states: 60_000_000, depth: 10_000 };
 
 type Sizes = { readonly isLong?: boolean; readonly limits?: Limits };
@@ -83,7 +83,7 @@ export function clocks(
 }
 
 const longConfigurations = { isLong: true };
-/** In order of depth: all states that fewer steps reach are among them. */
+/** By depth: the exploration visits all states that fewer steps reach. */
 const longUpTo3Million = { isLong: true, limits: { states: 3_000_000, depth: 10_000 } };
 
 export const configurations: readonly Configuration[] = [
@@ -95,7 +95,7 @@ export const configurations: readonly Configuration[] = [
     losses: 1,
     cancels: 1,
   }),
-  queue("turns-places", "1 place that a node drops, 1 break, 1 try that finds a node free, 1 loss", {
+  queue("turns-places", "1 queue entry that a node drops, 1 break, 1 try that finds a node free, 1 loss", {
     places: 1,
     breaks: 1,
     passes: 1,
@@ -114,14 +114,18 @@ export const configurations: readonly Configuration[] = [
     expiries: 1,
     cancels: 1,
   }),
-  queue("turns-minority-down", "1 node silent; 2 losses, 1 dead or frozen client, 1 expiry, 2 repeats", {
-    nodes: 2,
-    silentNodes: 1,
-    losses: 2,
-    clientFaults: 1,
-    expiries: 1,
-    resends: 2,
-  }),
+  queue(
+    "turns-minority-down",
+    "1 node unresponsive; 2 losses, 1 dead or frozen client, 1 expiry, 2 repeats",
+    {
+      nodes: 2,
+      silentNodes: 1,
+      losses: 2,
+      clientFaults: 1,
+      expiries: 1,
+      resends: 2,
+    },
+  ),
   queue("turns-equal-tickets", "equal tickets; 1 loss, 1 repeat", {
     equalTickets: true,
     losses: 1,
@@ -133,7 +137,7 @@ export const configurations: readonly Configuration[] = [
     cancels: 1,
   }),
   queue("turns-3-clients", "late messages in any order", { attempts: 3 }),
-  queue("turns-3-clients-minority-down", "1 node silent; 1 loss, 1 cancel", {
+  queue("turns-3-clients-minority-down", "1 node unresponsive; 1 loss, 1 cancel", {
     nodes: 2,
     silentNodes: 1,
     attempts: 3,

@@ -33,9 +33,9 @@ function exploreAll({ long, only }: ResolvedOptions): number {
     console.log(describeExploration(configuration, exploration));
     return exploration.violation !== undefined;
   });
-  const failures = `in ${broken.length} of ${selected.length} explorations a promise is broken`;
+  const failures = `in ${broken.length} of ${selected.length} explorations an invariant is violated`;
   console.log(
-    broken.length > 0 ? `\n${failures}` : `\nNo promise is broken in ${selected.length} explorations.`,
+    broken.length > 0 ? `\n${failures}` : `\nNo invariant is violated in ${selected.length} explorations.`,
   );
   return broken.length > 0 ? 1 : 0;
 }
@@ -43,7 +43,7 @@ function exploreAll({ long, only }: ResolvedOptions): number {
 function exploreMutants({ only, schedules }: ResolvedOptions): number {
   const selected = mutants.filter(({ name }) => only?.has(name) ?? true);
   const survivors = selected.filter((mutant) => !isCaught(mutant, schedules));
-  console.log(`\n${selected.length - survivors.length} of ${selected.length} mutants are caught.`);
+  console.log(`\n${selected.length - survivors.length} of ${selected.length} mutants are detected.`);
   return survivors.length > 0 ? 1 : 0;
 }
 

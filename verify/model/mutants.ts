@@ -1,11 +1,11 @@
 import { clocks, extension, fencing, queue, type Configuration } from "./configurations.ts";
 
-/** A protocol with one rule broken, within bounds in which that shows. */
+/** A protocol with one broken rule, and bounds in which the violation occurs. */
 export interface Mutant {
   readonly name: string;
-  /** What is broken. */
+  /** The broken rule, as a statement about the mutant. */
   readonly breaks: string;
-  /** What the promise that falls begins with. */
+  /** The start of the violated invariant's text. */
   readonly violatedInvariant: "exclusion" | "fencing" | "extension" | "progress";
   readonly configuration: Configuration;
 }
@@ -18,7 +18,7 @@ function mutant(
   return { name: configuration.name, breaks, violatedInvariant, configuration };
 }
 
-/** Two of three nodes answer: a majority needs both. */
+/** Two of three nodes reply, so a majority needs both. */
 const minorityUnavailable = { nodes: 2, silentNodes: 1 };
 
 export const mutants: readonly Mutant[] = [
@@ -28,7 +28,7 @@ export const mutants: readonly Mutant[] = [
     queue("no-yield", "", { ...minorityUnavailable, mutant: "no-yield" }),
   ),
   mutant(
-    "who has a majority yields",
+    "a client with a majority yields",
     "exclusion",
     queue("yield-after-election", "", { mutant: "yield-after-election" }),
   ),
@@ -43,17 +43,17 @@ export const mutants: readonly Mutant[] = [
     }),
   ),
   mutant(
-    "a vote that was given back counts when its reply comes late",
+    "a yielded vote counts if its reply is late",
     "exclusion",
     queue("yielded-vote-counts", "", { resends: 1, mutant: "yielded-vote-counts" }),
   ),
   mutant(
-    "a yield that was lost is repeated as acquire",
+    "a lost yield is repeated as acquire",
     "progress",
     queue("yield-not-repeated", "", { ...minorityUnavailable, losses: 1, mutant: "yield-not-repeated" }),
   ),
   mutant(
-    "of equal tickets none comes first",
+    "equal tickets have no order",
     "progress",
     queue("no-tie-break", "", { ...minorityUnavailable, equalTickets: true, mutant: "no-tie-break" }),
   ),
@@ -83,17 +83,17 @@ export const mutants: readonly Mutant[] = [
     }),
   ),
   mutant(
-    "a grant for an attempt that is over is not given back",
+    "a grant for an ended attempt is not released",
     "progress",
     queue("late-grant-kept", "", { cancels: 1, mutant: "late-grant-kept" }),
   ),
   mutant(
-    "who gives up does not release",
+    "an abandoned request is not released",
     "progress",
     queue("no-release-of-losers", "", { ...minorityUnavailable, cancels: 1, mutant: "no-release-of-losers" }),
   ),
   mutant(
-    "a waiter never asks again",
+    "a waiter never polls",
     "progress",
     queue("waiter-without-resend", "", {
       ...minorityUnavailable,
@@ -102,12 +102,12 @@ export const mutants: readonly Mutant[] = [
     }),
   ),
   mutant(
-    "extend makes a grant anew where there is none",
+    "extend creates a missing grant",
     "progress",
     queue("extend-re-creates", "", { extensions: 1, mutant: "extend-re-creates" }),
   ),
   mutant(
-    "with queues: the largest number is taken without agreement",
+    "with queues: the largest number is used without agreement",
     "fencing",
     queue("one-round-without-agreement", "", {
       numbers: "agreed",
@@ -121,12 +121,12 @@ export const mutants: readonly Mutant[] = [
     fencing("no-increment", "", { mutant: "no-increment" }),
   ),
   mutant(
-    "the largest number is taken without a second round",
+    "the largest number is used without a second round",
     "fencing",
     fencing("no-second-round", "", { mutant: "no-second-round" }),
   ),
   mutant(
-    "an acknowledgement counts whatever number it carries",
+    "an acknowledgement counts with any number",
     "fencing",
     fencing("acknowledgement-without-value", "", { proposals: 1, mutant: "acknowledgement-without-value" }),
   ),
@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
     fencing("agree-without-comparing", "", { mutant: "agree-without-comparing" }),
   ),
   mutant(
-    "a node that has forgotten its numbers votes at once",
+    "a node that lost its numbers votes at once",
     "exclusion",
     fencing("no-restart-guard-for-numbers", "", {
       isTimed: true,
@@ -146,17 +146,17 @@ export const mutants: readonly Mutant[] = [
     }),
   ),
   mutant(
-    "a node that is filled again counts at once",
+    "a refilled node counts at once",
     "extension",
     extension("refill-counts-at-once", "", { mutant: "refill-counts-at-once" }),
   ),
   mutant(
-    "a node that gave the lock to another meanwhile counts",
+    "a node that granted to another client in between counts",
     "extension",
     extension("break-unnoticed", "", { mutant: "break-unnoticed" }),
   ),
   mutant(
-    "an extension needs a majority of the answers only",
+    "an extension needs only a majority of the replies",
     "extension",
     extension("majority-of-answers-extends", "", { mutant: "majority-of-answers" }),
   ),
@@ -186,12 +186,12 @@ export const mutants: readonly Mutant[] = [
     clocks("release-lowers-wait", "", { attempts: 3, lasts: 1, mutant: "release-lowers-wait" }),
   ),
   mutant(
-    "a repeat does not tell what is left of the wait",
+    "a repeat does not report the rest of the wait",
     "exclusion",
     clocks("repeat-without-wait", "", { losses: 1, lasts: 1, mutant: "repeat-without-wait" }),
   ),
   mutant(
-    "a request behind its latest time ends what is remembered of its vote",
+    "a request after its latest time deletes the stored vote",
     "exclusion",
     clocks("late-request-ends-memory", "", { late: 1, lasts: 2, mutant: "late-request-ends-memory" }),
   ),

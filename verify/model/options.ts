@@ -8,19 +8,19 @@ export interface ResolvedOptions {
   readonly mutants: boolean;
   readonly spin: boolean;
   readonly schedules: boolean;
-  /** Names of what to explore; `null`: all. */
+  /** Names of explorations; `null`: all. */
   readonly only: ReadonlySet<string> | null;
 }
 
 export const usage: string = `Usage: npm run verify:model -- [options]
 
-Goes through every state of the protocol within bounds, and fails where a promise is broken.
+Explores every state of the protocol within bounds, and fails if an invariant is violated.
 
-  --long         the larger bounds as well: ten to fifteen minutes, up to 1.5 GB
-  --mutants      protocols with one broken rule instead: each has to be caught
-  --schedules    prints how each mutant falls, step by step
-  --only A,B     only those with these names, also of the long ones; with --mutants
-                 names of mutants
+  --long         also the larger bounds: ten to fifteen minutes, up to 1.5 GB
+  --mutants      protocols with one broken rule instead: each must be detected
+  --schedules    prints the violation of each mutant, step by step
+  --only A,B     only the explorations with these names, long ones included;
+                 with --mutants the names of mutants
   --spin         the same core in Promela, checked by Spin (Debian's package spin) and cc
   --help         this text
 
@@ -29,7 +29,7 @@ Long:${wrapped(configurations.filter(({ isLong }) => isLong).map(({ name }) => n
 Mutants:${wrapped(mutants.map(({ name }) => name))}
 `;
 
-/** Throws a `TypeError` that names the option. */
+/** @throws {TypeError} with the name of the option that is invalid */
 export function parseOptions(args: readonly string[]): ResolvedOptions {
   const { values } = parseArgs({
     args: [...args],

@@ -1,10 +1,10 @@
-/** What must hold in every state, by the number that a state keeps of the one that is broken, from 1. */
+/** The invariants of every state. A state stores the number of the violated one, from 1. */
 export const invariants: readonly string[] = [
-  "exclusion: two hold the lock, both within their validity",
-  "fencing: two grants have one token",
-  "fencing: the token is not larger than one that was told before its attempt began",
-  "fencing: the token is not larger than one of a grant that was complete before",
-  "extension: a lease was prolonged although another, which began after its last confirmation, has had the lock since",
+  "exclusion: two attempts hold the lock within their validity",
+  "fencing: two grants have the same token",
+  "fencing: the token is not larger than one that was reported before its attempt began",
+  "fencing: the token is not larger than the token of a grant that was complete before",
+  "extension: a lease was extended although an attempt that began after its last confirmation has held the lock since",
 ];
 
 export const exclusion = 1;

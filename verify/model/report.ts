@@ -2,7 +2,7 @@ import type { Configuration } from "./configurations.ts";
 import type { Exploration, Progress, Violation } from "./explorer/explore.ts";
 import type { Mutant } from "./mutants.ts";
 
-/** One exploration in two lines: what, and what came of it. */
+/** One exploration in two lines: its bounds and its result. */
 export function describeExploration(configuration: Configuration, exploration: Exploration): string {
   const { name, nodes, attempts, covers } = configuration;
   const { violation, isExhaustive } = exploration;
@@ -31,14 +31,14 @@ export function describeMutant(
   return `${isCaught ? "caught  " : "SURVIVED"} ${name}: ${breaks}\n           ${finding}; ${found}`;
 }
 
-/** The shortest way to what is broken, a step a line, each with what it came to. */
+/** A shortest schedule to the violation, one step a line, each with its resulting state. */
 export function describeSchedule({ schedule }: Violation): string {
   const { steps, continuation } = schedule;
   const lines = steps.map(
     ({ description, state }, index) => `  ${String(index + 1).padStart(4)}. ${description}\n        ${state}`,
   );
   if (continuation.length > 0) {
-    lines.push("        From here no fault is left, and so it goes on:");
+    lines.push("        From here on no faults occur. The continuation:");
     lines.push(...continuation.map(({ description, state }) => `     -  ${description}\n        ${state}`));
   }
   return lines.join("\n");

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 interface SpinCheck {
   readonly name: string;
   readonly defines: readonly string[];
-  /** "safety": exclusion, and nobody left waiting at an end. "progress": nobody asks again for ever. */
+  /** "safety": exclusion, and no waiter remains at an end. "progress": no waiter polls forever. */
   readonly property: "safety" | "progress";
   readonly isMutant: boolean;
 }
@@ -26,15 +26,15 @@ const minorityUnavailable = ["-DNODES=2", "-DLOSSES=2"];
 const checks: readonly SpinCheck[] = [
   spinCheck("3 nodes, 2 clients, 1 loss, 1 double", "safety", []),
   spinCheck("3 nodes, 2 clients, 1 loss", "progress", ["-DDOUBLES=0"]),
-  spinCheck("1 node silent, 2 losses, 1 double", "safety", minorityUnavailable),
-  spinCheck("1 node silent, 2 losses, 1 double", "progress", minorityUnavailable),
+  spinCheck("1 node unresponsive, 2 losses, 1 double", "safety", minorityUnavailable),
+  spinCheck("1 node unresponsive, 2 losses, 1 double", "progress", minorityUnavailable),
   spinCheck("mutant: inquiries are ignored", "progress", [...minorityUnavailable, "-DNO_YIELD"], true),
-  spinCheck("mutant: a vote that was given back counts", "safety", ["-DLATE_VOTES"], true),
+  spinCheck("mutant: a yielded vote counts", "safety", ["-DLATE_VOTES"], true),
 ];
 
 const source = fileURLToPath(new URL("../../model/spin/queue.pml", import.meta.url));
 
-/** Checks the core's Promela model by Spin. Returns the exit code: 1 where it finds otherwise than expected, or is not there. */
+/** Checks the Promela model of the core with Spin. Returns the exit code, which is 1 for an unexpected result or without Spin. */
 export function runSpin(): number {
   if (spawnSync("spin", ["-V"]).error || spawnSync("cc", ["--version"]).error) {
     console.error("Expected `spin` and `cc` to be installed, for --spin: on Debian, apt install spin gcc");

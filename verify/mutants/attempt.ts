@@ -4,16 +4,16 @@ import type { Ended } from "./child.ts";
 import type { WorkingCopy } from "./copy.ts";
 import type { Killer, KeptKiller, SimKiller, TestKiller } from "./mutant.ts";
 
-/** What came of a run in a copy. */
+/** The result of a run in a copy. */
 export type KillResult = Failed | Passed;
 
 interface Failed {
   readonly outcome: "failed";
-  /** The test, or the schedule and what was seen in it. */
+  /** The failed test, or the failed schedule with its violation. */
   readonly killedBy: string;
-  /** Of a test: the first line of what it says. */
+  /** The first line of a test's failure. */
   readonly message: string;
-  /** What fails again, unless chance had a part in it. */
+  /** A run that fails again. */
   readonly reproduction: Killer;
   readonly seconds: number;
 }
@@ -23,12 +23,12 @@ interface Passed {
   readonly seconds: number;
 }
 
-/** A run was stopped when its time was over. */
+/** A run was stopped at its timeout. */
 export class RunTimedOut extends Error {}
 
 const simulation = "verify/dist/sim/main.js";
 const keptSchedules = "verify/test/sim/schedules";
-/** How long a run may take: of some tests or schedules, of the files that are near a source, and of a whole level. */
+/** The timeouts of a run: of some tests or schedules, of the files near a source, and of a whole level. */
 const timeoutsMs = {
   some: { kept: 60_000, sim: 180_000, rules: 120_000, server: 180_000 },
   near: { kept: 60_000, sim: 120_000, rules: 300_000, server: 400_000 },
@@ -37,8 +37,8 @@ const timeoutsMs = {
 type TestScope = keyof typeof timeoutsMs;
 
 /**
- * Runs all of some killers of one level in a copy, to the first failure.
- * @throws {Error} where they could not be run: that kills nobody
+ * Runs some killers of one level in a copy, until the first failure.
+ * @throws {Error} if they could not run, which kills no mutant
  */
 export function runKillers(
   copy: WorkingCopy,
@@ -128,7 +128,7 @@ async function runTests(
   return judgeTests(killers, JSON.parse(readFileSync(file, "utf8")) as Results, ended);
 }
 
-/** What Vitest says, as far as we read it. */
+/** The part of Vitest's results that this file reads. */
 interface Results {
   readonly numPassedTests: number;
   readonly testResults: readonly {
@@ -150,7 +150,7 @@ function judgeTests(
 ): KillResult {
   if (code === 0) {
     if (numPassedTests === 0) {
-      throw new Error(`No test was run: ${output.slice(-1_000)}`);
+      throw new Error(`No test ran: ${output.slice(-1_000)}`);
     }
     return { outcome: "passed", seconds };
   }
@@ -159,7 +159,7 @@ function judgeTests(
   const test = file?.assertionResults.find(({ status }) => status === "failed");
   if (file && test) {
     const killedBy = test.fullName.trim();
-    // A title that is made of values may be cut off, or be no pattern, so the whole file is run again.
+    // The title of a test with parameters may be shortened, so the whole file runs again.
     const reproduction = { level, file: file.name };
     return {
       outcome: "failed",
@@ -178,18 +178,18 @@ function judgeTests(
       seconds,
     };
   }
-  throw new Error(`No test could be run: ${file?.message ?? output.slice(-1_000)}`);
+  throw new Error(`No test could run: ${file?.message ?? output.slice(-1_000)}`);
 }
 
-/** A run that has no result of its own: it took too long, perhaps for others on this machine, or broke down. */
+/** The error of a run without a result: a timeout, perhaps because of a busy machine, or a crash. */
 function timedOutOrBroken({ code, output }: Ended, timeoutMs: number): Error {
   const end = output.slice(-1_000);
   return code === undefined
-    ? new RunTimedOut(`It has no end within ${timeoutMs / 1_000} s: ${end}`)
-    : new Error(`It ended with code ${code}: ${end}`);
+    ? new RunTimedOut(`The run did not end within ${timeoutMs / 1_000} s: ${end}`)
+    : new Error(`The run ended with code ${code}: ${end}`);
 }
 
-/** Text as a regular expression that finds it. */
+/** A regular expression that matches the text. */
 function patternOf(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
 }

@@ -1,8 +1,8 @@
 import { edit, lua, redis, type Mutant } from "./mutant.ts";
 
 /**
- * The library with its bounds of sizes and counts set to `bound`: it is as correct as with the shipped ones, and what happens rarely
- * at those happens all the time.
+ * The library with all bounds on sizes and counts set to `bound`. It is as correct as with the usual bounds, but rare cases happen all the
+ * time.
  */
 export function withBounds(bound: 1 | 2 | 3): Pick<Mutant, "name" | "edits"> {
   const n = String(bound);

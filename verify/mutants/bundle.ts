@@ -10,11 +10,10 @@ const protocol = "packages/holdfast/src/drivers/redis/protocol";
 const generated = `${protocol}/scripts.generated.ts`;
 
 /**
- * Bundles the simulation's program with the library's sources, some of them changed. Types are not checked, so it takes a fraction of a
- * second.
- * @param changed texts of files, by their paths below the root
- * @param target where the program is written
- * @throws {Error} where a text has no valid syntax
+ * Bundles the simulation with the library's sources, some of them changed. Types are not checked, so this takes a fraction of a second.
+ * @param changed the changed files, by their paths below the root
+ * @param target the path of the resulting program
+ * @throws {Error} if a file has a syntax error
  */
 export async function bundleSimulation(
   root: string,
@@ -31,7 +30,7 @@ export async function bundleSimulation(
     target: "node20",
     conditions: ["@holdfast/source"],
     external: ["ioredis", "redis"],
-    // The fake Redis looks for its interpreter from here, wherever the program is written.
+    // The fake Redis finds its interpreter relative to this path, which must not depend on the target.
     define: { "import.meta.url": JSON.stringify(pathToFileURL(join(root, "verify/sim/main.ts")).href) },
     plugins: [replacing(root, withScripts(root, changed))],
     logLevel: "silent",
@@ -50,7 +49,7 @@ function replacing(root: string, texts: ReadonlyMap<string, string>): Plugin {
   };
 }
 
-/** The same files, and the module that is generated of the scripts where one of those is changed. */
+/** The changed files, with a newly generated script module if a script is changed. */
 function withScripts(root: string, changed: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const scripts = [...changed].filter(([path]) => path.endsWith(".lua"));
   if (scripts.length === 0) {

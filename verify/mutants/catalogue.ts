@@ -31,7 +31,7 @@ import { validity } from "./catalogue/validity.ts";
 import { waiters } from "./catalogue/waiters.ts";
 import type { Mutant } from "./mutant.ts";
 
-/** All mutants. Those of one file of the catalogue break one part of the design. */
+/** All mutants. Each file of the catalogue breaks one part of the design. */
 export const catalogue: readonly Mutant[] = [
   ...keys,
   ...singleServer,

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 
 export interface Ended {
-  /** Undefined: it was stopped when its time was over. */
+  /** The exit code; undefined: the program was stopped at its timeout. */
   readonly code: number | undefined;
   readonly output: string;
   readonly seconds: number;
@@ -10,21 +10,21 @@ export interface Ended {
 export interface ChildOptions {
   readonly folder: string;
   readonly timeoutMs: number;
-  /** Where it may put its temporary files. */
+  /** The folder for temporary files. */
   readonly temporary: string;
 }
 
-/** The groups of processes that run now, by the id of their first. */
+/** The running process groups, by the id of their first process. */
 const running = new Set<number>();
 
-/** Runs a program of Node to its end. When its time is over it is killed with all that it started. */
+/** Runs a program of Node to its end. At the timeout, kills the program with all processes that it started. */
 export function runNode(args: readonly string[], options: ChildOptions): Promise<Ended> {
   const { folder, timeoutMs, temporary } = options;
   const begun = performance.now();
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, {
       cwd: folder,
-      detached: true, // a group of its own
+      detached: true, // a new process group
       env: { ...childEnvironment(), TMPDIR: temporary },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -43,7 +43,7 @@ export function runNode(args: readonly string[], options: ChildOptions): Promise
     }
     const done = (): void => {
       clearTimeout(timer);
-      killGroup(pid); // what it left running
+      killGroup(pid); // its remaining processes
     };
     child.once("error", (error) => {
       done();
@@ -57,7 +57,7 @@ export function runNode(args: readonly string[], options: ChildOptions): Promise
   });
 }
 
-/** For an end of this process before its children's. */
+/** For an exit of this process while children run. */
 export function killAll(): void {
   for (const pid of running) {
     killGroup(pid);
@@ -69,12 +69,12 @@ function killGroup(pid: number | undefined): void {
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
-      // All of the group have ended.
+      // All processes of the group have ended.
     }
   }
 }
 
-/** Ours, without what a runner of tests around us says to its own. */
+/** Our environment, without the variables of a test runner around this process. */
 function childEnvironment(): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(VITEST|VITE_|NODE_ENV|NODE_OPTIONS|TEST$|HOLDFAST_)/.test(name),

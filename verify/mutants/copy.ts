@@ -20,13 +20,13 @@ import type { Mutant } from "./mutant.ts";
 const generated = "packages/holdfast/src/drivers/redis/protocol/scripts.generated.ts";
 const compileMs = 120_000;
 
-/** It is no library at all. */
+/** The mutant does not compile. */
 export class CompileError extends Error {}
 
-/** The folders of copies, as `mkdtemp` made them. They must not outlive this process, and no other folder is removed. */
+/** The folders of copies, as `mkdtemp` made them. They are removed before this process ends, and no other folder is. */
 const open = new Set<string>();
 
-/** A copy of the repository, to be changed. What it takes of other people's packages is the original's. */
+/** A copy of the repository for mutants. It uses the third-party packages of the original. */
 export class WorkingCopy implements Disposable {
   readonly #home: string;
   readonly #folder: string;
@@ -42,19 +42,19 @@ export class WorkingCopy implements Disposable {
     linkPackages(root, this.#folder);
   }
 
-  /** Runs a program of Node in it. */
+  /** Runs a program of Node in the copy. */
   run(args: readonly string[], timeoutMs: number): Promise<Ended> {
     return runNode(args, { folder: this.#folder, temporary: this.#temporary, timeoutMs });
   }
 
-  /** Where a run may leave its result; nothing is there yet. */
+  /** The path of a new file for the result of a run. */
   freshFile(): string {
     const file = join(this.#temporary, "result.json");
     rmSync(file, { force: true });
     return file;
   }
 
-  /** Makes it that mutant, builds it, does something with it, and makes it as it was. */
+  /** Applies a mutant, builds the copy, runs an action, and restores the copy. */
   async withMutant<T>(mutant: Mutant, action: () => Promise<T>): Promise<T> {
     const changed = mutatedFiles(this.#folder, mutant);
     const originals = [...changed.keys(), generated].map((path) => [path, this.#read(path)] as const);
@@ -70,7 +70,7 @@ export class WorkingCopy implements Disposable {
     }
   }
 
-  /** @throws {CompileError} where it does not compile: `what` is no library at all */
+  /** @throws {CompileError} if `target` does not compile */
   async build(target: string): Promise<void> {
     await this.#runOrThrow(["node_modules/typescript/bin/tsc", "-b", "packages/holdfast"], target);
   }
@@ -97,7 +97,7 @@ export class WorkingCopy implements Disposable {
   }
 }
 
-/** For an end of this process before that of its copies. */
+/** For an exit of this process while copies exist. */
 export function removeCopies(): void {
   for (const home of open) {
     remove(home);
@@ -117,8 +117,8 @@ function copySources(root: string, folder: string): void {
 }
 
 /**
- * The same packages, but for ours: those are the copy's. Each folder of packages is the copy's own and has a link for each package,
- * so nothing that a program removes in such a folder is the original's.
+ * Links the third-party packages, while packages of the repository belong to the copy. Each package folder is a new folder with a link for
+ * each package. So a program that removes such a folder does not affect the original.
  */
 function linkPackages(root: string, folder: string): void {
   for (const own of [".", "bench", "test-kit", "verify", "packages/holdfast"]) {
@@ -138,7 +138,7 @@ function linkEach(root: string, folder: string, under: string): void {
     if (name.startsWith("@")) {
       linkEach(root, folder, path);
     } else if (!linkPath.startsWith("..") && !linkPath.includes("node_modules")) {
-      symlinkSync(join(folder, linkPath), join(folder, path)); // one of ours
+      symlinkSync(join(folder, linkPath), join(folder, path)); // a package of the repository
     } else if (!name.startsWith(".") || name === ".bin") {
       symlinkSync(target, join(folder, path));
     }

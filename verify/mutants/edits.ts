@@ -3,12 +3,12 @@ import { join } from "node:path";
 
 import type { Edit, Mutant } from "./mutant.ts";
 
-/** Where all edits are, below the root. */
+/** The folder of all edited files, below the root. */
 const sources = "packages/holdfast/src";
 
 /**
- * The files of a mutant with its edits done, by their paths below the root.
- * @throws {Error} where the source has changed since the mutant was written: an edit does not fit exactly one place
+ * The edited files of a mutant, by their paths below the root.
+ * @throws {Error} if the source has changed, so that an edit does not fit exactly one place
  */
 export function mutatedFiles(
   root: string,

@@ -19,7 +19,7 @@ async function main(options: ResolvedOptions): Promise<boolean> {
     root,
     workers,
     mode: allLevels ? "all" : random === null ? "first" : "expected",
-    checksUnmutated: random === null, // what survives chance is looked at by people
+    checksUnmutated: random === null, // people review the survivors of a random run
     print: logLine,
     onVerdict: (verdict) => {
       judgedCount += 1;

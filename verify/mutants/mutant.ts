@@ -1,17 +1,17 @@
-/** The levels on which a mutant may be killed, the cheapest first. */
+/** The levels that may kill a mutant, the cheapest first. */
 export const levels = ["kept", "sim", "rules", "server"] as const;
 export type Level = (typeof levels)[number];
 
-/** The library with one thing wrong on purpose: an assumption that somebody might make, and the design forbids. */
+/** The library with one deliberate error: an assumption that a developer might make, but that the design forbids. */
 export interface Mutant {
-  /** What is wrong with it, in words joined by `-`. */
+  /** The error, in words joined by `-`. */
   readonly name: string;
-  /** The sentence of the design that it breaks, shortened, and behind it where it stands. */
+  /** The broken sentence of the design, shortened, with its section. */
   readonly brokenRule: string;
-  /** The sentence is one of those that a counterexample stands behind: marked ▲ in the protocol's text. */
+  /** Whether a counterexample demanded the sentence. The protocol marks such sentences with ▲. */
   readonly hasCounterexample?: true;
   readonly edits: readonly Edit[];
-  /** What is expected to kill it, the first in little time. */
+  /** The runs that are expected to kill the mutant, the fastest first. */
   readonly killers: readonly [Killer, ...Killer[]];
 }
 
@@ -27,7 +27,7 @@ export interface Edit {
 /** A run that fails on a mutant. */
 export type Killer = KeptKiller | SimKiller | TestKiller;
 
-/** The schedules of the simulation that are kept, all of them. */
+/** All kept schedules of the simulation. */
 export interface KeptKiller {
   readonly level: "kept";
 }
@@ -37,16 +37,16 @@ export interface SimKiller {
   readonly level: "sim";
   readonly seed: number;
   readonly runs: number;
-  /** Only those of this engine, kind or weather; undefined: all. */
+  /** Restricts the schedules to an engine, kind or profile; undefined: all. */
   readonly only?: string;
 }
 
-/** Tests of one file: on nodes inside the process, or on real servers. */
+/** Tests of one file, on nodes in the process or on real servers. */
 export interface TestKiller {
   readonly level: "rules" | "server";
   /** Below the root. */
   readonly file: string;
-  /** What the names of the tests have in them; undefined: all tests of the file. */
+  /** A part of the names of the tests; undefined: all tests of the file. */
   readonly test?: string;
 }
 
@@ -54,12 +54,12 @@ export function edit(file: string, search: string, replace: string): Edit {
   return { file, search, replace };
 }
 
-/** A script. */
+/** An edit of a script. */
 export function lua(file: string, search: string, replace: string): Edit {
   return edit(`drivers/redis/protocol/lua/${file}.lua`, search, replace);
 }
 
-/** One file of the driver for Redis. */
+/** An edit of a file of the Redis driver. */
 export function redis(file: string, search: string, replace: string): Edit {
   return edit(`drivers/redis/${file}.ts`, search, replace);
 }
@@ -72,7 +72,7 @@ export function bySim(seed: number, runs: number, only?: string): SimKiller {
   return only === undefined ? { level: "sim", seed, runs } : { level: "sim", seed, runs, only };
 }
 
-/** @param file a test file of the library, on nodes inside the process */
+/** @param file a test file of the library, on nodes in the process */
 export function byRules(file: string, test?: string): TestKiller {
   return byTest("rules", file, test);
 }

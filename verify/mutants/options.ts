@@ -9,31 +9,31 @@ export interface ResolvedOptions {
   readonly allLevels: boolean;
   readonly workers: number;
   readonly mutants: readonly Mutant[];
-  /** Mutants of chance instead, so many; null: those of the catalogue. */
+  /** The number of random mutants; null: the mutants of the catalogue. */
   readonly random: number | null;
-  /** Decides which. */
+  /** Determines the random mutants. */
   readonly seed: number;
 }
 
 export const usage: string = `Usage: npm run verify:mutants -- [options]
 
-Breaks the library on purpose, in a copy, once for each mutant, and looks which level notices:
-the simulation, the tests of rules inside the process, the tests on real servers.
+Breaks the library in a copy, once for each mutant, and reports the level that detects the mutant:
+the simulation, the tests of rules in the process, or the tests on real servers.
 Exit code 1: a mutant survives, or could not be judged.
 
-  --only NAME      only mutants with this in their names; several separated by commas
-  --random N       N mutants of chance instead: an operator, a constant or a statement of the library
-                   is changed. Survivors are reported, and are no failure: some change nothing.
-  --seed S         decides which (default: 1)
-  --workers N      how many are tried at the same time, each in a copy of its own (default: 2)
-  --all-levels     tries each mutant on every level as a whole, and prints who kills it where;
-                   takes minutes for each
-  --list           prints the mutants, and tries none
+  --only NAME      only mutants with NAME in their names; separate several by commas
+  --random N       N random mutants instead, each with a changed operator, constant or statement.
+                   Survivors are reported, but are no failure, because some have no effect.
+  --seed S         selects the random mutants (default: 1)
+  --workers N      the number of concurrent runs, each in its own copy (default: 2)
+  --all-levels     runs every level as a whole on each mutant, and prints the killers;
+                   takes minutes for each mutant
+  --list           prints the mutants, and runs none
   --json           the verdicts as JSON
   --help           this text
 `;
 
-/** Throws a `TypeError` that names the option. */
+/** @throws {TypeError} with the name of the option that is invalid */
 export function parseOptions(args: readonly string[], catalogue: readonly Mutant[]): ResolvedOptions {
   const { values } = parseArgs({
     args: [...args],

@@ -2,7 +2,7 @@ import { levels, type Mutant } from "./mutant.ts";
 import type { PendingMutant } from "./pending.ts";
 import { killingFinding, type Finding, type Verdict } from "./trial.ts";
 
-/** One line for each mutant as it is judged. */
+/** One line for each judged mutant. */
 export function verdictLine(verdict: Verdict): string {
   const { mutant, problem } = verdict;
   const death = killingFinding(verdict);
@@ -14,13 +14,13 @@ export function verdictLine(verdict: Verdict): string {
     : `SURVIVES ${mutant.name}: ${mutant.brokenRule}`;
 }
 
-/** Who was killed by what. */
+/** The killer of each mutant. */
 export function verdictTable(verdicts: readonly Verdict[]): string {
   const rows = verdicts.map((verdict) => {
     const death = killingFinding(verdict);
     const { mutant, findings } = verdict;
     const seconds = findings.reduce((sum, finding) => sum + finding.seconds, 0);
-    const by = verdict.problem === undefined ? (death?.level ?? "NOBODY: it survives") : "NOT JUDGED";
+    const by = verdict.problem === undefined ? (death?.level ?? "SURVIVES") : "NOT JUDGED";
     return [
       mutant.name,
       ruleText(mutant),
@@ -29,10 +29,10 @@ export function verdictTable(verdicts: readonly Verdict[]): string {
       seconds.toFixed(1),
     ];
   });
-  return table(["mutant", "sentence", "killed by", "after", "s"], rows);
+  return table(["mutant", "broken rule", "killed by", "test or schedule", "s"], rows);
 }
 
-/** Which levels kill which mutant. */
+/** The levels that kill each mutant. */
 export function levelMatrix(verdicts: readonly Verdict[]): string {
   const rows = verdicts.map(({ mutant, findings, problem }) => {
     const cells = levels.map((level) => {
@@ -41,12 +41,12 @@ export function levelMatrix(verdicts: readonly Verdict[]): string {
     });
     return [mutant.name, ruleText(mutant), ...cells, problem === undefined ? "" : "NOT JUDGED"];
   });
-  return table(["mutant", "sentence", ...levels, ""], rows);
+  return table(["mutant", "broken rule", ...levels, ""], rows);
 }
 
 export function mutantList(mutants: readonly Mutant[]): string {
   const rows = mutants.map((mutant) => [mutant.name, ruleText(mutant), mutant.killers[0].level]);
-  return table(["mutant", "sentence", "expected to be killed by"], rows);
+  return table(["mutant", "broken rule", "expected killer"], rows);
 }
 
 export function pendingList(notYet: readonly PendingMutant[]): string {
@@ -57,7 +57,7 @@ export function pendingList(notYet: readonly PendingMutant[]): string {
   return table(["not yet possible", "waits for"], rows);
 }
 
-/** The last line. */
+/** The summary in the last line. */
 export function summaryOf(verdicts: readonly Verdict[]): string {
   const problems = verdicts.filter(({ problem }) => problem !== undefined).length;
   const killed = verdicts.filter((verdict) => verdict.problem === undefined && killingFinding(verdict));
@@ -66,7 +66,7 @@ export function summaryOf(verdicts: readonly Verdict[]): string {
   const byLevel = levels.map(
     (level) => `${killed.filter((verdict) => killingFinding(verdict)?.level === level).length} by ${level}`,
   );
-  return `${verdicts.length} mutants: ${killed.length} killed (${byLevel.join(", ")}; ${unexpected} not by what the catalogue expects), ${survivors} survive, ${problems} not judged`;
+  return `${verdicts.length} mutants: ${killed.length} killed (${byLevel.join(", ")}; ${unexpected} not by the expected killer), ${survivors} survive, ${problems} not judged`;
 }
 
 function describeFinding({ level, killedBy, seconds, wasExpected }: Finding): string {
@@ -87,7 +87,7 @@ function shorten(text: string, most: number): string {
   return plain.length <= most ? plain : `${plain.slice(0, most - 1)}…`;
 }
 
-/** A Markdown table whose columns line up, so that it reads as plain text too. */
+/** A Markdown table with aligned columns, so that it is readable as plain text too. */
 function table(head: readonly string[], body: readonly (readonly string[])[]): string {
   const widths = head.map((_, column) =>
     Math.max(3, ...[head, ...body].map((row) => (row[column] ?? "").length)),

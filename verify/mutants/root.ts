@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The folder of the whole repository: this file is below it, as a source or as what is built of it. */
+/** The root folder of the repository, found from this file, whether it is a source or built. */
 export function repositoryRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package-lock.json"))) {

@@ -6,26 +6,26 @@ export interface RunOptions {
   readonly root: string;
   readonly workers: number;
   readonly mode: TrialMode;
-  /** Whether what is to kill is first shown to pass without a mutant. */
+  /** Whether the killers must first pass without a mutant. */
   readonly checksUnmutated: boolean;
   readonly print: (line: string) => void;
   readonly onVerdict: (verdict: Verdict) => void;
 }
 
 /**
- * Tries all mutants, each worker in a copy of its own.
- * @throws {Error} where the library fails without a mutant
+ * Judges all mutants. Each worker has a copy of its own.
+ * @throws {Error} if the library fails without a mutant
  */
 export async function run(mutants: readonly Mutant[], options: RunOptions): Promise<Verdict[]> {
   const { root, workers, mode, checksUnmutated, print, onVerdict } = options;
   using copies = new Copies();
   const first = copies.open(root);
   if (checksUnmutated) {
-    print("the library as it is");
+    print("the unmutated library");
     const failures = await judgeUnmutated(first, mutants, mode);
     if (failures.length > 0) {
       throw new Error(
-        `The library fails without a mutant, so nothing could be judged:\n${failures.join("\n")}`,
+        `The library fails without a mutant, so no mutant can be judged:\n${failures.join("\n")}`,
       );
     }
   }

@@ -3,42 +3,42 @@ import { CompileError, type WorkingCopy } from "./copy.ts";
 import { levels, type Killer, type Level, type Mutant } from "./mutant.ts";
 import { fullSuites } from "./whole-levels.ts";
 
-/** What a level made of a mutant. */
+/** The result of one level for a mutant. */
 export interface Finding {
   readonly level: Level;
-  /** Undefined: it survived there. */
+  /** Undefined: the mutant survived the level. */
   readonly killedBy: string | undefined;
   readonly seconds: number;
-  /** Whether the catalogue expected it to be killed by this. */
+  /** Whether the catalogue names this killer. */
   readonly wasExpected: boolean;
-  /** What fails again, of a death by a test that the catalogue does not name. */
+  /** A run that fails again, for a death by a test that the catalogue does not name. */
   readonly reproduction?: Killer;
 }
 
 export interface Verdict {
   readonly mutant: Mutant;
   readonly findings: readonly Finding[];
-  /** Why it could not be judged: it does not compile, or what was to kill it does not run. */
+  /** The reason why the mutant could not be judged: it does not compile, or a killer does not run. */
   readonly problem?: string;
-  /** What kind of problem that is, where chance made the mutant: it is no library, or it goes round in circles. */
+  /** The kind of problem of a random mutant: it does not compile, or a run does not end. */
   readonly cause?: "compile" | "endless";
 }
 
-/** The finding that killed it, if one did. */
+/** The finding that killed the mutant, if one did. */
 export function killingFinding({ findings }: Verdict): Finding | undefined {
   return findings.find(({ killedBy }) => killedBy !== undefined);
 }
 
-/** How a mutant is tried. */
+/** How a mutant is judged. */
 export type TrialMode =
-  /** By what the catalogue expects, and by nothing else. */
+  /** Only by the killers of the catalogue. */
   | "expected"
-  /** By what the catalogue expects; where that fails, level by level until one kills it. */
+  /** By the killers of the catalogue, and then level by level until one kills the mutant. */
   | "first"
-  /** On every level as a whole. */
+  /** By every whole level. */
   | "all";
 
-/** Makes a copy that mutant, and looks who kills it. */
+/** Applies a mutant to a copy, and finds its killer. */
 export async function judgeMutant(copy: WorkingCopy, mutant: Mutant, mode: TrialMode): Promise<Verdict> {
   const findings: Finding[] = [];
   try {
@@ -97,28 +97,28 @@ async function runLevel(
   return { level, killedBy, seconds, wasExpected, ...(!isNamed && { reproduction }) };
 }
 
-/** Real servers take real time: on a busy machine a test may fail for that. What the mutant has done happens again. */
+/** Requires a second failure, because a test on real servers may fail once on a busy machine. The effect of a mutant recurs. */
 async function reproduces(copy: WorkingCopy, again: Killer, reproduction: string): Promise<void> {
   const { outcome } = await runKillers(copy, [again], "some");
   if (outcome === "passed") {
-    throw new Error(`It failed once and then passed, which kills nobody: ${reproduction}`);
+    throw new Error(`A test failed once and then passed, which kills no mutant: ${reproduction}`);
   }
 }
 
-/** A test on real servers that nobody chose may fail for another reason, too: the machine is slow. */
+/** Requires that a test on real servers passes without the mutant, because an unnamed test may fail for another reason. */
 async function checkUnmutated(copy: WorkingCopy, death: Finding | undefined): Promise<void> {
   if (death?.level === "server" && death.reproduction) {
     await copy.build("The library");
     const { outcome } = await runKillers(copy, [death.reproduction], "some");
     if (outcome === "failed") {
-      throw new Error(`It fails without the mutant, too, which kills nobody: ${death.killedBy}`);
+      throw new Error(`A test also fails without the mutant, so it kills no mutant: ${death.killedBy}`);
     }
   }
 }
 
 /**
- * What must pass on the library as it is: else a mutant could be killed by what has nothing to do with it.
- * @returns what failed
+ * Runs all killers on the unmutated library, where they must pass. Otherwise an unrelated failure could kill a mutant.
+ * @returns the failures
  */
 export async function judgeUnmutated(
   copy: WorkingCopy,
@@ -136,7 +136,7 @@ export async function judgeUnmutated(
   return failures;
 }
 
-/** All killers of some mutants, in as few runs as they take. */
+/** All killers of some mutants, in as few runs as possible. */
 function groupByLevel(mutants: readonly Mutant[]): (readonly [Killer, ...Killer[]])[] {
   const groups = new Map<string, [Killer, ...Killer[]]>();
   for (const killer of mutants.flatMap(({ killers }) => killers)) {

@@ -1,6 +1,6 @@
 import { byKept, bySim, type Killer, type Level, type TestKiller } from "./mutant.ts";
 
-/** All that a level has against a mutant. The names of files are beginnings. */
+/** All runs of a level. File names are prefixes. */
 export const fullSuites: Readonly<Record<Level, readonly [Killer, ...Killer[]]>> = {
   kept: [byKept()],
   sim: [bySim(1, 1_000)],

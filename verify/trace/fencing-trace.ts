@@ -52,7 +52,7 @@ export class FencingTrace {
     }
     const [told] = this.#toModelNumber(fencingNumber);
     const isHeld = this.#step(
-      ({ rule, attempt }) => rule === "hear" && attempt === a,
+      ({ rule, attempt }) => rule === "receive" && attempt === a,
       (step) => isClientStep(step, a),
       (layout) => layout.token(a) === told,
     );
@@ -118,7 +118,7 @@ export class FencingTrace {
     const step = [
       (one: Step): boolean => one.rule === rule && one.attempt === a && one.node === node,
       (one: Step): boolean =>
-        isAgreed ? isClientStep(one, a) : isClientStep(one, a) && one.rule === "hear" && one.node === node,
+        isAgreed ? isClientStep(one, a) : isClientStep(one, a) && one.rule === "receive" && one.node === node,
       (state: Uint8Array): boolean => {
         const layout = this.#read(state);
         const known = [0, layout.proposed(a), isRaised ? layout.proposedBefore(a) : 0];
@@ -200,7 +200,7 @@ export class FencingTrace {
 
 /** What a client hears, and makes of it. */
 function isClientStep({ rule, attempt }: Step, a: number): boolean {
-  return attempt === a && (rule === "hear" || rule === "propose");
+  return attempt === a && (rule === "receive" || rule === "propose");
 }
 
 function statusOf(answer: unknown): number {

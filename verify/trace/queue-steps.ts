@@ -17,11 +17,11 @@ type UnobservedStep = (step: Step, a: number, node: number) => boolean;
 const timeSteps = new Set(["vote expires", "quarantine ends"]);
 
 function isEnd({ rule }: Step): boolean {
-  return rule === "give back";
+  return rule === "release lease";
 }
 
 const startsRequest: UnobservedStep = ({ rule, attempt, node: where }, a, node) =>
-  attempt === a && (rule === "start" || (rule === "ask again" && where === node));
+  attempt === a && (rule === "start" || (rule === "resend" && where === node));
 const receivesGrant: UnobservedStep = ({ rule, attempt }, a) => attempt === a && rule === "grant";
 
 /** Of its vote there, and of who asks for it. */
@@ -35,12 +35,14 @@ export const becomesHolder: UnobservedStep = (step, a, node) =>
 export const unobservedBefore: Readonly<Record<string, UnobservedStep>> = {
   acquire: startsRequest,
   refill: (step, a, node) =>
-    becomesHolder(step, a, node) || (step.rule === "fill" && step.attempt === a && step.node === node),
+    becomesHolder(step, a, node) ||
+    (step.rule === "start refill" && step.attempt === a && step.node === node),
   yield: (step, a, node) =>
     receivesMessage(step, a, node) || startsRequest(step, a, node) || timeSteps.has(step.rule),
   release: (step, a) =>
-    step.attempt === a && (step.rule === "start" || step.rule === "give back" || step.rule === "cancel"),
-  extend: (step, a, node) => becomesHolder(step, a, node) || (step.rule === "prolong" && step.attempt === a),
+    step.attempt === a && (step.rule === "start" || step.rule === "release lease" || step.rule === "cancel"),
+  extend: (step, a, node) =>
+    becomesHolder(step, a, node) || (step.rule === "start extension" && step.attempt === a),
 };
 
 export function hasNoEffect({ name, isTry, reply }: TracedOperation): boolean {

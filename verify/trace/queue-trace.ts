@@ -142,7 +142,7 @@ export class QueueTrace {
   #dropQueueEntries(node: number, tokens: readonly string[]): void {
     for (const token of tokens) {
       const a = this.#tokens.indexOf(token);
-      this.#tryStep(node, "drop place", ({ attempt }) => attempt === a);
+      this.#tryStep(node, "drop entry", ({ attempt }) => attempt === a);
     }
   }
 
@@ -154,7 +154,7 @@ export class QueueTrace {
   ): boolean {
     const { name, token } = operation;
     const isGone = ({ rule, attempt, node: where }: Step): boolean =>
-      rule === "drop place" && where === node && !tokensIn(after).includes(this.#tokens[attempt] ?? "");
+      rule === "drop entry" && where === node && !tokensIn(after).includes(this.#tokens[attempt] ?? "");
     if (hasNoEffect(operation) || (name !== "breakGrant" && !this.#tokens.includes(token))) {
       return (
         this.#frontier.filter(accepts) ||

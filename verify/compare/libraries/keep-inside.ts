@@ -1,6 +1,6 @@
 import type { HeldLock } from "../library.ts";
 
-/** Holds a lease through a library's callback form, for ever: the process ends, not the callback. */
+/** Holds a lease in a library's callback form until the process ends. */
 export function holdInsideCallback(
   using: (inside: (held: HeldLock) => Promise<void>) => Promise<unknown>,
 ): Promise<HeldLock> {

@@ -3,7 +3,7 @@ import { Mutex, RedlockMutex, Semaphore, type LockOptions } from "redis-semaphor
 import type { Client } from "../clients.ts";
 import type { AcquireOptions, Lease, Library, Locks } from "../library.ts";
 
-/** It renews by default, at 0.8 of the TTL, and by default throws a loss inside its timer: a holder takes its callback instead. */
+/** This library renews by default at 0.8 of the TTL, and throws a loss inside its timer. So a holder uses the callback for a loss instead. */
 export const redisSemaphore: Library = {
   settings:
     "defaults (10 ms between tries, renewal at 0.8 of the TTL), acquireTimeout for the wait, onLockLost",
@@ -31,7 +31,7 @@ interface LossFlag {
 }
 
 function locksOf(create: (key: string, options: LockOptions) => SemaphoreMutex): Locks {
-  // A mutex object a grant, as in its examples: the object is the state of one holder.
+  // Each grant has a mutex object of its own, as in the library's examples, because the object stores the state of one holder.
   async function acquire(key: string, options: AcquireOptions, signal?: AbortSignal): Promise<Lease> {
     const lossFlag = { isLost: false };
     const mutex = create(key, optionsOf(options, lossFlag));

@@ -1,4 +1,4 @@
-// The package's `exports` hide its types from NodeNext: these are the parts we use.
+// The package's `exports` hide its types from NodeNext. This file declares the parts in use.
 declare module "redlock" {
   interface Settings {
     readonly retryCount?: number;

@@ -5,7 +5,7 @@ import type { Library, Locks } from "../library.ts";
 import { holdInsideCallback } from "./keep-inside.ts";
 import { retriesWithin } from "./retries.ts";
 
-/** Its own set-up for one server is one client. */
+/** The library's own set-up for one server is a list of one client. */
 export const redlock: Library = {
   settings: "defaults (200 ± 100 ms between tries), retryCount for the wait; renewal by using()",
   onServer: (client) => locksOf([client]),
@@ -20,7 +20,7 @@ function locksOf(clients: readonly Client[]): Locks {
       const lock = await locks.acquire([key], ttlMs, { retryCount: retriesWithin(waitMs, 200) });
       return { isHeld: () => lock.expiration > Date.now(), release: () => lock.release() };
     },
-    // Inside `using` there is only the signal: the lock itself is not given to the work.
+    // Inside `using` the work gets only the signal, and not the lock itself.
     hold: (key, ttlMs) =>
       holdInsideCallback((inside) =>
         locks.using([key], ttlMs, (signal) => inside({ isHeld: () => !signal.aborted })),

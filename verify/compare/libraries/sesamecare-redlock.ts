@@ -20,7 +20,7 @@ function locksOf(clients: readonly Client[]): Locks {
       const lock = await locks.acquire([key], ttlMs, { retryCount: retriesWithin(waitMs, 200) });
       return { isHeld: () => lock.expiration > Date.now(), release: () => lock.release() };
     },
-    // Unlike its model it gives the work the present lock, whose `expiration` is a clock beside the signal.
+    // Unlike redlock, the fork passes the current lock to the work. The `expiration` of that lock is a deadline beside the signal.
     hold: (key, ttlMs) =>
       holdInsideCallback((inside) =>
         locks.using([key], ttlMs, (signal, context) =>

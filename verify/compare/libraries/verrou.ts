@@ -3,7 +3,7 @@ import { redisStore } from "@verrou/core/drivers/redis";
 
 import type { Library } from "../library.ts";
 
-/** A lock object a grant, as in its examples. It has no renewal, and no quorum. */
+/** Each grant has a lock object of its own, as in the library's examples. The library has no renewal and no quorum. */
 export const verrou: Library = {
   settings: "defaults (250 ms between tries), retry.timeout for the wait",
   onServer: (connection) => {

@@ -15,7 +15,7 @@ const ttlMs = 10_000;
 const maxMs = 2_000;
 const timeoutMs = 10_000;
 
-/** One process waits two thousand times for a lock of another program, and calls all of it off at once. */
+/** One process waits 2 000 times for a lock of another program, and aborts all waits at once. */
 export const abortedWaiters: Scenario = {
   withinMs: 40_000,
   isHeavy: true,
@@ -25,7 +25,7 @@ export const abortedWaiters: Scenario = {
     const locks = library.onServer(connect(server.port));
     const { acquireUntilAborted } = locks;
     if (acquireUntilAborted === null) {
-      return notOffered("waiting cannot be called off");
+      return notOffered("waiting cannot be aborted");
     }
     await warmUp(locks);
     const name = locks.nameOnServer(key);
@@ -43,15 +43,17 @@ export const abortedWaiters: Scenario = {
     await admin.del(name);
     const acquired = await withTimeout(timeoutMs, locks.acquire(key, { ttlMs, waitMs: 5_000 }));
     if (acquired.state !== "fulfilled") {
-      return failed("the lock could not be had afterwards");
+      return failed("the lock could not be acquired afterwards");
     }
     await acquired.value.release();
     const remaining = (await admin.exists(name)) === 1;
     return outcomeOf(
       [
         ...(settled.afterMs > maxMs ? [`${waiters} waiters took ${formatMs(settled.afterMs)} to end`] : []),
-        ...(acquired.afterMs > 1_000 ? [`the freed lock was had after ${formatMs(acquired.afterMs)}`] : []),
-        ...(remaining ? ["the lock was left taken"] : []),
+        ...(acquired.afterMs > 1_000
+          ? [`the freed lock was acquired after ${formatMs(acquired.afterMs)}`]
+          : []),
+        ...(remaining ? ["the lock stayed held"] : []),
       ],
       `all ended within ${formatMs(settled.afterMs)}`,
     );

@@ -8,7 +8,7 @@ import { holdOrAcquire, warmUp } from "../environment.ts";
 const ttlMs = 2_000;
 const blockMs = 2_600;
 
-/** Nothing of the process runs for longer than the TTL, so that nothing can have been renewed: another may hold the lock. */
+/** No code of the process runs for longer than the TTL, so no renewal was sent, and another process may hold the lock. */
 export const blockedLoop: Scenario = {
   withinMs: 15_000,
   run: async (library): Promise<Outcome> => {
@@ -18,7 +18,7 @@ export const blockedLoop: Scenario = {
     const lease = await holdOrAcquire(locks, "blocked-loop", ttlMs);
     block(blockMs);
     return lease.isHeld()
-      ? failed(`said "yours" ${formatMs(blockMs - ttlMs)} after the lease's end`)
+      ? failed(`reported the lock as held ${formatMs(blockMs - ttlMs)} after the end of the lease`)
       : passed();
   },
 };

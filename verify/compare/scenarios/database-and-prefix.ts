@@ -10,10 +10,10 @@ const db = 3;
 const keyPrefix = "app:";
 const key = "database";
 const ttlMs = 30_000;
-/** Holdfast's numbers are of all prefixes, as two prefixes may lead to one key. */
+/** Holdfast has one counter for all prefixes, because two prefixes may lead to one key. */
 const ownCounter = "holdfast:fence";
 
-/** A client of database 3, whose prefix is "app:", and one of database 0 without a prefix, want a lock of one name. */
+/** A client of database 3 with the prefix "app:", and a client of database 0 without a prefix, acquire a lock with one name. */
 export const databaseAndPrefix: Scenario = {
   withinMs: 20_000,
   run: async (library): Promise<Outcome> => {
@@ -34,7 +34,7 @@ export const databaseAndPrefix: Scenario = {
     }
     const other = await withTimeout(3_000, elsewhere.acquire(key, { ttlMs, waitMs: 1_000 }));
     if (other.state !== "fulfilled") {
-      complaints.push("a client of database 0 does not get its own lock of that name");
+      complaints.push("a client of database 0 does not get its own lock with that name");
     }
     await withTimeout(3_000, lease.release());
     const again = await withTimeout(3_000, own.acquire(key, { ttlMs, waitMs: 1_000 }));

@@ -9,14 +9,14 @@ import type { Scenario } from "../scenario.ts";
 import { direct, warmUp } from "../environment.ts";
 
 const leases = 5_000;
-/** In turn, so that no machine is too slow for renewals that would else come all at once. */
+/** The leases are acquired in batches, so that their renewals are spread over time, also on a slow machine. */
 const batches = 20;
 const batchIntervalMs = 150;
 const ttlMs = 10_000;
-/** A client gives a command up after ten seconds of a dead server: what the library makes of that counts too. */
+/** The client fails a command after ten seconds without a reply. The reaction of the library counts too. */
 const watchedMs = 16_000;
 
-/** One process keeps five thousand leases on each of two servers, and one of these is killed. */
+/** One process holds 5 000 leases on each of two servers, and one server is killed. */
 export const deadShard: Scenario = {
   withinMs: 60_000,
   run: async (library): Promise<Outcome> => {
@@ -57,7 +57,7 @@ export const deadShard: Scenario = {
     return outcomeOf(
       [
         ...(lost > 0 ? [`${formatCount(lost)} ${total} expired within ${formatMs(watchedMs)}`] : []),
-        ...(acquired > 0 ? [`${formatCount(acquired)} ${total} were told lost`] : []),
+        ...(acquired > 0 ? [`${formatCount(acquired)} ${total} were reported as lost`] : []),
       ],
       `all ${total} were renewed`,
     );

@@ -16,7 +16,7 @@ const ttlMs = 20_000;
 const maxMs = 1_000;
 const program = fileURLToPath(new URL("../waiter.js", import.meta.url));
 
-/** A process waits first, another behind it; the first is killed, and the holder releases. */
+/** Two processes wait one after the other. The first is killed, and then the holder releases. */
 export const deadWaiter: Scenario = {
   withinMs: 40_000,
   run: async (library): Promise<Outcome> => {
@@ -29,7 +29,7 @@ export const deadWaiter: Scenario = {
     const state = await holding.acquire(key, { ttlMs, waitMs: 1_000 });
     const first = fork(program, [process.argv[3] ?? "", String(server.port), key]);
     await once(first, "message");
-    await pause(700); // it says that it is about to ask: by then it has
+    await pause(700); // the waiter reports before its request, which has been sent by then
     const next = withTimeout(15_000, waiting.acquire(key, { ttlMs, waitMs: 15_000 }));
     await pause(300);
     first.kill("SIGKILL");
@@ -39,10 +39,10 @@ export const deadWaiter: Scenario = {
     const acquired = await next;
     const waited = performance.now() - releasedAt;
     if (acquired.state !== "fulfilled") {
-      return failed(`the next in line did not get the released lock in ${formatMs(waited)}`);
+      return failed(`the next waiter did not get the released lock in ${formatMs(waited)}`);
     }
     return waited <= maxMs
       ? passed(`after ${formatMs(waited)}`)
-      : failed(`the next in line waited ${formatMs(waited)} for the released lock`);
+      : failed(`the next waiter waited ${formatMs(waited)} for the released lock`);
   },
 };

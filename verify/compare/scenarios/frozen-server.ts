@@ -9,7 +9,7 @@ const ttlMs = 2_000;
 const slackMs = 300;
 const timeoutMs = 8_000;
 
-/** From the grant on the server answers nothing, and its connections stay. */
+/** After the grant the server does not reply, but its connections stay open. */
 export const frozenServer: Scenario = {
   withinMs: 20_000,
   run: async (library): Promise<Outcome> => {
@@ -19,11 +19,13 @@ export const frozenServer: Scenario = {
     const lease = await holdOrAcquire(locks, "frozen-server", ttlMs);
     server.freeze();
     const end = performance.now() + ttlMs;
-    await waitUntil(() => !lease.isHeld(), "the holder is told", ttlMs + timeoutMs).catch(() => undefined);
+    await waitUntil(() => !lease.isHeld(), "the loss is reported", ttlMs + timeoutMs).catch(() => undefined);
     const lateMs = performance.now() - end;
     if (lease.isHeld()) {
-      return failed(`still said "yours" ${formatMs(lateMs)} after the end of its TTL`);
+      return failed(`still reported the lock as held ${formatMs(lateMs)} after the end of its TTL`);
     }
-    return lateMs <= slackMs ? passed() : failed(`told ${formatMs(lateMs)} after the end of its TTL`);
+    return lateMs <= slackMs
+      ? passed()
+      : failed(`reported the loss ${formatMs(lateMs)} after the end of its TTL`);
   },
 };

@@ -10,7 +10,7 @@ const key = "lost-reply";
 const ttlMs = 5_000;
 const waitMs = 2 * ttlMs;
 
-/** A proxy throws the first reply about this lock away and ends the connection; the client connects and asks again. */
+/** A proxy drops the first reply about this lock and ends the connection. The client reconnects and repeats its request. */
 export const lostReply: Scenario = {
   withinMs: 25_000,
   run: async (library): Promise<Outcome> => {
@@ -28,9 +28,9 @@ export const lostReply: Scenario = {
           ? passed(`after ${took}`)
           : failed(`waited ${took} for a free lock, until its own grant had expired`);
       case "rejected":
-        return failed(`gave up a free lock after ${took}: ${verdictText(acquired.error)}`);
+        return failed(`failed to acquire a free lock after ${took}: ${verdictText(acquired.error)}`);
       case "pending":
-        return failed(`no answer in ${took}`);
+        return failed(`no reply in ${took}`);
     }
   },
 };

@@ -11,7 +11,7 @@ const ttlMs = 10_000;
 const maxMs = 2_000;
 const timeoutMs = 10_000;
 
-/** After everybody has met all three nodes, one of them is frozen or killed; then a lock is acquired and released. */
+/** After the first contact with all three nodes, one node is frozen or killed. Then a lock is acquired and released. */
 export const minorityAway: Scenario = {
   withinMs: 40_000,
   run: async (library): Promise<Outcome> => {
@@ -39,14 +39,14 @@ async function acquireWithoutNode(library: Library, how: "frozen" | "down"): Pro
   const acquired = await withTimeout(timeoutMs, locks.acquire("minority-away", { ttlMs, waitMs: 5_000 }));
   const durationMs = formatMs(acquired.afterMs);
   if (acquired.state === "pending") {
-    return [`one ${how}: no answer to acquire in ${durationMs}`];
+    return [`one ${how}: no reply to acquire in ${durationMs}`];
   }
   if (acquired.state === "rejected") {
     return [`one ${how}: acquire rejected after ${durationMs}: ${verdictText(acquired.error)}`];
   }
   const released = await withTimeout(timeoutMs, acquired.value.release());
   if (released.state === "pending") {
-    return [`one ${how}: acquire took ${durationMs}, no answer to release in ${formatMs(released.afterMs)}`];
+    return [`one ${how}: acquire took ${durationMs}, no reply to release in ${formatMs(released.afterMs)}`];
   }
   if (released.state === "rejected") {
     return [

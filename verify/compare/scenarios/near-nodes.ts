@@ -13,7 +13,7 @@ const farDelayMs = 3; // each way
 const rounds = 8;
 const contenders = 3;
 
-/** Three contenders ask three nodes at the same moment, each first at a node of its own; who has the lock releases at once. */
+/** Three contenders send requests to three nodes at the same moment, each to its near node first. The holder releases at once. */
 export const nearNodes: Scenario = {
   withinMs: 60_000,
   run: async (library): Promise<Outcome> => {
@@ -32,14 +32,14 @@ export const nearNodes: Scenario = {
       granted.push(turns.filter((isGranted) => isGranted).length);
     }
     const roundsWithoutGrant = granted.filter((count) => count === 0).length;
-    const grantsText = `${granted.reduce((sum, count) => sum + count, 0)} of ${rounds * contenders} calls got it`;
+    const grantsText = `${granted.reduce((sum, count) => sum + count, 0)} of ${rounds * contenders} calls got the lock`;
     return roundsWithoutGrant === 0
       ? passed(grantsText)
-      : failed(`in ${roundsWithoutGrant} of ${rounds} rounds nobody got the free lock; ${grantsText}`);
+      : failed(`in ${roundsWithoutGrant} of ${rounds} rounds no contender got the free lock; ${grantsText}`);
   },
 };
 
-/** Clients whose way to one node is shorter than to the others. */
+/** Clients with a shorter delay to one node than to the others. */
 function clientsNear(nodes: readonly RedisServer[], near: number): Promise<unknown[]> {
   return Promise.all(
     nodes.map(async ({ port }, index) => {

@@ -11,7 +11,7 @@ const ttlMs = 10_000;
 const maxMs = 1_000;
 const timeoutMs = 5_000;
 
-/** The lock is another's when its first holder releases it: as after a lease that ran out during a pause. */
+/** When the first holder releases, another client holds the lock, as after a lease that expired during a pause. */
 export const releaseAfterExpiry: Scenario = {
   withinMs: 30_000,
   run: async (library): Promise<Outcome> => {
@@ -34,8 +34,10 @@ async function released(locks: Locks, otherHolder: Client): Promise<string[]> {
   const ending = await withTimeout(timeoutMs, lease.release());
   return [
     ...timeComplaints("release", ending),
-    ...(ending.state === "fulfilled" && ending.value !== false ? ["release said nothing of the loss"] : []),
-    ...((await isHeldByOther(locks, otherHolder, "released")) ? [] : ["release took the lock from another"]),
+    ...(ending.state === "fulfilled" && ending.value !== false ? ["release did not report the loss"] : []),
+    ...((await isHeldByOther(locks, otherHolder, "released"))
+      ? []
+      : ["release ended the lock of another holder"]),
   ];
 }
 
@@ -47,10 +49,10 @@ async function resolvedDespiteLoss(locks: Locks, otherHolder: Client): Promise<s
   const ending = await withTimeout(timeoutMs, locks.withLock("ran", ttlMs, work));
   return [
     ...timeComplaints("the callback form", ending),
-    ...(ending.state === "fulfilled" ? ["the callback form resolved as if nothing was lost"] : []),
+    ...(ending.state === "fulfilled" ? ["the callback form resolved without reporting the loss"] : []),
     ...((await isHeldByOther(locks, otherHolder, "ran"))
       ? []
-      : ["the callback form took the lock from another"]),
+      : ["the callback form ended the lock of another holder"]),
   ];
 }
 
@@ -90,7 +92,7 @@ async function isHeldByOther(locks: Locks, otherHolder: Client, key: string): Pr
   return (await otherHolder.get(locks.nameOnServer(key))) === "another's";
 }
 
-/** Itself, or as a cause. */
+/** Whether the error is the given one, or has it as a cause. */
 function reportsLoss(error: unknown, own: Error): boolean {
   return error === own || (error instanceof Error && reportsLoss(error.cause, own));
 }

@@ -16,7 +16,7 @@ const waitMs = 500;
 
 type Permit = (key: string, options: PermitOptions) => ReturnType<Locks["acquire"]>;
 
-/** One permit, and a second client that has a shorter TTL, or a clock that is ahead, asks for it while it is held. */
+/** One client holds the permit. A second client with a shorter TTL, or with a clock ahead, requests the same permit. */
 export const semaphoreClocks: Scenario = {
   withinMs: 20_000,
   run: async (library): Promise<Outcome> => {
@@ -34,7 +34,7 @@ async function withShorterTtl(first: Permit, second: Permit): Promise<string[]> 
   await pause(shortTtlMs + 200);
   const other = await withTimeout(3_000, second("ttl", { limit, ttlMs: shortTtlMs, waitMs }));
   return other.state === "fulfilled" && holder.isHeld()
-    ? ["two holders of one permit, as the second asked with a TTL of 1 s while the first had 10 s"]
+    ? ["two holders of one permit, because the second requested with a TTL of 1 s and the first with 10 s"]
     : [];
 }
 
@@ -45,6 +45,6 @@ async function withClockAhead(first: Permit, second: Permit): Promise<string[]> 
   const other = await withTimeout(3_000, second("clock", { limit, ttlMs: longTtlMs, waitMs }));
   Date.now = trueNow;
   return other.state === "fulfilled" && holder.isHeld()
-    ? ["two holders of one permit, as the clock of the second was 11 s ahead"]
+    ? ["two holders of one permit, because the clock of the second was 11 s ahead"]
     : [];
 }

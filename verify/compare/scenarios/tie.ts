@@ -8,7 +8,7 @@ const ttlMs = 20_000;
 const waitMs = 1_500;
 const graceMs = 3_000;
 
-/** Four nodes, of which two have the lock as another's; then four, of which two forget a lock that is to be released. */
+/** First, two of four nodes hold the lock for another client. Then two of four nodes lose a lock before its release. */
 export const tie: Scenario = {
   withinMs: 25_000,
   run: async (library): Promise<Outcome> => {
@@ -25,10 +25,12 @@ export const tie: Scenario = {
     await Promise.all(volatileNodes.map((node) => node.set(presetVotes, "another's", "PX", 60_000)));
     const acquired = await withTimeout(waitMs + graceMs, locks.acquire("taken", { ttlMs, waitMs }));
     if (acquired.state === "fulfilled") {
-      return failed("got a lock that half of the nodes gave to another");
+      return failed("acquired a lock that half of the nodes had granted to another client");
     }
     if (acquired.state === "pending") {
-      complaints.push(`acquire, to wait ${formatMs(waitMs)}, did not end in ${formatMs(acquired.afterMs)}`);
+      complaints.push(
+        `acquire, with a wait of ${formatMs(waitMs)}, did not end in ${formatMs(acquired.afterMs)}`,
+      );
     }
 
     const lease = await locks.acquire("forgotten", { ttlMs, waitMs });

@@ -16,8 +16,8 @@ const maxMs = 3_000;
 const timeoutMs = 12_000;
 
 /**
- * The server does what it is asked, but none of its replies comes through for a while; every client gives a command up after
- * half a second, so that every library hears of a failure.
+ * The server executes requests, but for a while its replies are lost. Every client fails a command after half a second, so that every library
+ * gets an error.
  */
 export const timedOutAcquire: Scenario = {
   withinMs: 25_000,
@@ -35,17 +35,17 @@ export const timedOutAcquire: Scenario = {
     const acquired = await withTimeout(timeoutMs, locks.acquire("timed-out", { ttlMs, waitMs }));
     await healing;
     if (acquired.state === "fulfilled") {
-      return passed(`did not give up: granted after ${formatMs(acquired.afterMs)}`);
+      return passed(`did not time out: granted after ${formatMs(acquired.afterMs)}`);
     }
     if (acquired.state === "pending") {
-      return failed(`did not answer in ${formatMs(acquired.afterMs)}`);
+      return failed(`did not settle in ${formatMs(acquired.afterMs)}`);
     }
     const isFree = async (): Promise<boolean> => (await observer.exists(name)) === 0;
     await waitUntil(isFree, "the lock is free", maxMs).catch(() => undefined);
     return (await isFree())
-      ? passed(`gave up after ${formatMs(acquired.afterMs)}`)
+      ? passed(`timed out after ${formatMs(acquired.afterMs)}`)
       : failed(
-          `gave up after ${formatMs(acquired.afterMs)}, and left the lock taken for ${formatMs(await observer.pttl(name))} more`,
+          `timed out after ${formatMs(acquired.afterMs)}, and the lock stayed held for another ${formatMs(await observer.pttl(name))}`,
         );
   },
 };

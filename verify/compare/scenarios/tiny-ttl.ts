@@ -11,7 +11,7 @@ const ttlMs = 1_000;
 const watchedMs = 1_000;
 const maxCommands = 100;
 
-/** A lease of one second is held and kept, and the server counts what that costs. */
+/** A lease of one second is held and renewed, and the server counts the commands. */
 export const tinyTtl: Scenario = {
   withinMs: 15_000,
   run: async (library): Promise<Outcome> => {

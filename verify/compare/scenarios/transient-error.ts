@@ -9,7 +9,7 @@ import { direct, warmUp } from "../environment.ts";
 
 const ttlMs = 3_000;
 
-/** The server refuses to write, until it has refused a renewal once. Nothing else is wrong. */
+/** The server refuses one renewal, and has no other fault. */
 export const transientError: Scenario = {
   withinMs: 25_000,
   run: async (library): Promise<Outcome> => {
@@ -31,7 +31,7 @@ export const transientError: Scenario = {
         const lostMs = end - performance.now();
         return failed(
           lostMs > 0
-            ? `gave the lease up at the error, ${formatMs(lostMs)} before its end`
+            ? `ended the lease at the error, ${formatMs(lostMs)} before its end`
             : `lost the lease ${formatMs(-lostMs)} after its end, though ${formatMs(leftMs)} were left after the error`,
         );
       }
@@ -39,7 +39,7 @@ export const transientError: Scenario = {
     }
     return (await admin.exists(locks.nameOnServer("transient-error"))) === 1
       ? passed()
-      : failed(`the lock expired on the server, and its holder was not told`);
+      : failed(`the lock expired on the server, and the loss was not reported`);
   },
 };
 

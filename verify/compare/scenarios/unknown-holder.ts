@@ -9,32 +9,32 @@ import { withTimeout } from "../within.ts";
 const key = "unknown-holder";
 const timeoutMs = 10_000;
 
-/** One process holds the lock; the way of another to the server is cut, and it asks whether anybody does. */
+/** One process holds the lock. The connection of another process to the server is cut, and this process queries the holder. */
 export const unknownHolder: Scenario = {
   withinMs: 25_000,
   run: async (library): Promise<Outcome> => {
     const server = await startRedis();
     const proxy = await startProxy(server.port);
-    // Else a client asks for some ten seconds before it gives up, which is its own patience and no library's.
+    // Otherwise the client retries for about ten seconds before it fails. That would test the client, and not the library.
     const locks = library.onServer(connect(proxy.port, { maxRetriesPerRequest: 2 }));
     if (locks.isHeld === null) {
-      return notOffered("nobody can be asked who holds");
+      return notOffered("the holder cannot be queried");
     }
     await warmUp(locks);
     const holder = library.onServer(connect(server.port));
     await holder.acquire(key, { ttlMs: 60_000, waitMs: 1_000 });
     if (!(await locks.isHeld(key))) {
-      return failed("said that a held lock is free");
+      return failed("reported a held lock as free");
     }
     await proxy.stop();
     const answer = await withTimeout(timeoutMs, locks.isHeld(key));
     switch (answer.state) {
       case "fulfilled":
-        return answer.value ? passed() : failed("said that the held lock is free");
+        return answer.value ? passed() : failed("reported the held lock as free");
       case "rejected":
         return passed(verdictText(answer.error));
       case "pending":
-        return failed(`did not answer in ${formatMs(answer.afterMs)}`);
+        return failed(`did not settle in ${formatMs(answer.afterMs)}`);
     }
   },
 };

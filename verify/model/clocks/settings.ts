@@ -1,18 +1,18 @@
 export interface ClocksSettings {
-  /** How far each node's clock is ahead at first, in units of D. Clocks that are not set keep this. */
+  /** The lead of each node's clock at first, in units of D. Clocks that are not set keep their lead. */
   readonly ahead: readonly number[];
-  /** How many of the nodes, from the first on, may have their clocks set: less than half. */
+  /** The number of nodes whose clocks may be set, from the first node on: less than half. */
   readonly settable: number;
-  /** How often a clock is set, in all. */
+  /** The total number of clock settings. */
   readonly sets: number;
-  /** How often a node's key disappears before its end, in all. */
+  /** The total number of keys that disappear before their end. */
   readonly evictions: number;
-  /** How many answers of votes are lost, in all. */
+  /** The total number of lost replies with votes. */
   readonly losses: number;
-  /** How many requests come when their attempts need them no more. */
+  /** The number of requests that a node executes after their attempts have ended. */
   readonly late: number;
   readonly attempts: number;
-  /** How long it goes on, in units of D. */
+  /** The duration, in units of D. */
   readonly lasts: number;
   readonly mutant?: ClocksMutant | undefined;
 }

@@ -5,30 +5,30 @@ import { StateStore } from "./state-store.ts";
 import { Symmetry } from "./symmetry.ts";
 
 export interface Limits {
-  /** No more states than this are kept. */
+  /** The largest number of stored states. */
   readonly states: number;
-  /** No more steps than this follow each other. */
+  /** The largest number of consecutive steps. */
   readonly depth: number;
 }
 
 export interface Exploration {
-  /** States that differ in more than which node is which. */
+  /** The number of states. States that differ only in the order of the nodes count once. */
   readonly states: number;
   readonly transitions: number;
-  /** The most steps that the shortest way to a state takes. */
+  /** The largest number of steps that a shortest path to a state has. */
   readonly depth: number;
-  /** Every state that can be reached was seen, and all that follows it. */
+  /** Whether all reachable states were visited, with all their successors. */
   readonly isExhaustive: boolean;
   readonly seconds: number;
-  /** Of the states, in bytes. */
+  /** The memory of the states, in bytes. */
   readonly memory: number;
   readonly violation: Violation | undefined;
 }
 
 export interface Violation {
-  /** Which promise, and by whom. */
+  /** The violated invariant. */
   readonly invariant: string;
-  /** How it comes to that; no shorter schedule does. */
+  /** A shortest schedule that leads to the violation. */
   readonly schedule: Schedule;
 }
 
@@ -39,8 +39,8 @@ export interface Progress {
 }
 
 /**
- * Goes through all states that a model can reach, breadth first: what it finds broken is found by the fewest steps. Where the model
- * says who waits, it then asks whether everybody is served once faults are over.
+ * Visits all states that a model can reach, breadth first, so that a violation is found by the fewest steps. If the model reports waiters,
+ * then checks that every waiter is served once faults have ended.
  */
 export function explore(
   model: Model,
@@ -69,7 +69,7 @@ export function explore(
 }
 
 class Search {
-  /** How many states were looked behind. */
+  /** The number of states whose successors were visited. */
   expanded = 0;
   depth = 0;
   transitions = 0;
@@ -80,7 +80,7 @@ class Search {
   readonly #source: Uint8Array;
   readonly #canonical: Uint8Array;
   #endOfLayer = 1;
-  #violatedState: { readonly promise: string; readonly index: number } | undefined;
+  #violatedState: { readonly invariant: string; readonly index: number } | undefined;
   readonly #visit: VisitStep = (next, _rule, _attempt, _node, _detail, isCalm) => {
     this.transitions += 1;
     const index = this.#addState(next, this.expanded);
@@ -124,7 +124,7 @@ class Search {
 
   violation(): Violation | undefined {
     if (this.#violatedState) {
-      const { promise: invariant, index } = this.#violatedState;
+      const { invariant, index } = this.#violatedState;
       return { invariant, schedule: scheduleTo(this.#model, this.#store, index) };
     }
     const stuck = this.#faultFreeSteps?.firstStuck(this.#model, this.#store, this.expanded);
@@ -142,7 +142,7 @@ class Search {
     const index = this.#store.add(this.#canonical, parent);
     if (this.states > sizeBefore && !this.#violatedState) {
       const invariant = this.#model.violation(this.#canonical);
-      this.#violatedState = invariant === undefined ? undefined : { promise: invariant, index };
+      this.#violatedState = invariant === undefined ? undefined : { invariant, index };
     }
     return index;
   }

@@ -1,18 +1,18 @@
-/** One thing that may happen, in a form that costs nothing while millions of them are tried. `tell` puts it into words. */
+/** A possible step, in a form that costs no allocation, because millions of steps are tried. `describeStep` describes it. */
 export interface Step {
   readonly rule: string;
-  /** Whose it is, from 0; -1: nobody's. */
+  /** The attempt that makes the step, from 0; -1: none. */
   readonly attempt: number;
-  /** Where, from 0; -1: nowhere. */
+  /** The node of the step, from 0; -1: none. */
   readonly node: number;
-  /** What the rule says: a fencing number mostly. */
+  /** A parameter of the rule, usually a fencing number. */
   readonly detail: number;
 }
 
 /**
- * Hears of a state that can follow.
- * @param next is used again for the next one: who wants to keep it copies it
- * @param isCalm it happens also when all faults are over, and nobody new comes: what progress may rely on
+ * Receives a possible successor of a state.
+ * @param next is reused for the next call, so a receiver that keeps the state copies it
+ * @param isFaultFree whether the step also happens after all faults have ended, so that progress may rely on the step
  */
 export type VisitStep = (
   next: Uint8Array,
@@ -23,26 +23,26 @@ export type VisitStep = (
   isFaultFree: boolean,
 ) => void;
 
-/** Parts of a state that are interchangeable: the nodes of a quorum. They stand side by side in its bytes. */
+/** The interchangeable parts of a state: the nodes of a quorum, which are adjacent in its bytes. */
 export interface Columns {
   readonly from: number;
   readonly width: number;
   readonly count: number;
 }
 
-/** A protocol as states and what may follow each of them. A state is a row of bytes. */
+/** A protocol as states and the successors of each state. A state is a sequence of bytes. */
 export interface Model {
   readonly size: number;
   readonly columns: Columns;
   initial(): Uint8Array;
-  /** Tells every state that can follow. */
+  /** Reports every possible successor of a state. */
   expand(source: Uint8Array, visitStep: VisitStep): void;
-  /** Which promise is broken in this state; undefined: none. */
+  /** The invariant that the state violates; undefined: none. */
   violation(state: Uint8Array): string | undefined;
-  /** Whether somebody waits who has to be served; undefined: the model says nothing of progress. */
+  /** Whether the state has a waiter that must be served. Without this function, progress is not checked. */
   readonly isWaiting?: ((state: Uint8Array) => boolean) | undefined;
-  /** The step in the words of the design. */
+  /** Describes a step in the terms of the protocol. */
   describeStep(step: Step): string;
-  /** The state in one line. */
+  /** Describes a state in one line. */
   describe(state: Uint8Array): string;
 }

@@ -1,18 +1,15 @@
 import type { Model } from "./model.ts";
 import type { StateStore } from "./state-store.ts";
 
-/** Where faults are over and somebody waits who is never served. */
+/** A state after the end of all faults with a waiter that is never served. */
 export interface StuckState {
   readonly index: number;
   readonly invariant: string;
-  /** How it goes on for ever, or to an end where nothing happens any more. */
+  /** An endless continuation, or one that ends where no step is possible. */
   readonly continuation: readonly number[];
 }
 
-/**
- * The steps that happen also without faults. Whoever waits has to be served whatever order they come in: by every way that is
- * left, not only by a lucky one.
- */
+/** The steps that also happen without faults. Every waiter must be served by every order of these steps, and not only by some order. */
 export class FaultFreeSteps {
   readonly #from: NumberList = new NumberList();
   readonly #to: NumberList = new NumberList();
@@ -27,9 +24,9 @@ export class FaultFreeSteps {
   }
 
   /**
-   * A state is settled if nobody waits there, or if something can happen and all that can leads to settled states. What is left
-   * in the end waits in vain: nothing can happen there, or it can go round for ever.
-   * @param expanded how many states were looked behind; the others are taken for settled
+   * A state is settled if it has no waiter, or if a step is possible and all steps lead to settled states. From any other state a waiter may
+   * wait forever, because no step is possible, or an endless cycle is.
+   * @param expanded the number of states whose successors were visited; the other states count as settled
    */
   firstStuck(model: Model, store: StateStore, expanded: number): StuckState | undefined {
     const edges = this.#edgesFrom(expanded);
@@ -75,7 +72,7 @@ export class FaultFreeSteps {
     return edges;
   }
 
-  /** By target: where the sources of each begin. */
+  /** For each target the start of its sources in the list. */
   #reversed(count: number): { first: Uint32Array; sources: Uint32Array } {
     const first = new Uint32Array(count + 1);
     for (let edge = 0; edge < this.#to.length; edge += 1) {
@@ -95,19 +92,19 @@ export class FaultFreeSteps {
     return { first, sources };
   }
 
-  /** From a state that is stuck always to one that is. */
+  /** Follows stuck states from one stuck state to the next. */
   #findCycle(index: number, isSettled: Uint8Array): StuckState {
     const continuation: number[] = [];
     const seen = new Set([index]);
     for (let at = index; ;) {
       const next = this.#stuckAfter(at, isSettled);
       if (next === undefined) {
-        const invariant = "progress: somebody waits, and nothing can happen any more";
+        const invariant = "progress: an attempt waits, and no step is possible";
         return { index, continuation, invariant };
       }
       continuation.push(next);
       if (seen.has(next)) {
-        const invariant = "progress: somebody waits, and it goes round for ever";
+        const invariant = "progress: an attempt waits in an endless cycle";
         return { index, continuation, invariant };
       }
       seen.add(next);

@@ -3,21 +3,21 @@ import type { StateStore } from "./state-store.ts";
 import { Symmetry } from "./symmetry.ts";
 
 interface ScheduledStep {
-  /** What happened, in the words of the design. */
+  /** The step, in the terms of the protocol. */
   readonly description: string;
-  /** What it came to. */
+  /** The state after the step. */
   readonly state: string;
 }
 
 export interface Schedule {
   readonly steps: readonly ScheduledStep[];
-  /** What follows when faults are over, where that is the trouble. */
+  /** The steps after the end of all faults, for a violation of progress. */
   readonly continuation: readonly ScheduledStep[];
 }
 
 /**
- * The steps from the first state to this one, told anew: the store keeps only states in which the nodes are sorted, so each step is
- * looked for among those that are possible, with the nodes in the places that they had.
+ * The steps from the first state to this one. The store has only states with sorted nodes. So this function searches each step among the
+ * possible steps, with the nodes in their original order.
  */
 export function scheduleTo(
   model: Model,
@@ -59,9 +59,7 @@ class Replay {
       }
     });
     if (!found) {
-      throw new Error(
-        "A state that was seen cannot be reached again: the model treats its nodes differently",
-      );
+      throw new Error("A visited state cannot be reached again: the model does not treat its nodes equally");
     }
     this.#state = found.next;
     return { description: this.#model.describeStep(found.step), state: this.#model.describe(found.next) };

@@ -3,20 +3,20 @@ const chunkStates = 1 << chunkBits;
 const noParent = 0xffffffff;
 
 /**
- * All states that were seen, byte for byte (no hash stands for a state), in the order in which they were found, each with the
- * state from which it was found first.
+ * All visited states in the order of their discovery, each with its predecessor. States are compared byte for byte, so no hash stands for a
+ * state.
  */
 export class StateStore {
   readonly #wordsPerState: number;
   readonly #chunks: Uint32Array[] = [];
   readonly #parents: Uint32Array[] = [];
-  /** Open addressing: index + 1 of a state, 0 where there is none. */
+  /** A hash table with open addressing: the index of a state + 1, and 0 for a free place. */
   #table: Uint32Array = new Uint32Array(1 << 16);
   #count = 0;
   readonly #scratch: Uint32Array;
   readonly #scratchBytes: Uint8Array;
 
-  /** @param size bytes of a state */
+  /** @param size the bytes of a state */
   constructor(size: number) {
     this.#wordsPerState = Math.ceil(size / 4);
     this.#scratch = new Uint32Array(this.#wordsPerState);
@@ -27,12 +27,12 @@ export class StateStore {
     return this.#count;
   }
 
-  /** How much memory the states take, in bytes. */
+  /** The memory of the states, in bytes. */
   get memory(): number {
     return this.#chunks.length * chunkStates * (this.#wordsPerState + 1) * 4 + this.#table.length * 4;
   }
 
-  /** The index of a state. It is new if `count` has grown. */
+  /** The index of a state. The state is new if `count` has grown. */
   add(state: Uint8Array, parent: number = noParent): number {
     this.#scratchBytes.set(state);
     if (this.#count * 2 >= this.#table.length) {
@@ -55,7 +55,7 @@ export class StateStore {
     target.set(new Uint8Array(chunk.buffer, from, target.length));
   }
 
-  /** From which state it was found; undefined: it is the first. */
+  /** The predecessor of a state. The first state has none. */
   parentOf(index: number): number | undefined {
     const parent = this.#parents[index >>> chunkBits]?.[index & (chunkStates - 1)] ?? noParent;
     return parent === noParent ? undefined : parent;

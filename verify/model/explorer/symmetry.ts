@@ -1,8 +1,8 @@
 import type { Columns } from "./model.ts";
 
 /**
- * Nodes are interchangeable: no rule knows a node's name. So of all states that differ only in which node is which, the one whose
- * nodes stand in ascending order stands for all.
+ * Nodes are interchangeable, because no rule depends on the name of a node. States that differ only in the order of the nodes are equivalent.
+ * The state with its nodes in ascending order represents all of them.
  */
 export class Symmetry {
   readonly #columns: Columns;
@@ -15,7 +15,7 @@ export class Symmetry {
     this.#scratch = new Uint8Array(columns.width * columns.count);
   }
 
-  /** Puts the columns of `state` into their order. */
+  /** Sorts the columns of `state`. */
   merge(state: Uint8Array): void {
     if (this.#sort(state)) {
       const { from, width, count } = this.#columns;
@@ -30,7 +30,7 @@ export class Symmetry {
     }
   }
 
-  /** By insertion: there are few. Returns whether any has to move. */
+  /** Sorts by insertion, because the columns are few. Returns whether the order changes. */
   #sort(state: Uint8Array): boolean {
     const order = this.#order;
     let moves = false;

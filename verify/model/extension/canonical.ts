@@ -1,8 +1,8 @@
 import { absent, flags, numbersOfLink, phases, rounds, type StateLayout } from "./state-layout.ts";
 
 /**
- * Who holds no more forgets all but what may still take effect. Numbers are compared only with others of the same node: they are
- * counted anew from 1, in the same order.
+ * Removes from a state what no longer has an effect. Of an attempt without a lease only steps that may still take effect remain. Fencing
+ * numbers are compared only within a node, so they are renumbered from 1, in the same order.
  */
 export function renumber(layout: StateLayout): void {
   for (let a = 0; a < layout.attempts; a += 1) {

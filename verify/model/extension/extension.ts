@@ -7,14 +7,14 @@ import { renumber } from "./canonical.ts";
 import { describe, describeStep } from "./messages.ts";
 
 /**
- * Whose lease is looked at. The others only acquire: all that their own prolonging would change on a node is to fill it again, which
- * is an acquire, and acquires may come at any time here.
+ * The attempt whose lease is checked. The other attempts only acquire. Their extensions could only refill a node. A refill is an acquire, and
+ * acquires may come at any time.
  */
 const extending = 0;
 
 /**
- * Prolonging a lease on a majority of nodes that have held it without a break, filling nodes again, late votes. Nothing is assumed
- * of time: any node lets go of any grant at any moment, and its client may not notice.
+ * Extensions of a lease on a majority of nodes that held it without a break, refills, and late votes. The model assumes nothing about time: a
+ * node may drop a grant at any moment, and the client may not notice.
  */
 export class ExtensionModel implements Model {
   readonly size: number;
@@ -80,7 +80,10 @@ export class ExtensionModel implements Model {
     }
   }
 
-  /** What follows a state in which no promise can fall any more is not looked at: its lease is over, or nobody can overtake it. */
+  /**
+   * Whether the invariant can still be violated. Successors are not visited after the end of the lease, or if no other attempt can overtake
+   * it.
+   */
   #canBeBroken(): boolean {
     const layout = this.#layout;
     const isStartable = layout.phase(layout.attempts - 1) === phases.idle;
@@ -99,19 +102,19 @@ export class ExtensionModel implements Model {
       this.#emit("start", a, -1, 0);
     } else if (phase === phases.holding) {
       this.#renewal.begin(a);
-      this.#emit("prolong", a, -1, 0);
+      this.#emit("start extension", a, -1, 0);
       layout.setPhase(a, phases.past);
-      this.#emit("give back", a, -1, 0);
+      this.#emit("release lease", a, -1, 0);
     }
   }
 
-  /** Who began before the lease was there cannot overtake it: only those count who begin later, in the order of their names. */
+  /** An attempt that began before the lease cannot overtake it. So only later attempts count, in the order of their names. */
   #mayStart(a: number): boolean {
     const isHeld = this.#layout.phase(extending) === phases.holding;
     return a === extending || (isHeld && (a === 1 || this.#layout.phase(a - 1) !== phases.idle));
   }
 
-  /** A request reaches the node: an acquire may be late, or a refill. */
+  /** A request reaches the node: an acquire, which may be late, or a refill. */
   #nodeSteps(a: number, n: number): void {
     const layout = this.#layout;
     if (layout.phase(a) === phases.idle) {
@@ -136,7 +139,7 @@ export class ExtensionModel implements Model {
     const holder = layout.holder(n);
     const isKnown = holder === a + 1 && layout.member(a, n) === layout.fence(n);
     if (rule === "acquire" && (isKnown || (holder > 0 && holder !== a + 1))) {
-      return; // nothing comes of it
+      return; // without effect
     }
     if (layout.holder(n) === 0) {
       layout.setHolder(n, a + 1);
@@ -149,7 +152,7 @@ export class ExtensionModel implements Model {
     this.#reply(rule, a, n);
   }
 
-  /** What the node says is heard at once or never; where replies may be late, perhaps later. */
+  /** The reply of the node arrives at once or never. If replies may be late, it may also arrive later. */
   #reply(rule: string, a: number, n: number): void {
     const layout = this.#layout;
     const reply = layout.reply(a, n);
@@ -173,7 +176,7 @@ export class ExtensionModel implements Model {
     layout.setReply(a, n, 0);
     layout.clear(a, n, flags.isReplyToAcquire);
     if (layout.phase(a) === phases.seeking) {
-      layout.setMember(a, n, a === extending ? reply : others); // of the others' votes no number is asked for again
+      layout.setMember(a, n, a === extending ? reply : others); // no request repeats the number of another attempt's vote
       if (layout.members(a) >= this.#majority) {
         layout.setPhase(a, a === extending ? phases.holding : phases.past);
       }
@@ -182,7 +185,7 @@ export class ExtensionModel implements Model {
     } else {
       this.#renewal.receive(a, n, reply);
     }
-    this.#emit("hear", a, n, reply);
+    this.#emit("receive", a, n, reply);
   }
 
   #emit(rule: string, attempt: number, node: number, detail: number): void {

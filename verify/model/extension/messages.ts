@@ -4,14 +4,14 @@ import { absent, flags, others, phases, type StateLayout } from "./state-layout.
 type DescribeStep = (attempt: string, node: string, answer: string) => string;
 
 const stepDescriptions: Readonly<Record<string, DescribeStep>> = {
-  start: (attempt) => `${attempt} asks all nodes for the lock`,
-  prolong: (attempt) => `${attempt} begins a round of prolonging: extend to all nodes`,
-  "give back": (attempt) => `${attempt} gives its lease up`,
+  start: (attempt) => `${attempt} requests the lock from all nodes`,
+  "start extension": (attempt) => `${attempt} starts a round of extension: extend to all nodes`,
+  "release lease": (attempt) => `${attempt} releases its lease`,
   acquire: (attempt, node, answer) => `${node} executes acquire of ${attempt}: ${answer}`,
-  refill: (attempt, node, answer) => `${node} executes acquire of ${attempt}, to be filled again: ${answer}`,
+  refill: (attempt, node, answer) => `${node} executes acquire of ${attempt}, as a refill: ${answer}`,
   extend: (attempt, node, answer) => `${node} executes extend of ${attempt}: ${answer}`,
-  hear: (attempt, node, answer) => `${attempt} hears of ${node}: ${answer}`,
-  drop: (attempt, node) => `${node} lets go of the grant of ${attempt}`,
+  receive: (attempt, node, answer) => `${attempt} receives the reply of ${node}: ${answer}`,
+  drop: (attempt, node) => `${node} drops the grant of ${attempt}`,
 };
 
 export function describeStep({ rule, attempt, node, detail }: Step): string {
@@ -24,9 +24,9 @@ function nameOf(attempt: number): string {
 
 function describeReply(detail: number): string {
   if (detail === absent) {
-    return "nobody has it";
+    return "no grant";
   }
-  return detail === others || detail === 0 ? "another has it" : `granted, number ${detail}`;
+  return detail === others || detail === 0 ? "another holder" : `granted, number ${detail}`;
 }
 
 const phaseNames: readonly string[] = Object.keys(phases);

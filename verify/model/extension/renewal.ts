@@ -2,7 +2,7 @@ import { continuity } from "../properties.ts";
 import { absent, flags, others, phases, rounds, type StateLayout } from "./state-layout.ts";
 import type { ExtensionSettings } from "./settings.ts";
 
-/** The rounds in which a holder prolongs its lease. */
+/** The rounds in which a holder extends its lease. */
 export class Renewal {
   readonly #layout: StateLayout;
   readonly #settings: ExtensionSettings;
@@ -14,7 +14,7 @@ export class Renewal {
     this.#majority = majority;
   }
 
-  /** A round that was not confirmed is given up by that: answers to it are not waited for any more. */
+  /** Starts a round. A former round without a confirmation ends, and replies to it are ignored. */
   begin(a: number): void {
     const layout = this.#layout;
     let isOvertaken = false;
@@ -22,19 +22,19 @@ export class Renewal {
       const wasElected = layout.phase(other) === phases.past;
       isOvertaken ||= wasElected && (layout.begunSince(a) & (1 << other)) !== 0;
     }
-    layout.setRound(a, rounds.asking);
+    layout.setRound(a, rounds.requested);
     layout.setOvertaken(a, isOvertaken);
     for (let n = 0; n < layout.nodes; n += 1) {
       if (!layout.has(a, n, flags.isReplyToAcquire)) {
         layout.setReply(a, n, 0);
       }
-      layout.clear(a, n, flags.counts | flags.isNew | flags.wantsRefill);
+      layout.clear(a, n, flags.counts | flags.isNew | flags.needsRefill);
       layout.setJoins(a, n, 0);
       layout.raise(a, n, flags.extend);
     }
   }
 
-  /** An answer to `extend`. */
+  /** A reply to `extend`. */
   receive(a: number, n: number, reply: number): void {
     const layout = this.#layout;
     const isNew = layout.has(a, n, flags.isNew);
@@ -44,7 +44,7 @@ export class Renewal {
         layout.raise(a, n, flags.isWithout);
       }
       if (reply === absent) {
-        layout.raise(a, n, flags.wantsRefill);
+        layout.raise(a, n, flags.needsRefill);
       }
     } else if (this.#isConfirmedBy(a, n, reply)) {
       layout.raise(a, n, flags.counts);
@@ -65,7 +65,7 @@ export class Renewal {
 
   #decide(a: number): void {
     const layout = this.#layout;
-    if (layout.round(a) === rounds.asking && layout.count(a, flags.counts) >= this.#votesNeeded(a)) {
+    if (layout.round(a) === rounds.requested && layout.count(a, flags.counts) >= this.#votesNeeded(a)) {
       layout.broken = layout.isOvertaken(a) ? continuity : 0;
       layout.setRound(a, rounds.confirmed);
       layout.setBegunSince(a, 0);
@@ -73,7 +73,7 @@ export class Renewal {
     }
     if (layout.round(a) === rounds.confirmed) {
       for (let n = 0; n < layout.nodes; n += 1) {
-        layout.clear(a, n, flags.counts); // they have
+        layout.clear(a, n, flags.counts); // their grants count
       }
       this.#finishInBackground(a);
     } else if (layout.nodes - layout.count(a, flags.isWithout) < this.#majority) {
@@ -96,7 +96,7 @@ export class Renewal {
     return Math.floor(answers / 2) + 1;
   }
 
-  /** Behind a majority that has confirmed: who misses it is filled again, and counts from the next round on. */
+  /** After the confirmation of a majority. A node without the grant is refilled, and counts from the next round on. */
   #finishInBackground(a: number): void {
     const layout = this.#layout;
     this.#refill(a);
@@ -111,17 +111,17 @@ export class Renewal {
   #refill(a: number): void {
     const layout = this.#layout;
     for (let n = 0; n < layout.nodes; n += 1) {
-      if (layout.has(a, n, flags.wantsRefill)) {
-        layout.clear(a, n, flags.wantsRefill);
+      if (layout.has(a, n, flags.needsRefill)) {
+        layout.clear(a, n, flags.needsRefill);
         layout.raise(a, n, flags.refill);
       }
     }
   }
 
-  /** The node has it, as an acquire or this round has shown: it counts from the next round on. */
+  /** The node has the grant, as a reply to an acquire or to this round shows. The node counts from the next round on. */
   join(a: number, n: number, fencingNumber: number): void {
     const layout = this.#layout;
-    if (this.#settings.mutant === "refill-counts-at-once" && layout.round(a) === rounds.asking) {
+    if (this.#settings.mutant === "refill-counts-at-once" && layout.round(a) === rounds.requested) {
       layout.setMember(a, n, fencingNumber);
       layout.clear(a, n, flags.isWithout);
       layout.raise(a, n, flags.counts);
@@ -131,7 +131,7 @@ export class Renewal {
       layout.clear(a, n, flags.isWithout | flags.counts);
       layout.raise(a, n, flags.isNew);
       if (this.#settings.datesFrom === "joining") {
-        layout.setBegunSince(a, 0); // what it holds is new from here on
+        layout.setBegunSince(a, 0); // the lease on this node starts here
       }
     }
   }

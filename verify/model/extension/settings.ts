@@ -1,14 +1,14 @@
 type ExtensionMutant = "refill-counts-at-once" | "break-unnoticed" | "majority-of-answers";
 
-/** Rounds of prolonging have no bound; nor have the grants that nodes let go of, at any time: nothing is assumed of clocks. */
+/** Rounds of extension have no bound. Nodes may drop any number of grants at any time, because nothing is assumed about clocks. */
 export interface ExtensionSettings {
   readonly nodes: number;
   readonly attempts: number;
-  /** false: a reply is heard as soon as the node has answered, or never. true: also later, if no newer one replaces it. */
+  /** false: a reply arrives at once or never. true: a reply may also arrive later, unless a newer one replaces it. */
   readonly lateReplies: boolean;
   /**
-   * Who counts as having overtaken the lease: who began after its last confirmation; or (what the code keeps, see README.md) only who
-   * began after a node joined it last, too.
+   * The attempts that count as having overtaken the lease. With "confirmation" these are the attempts that began after its last confirmation.
+   * With "joining" they must also have begun after a node last joined the lease. The code guarantees only the latter, see README.md.
    */
   readonly datesFrom: "confirmation" | "joining";
   readonly mutant: ExtensionMutant | undefined;

@@ -3,36 +3,39 @@ import type { ExtensionSettings } from "./settings.ts";
 
 export const phases = { idle: 0, seeking: 1, holding: 2, past: 3 } as const;
 
-/** Of a holder's round of prolonging. */
-export const rounds = { none: 0, asking: 1, confirmed: 2 } as const;
+/** The phases of a holder's round of extension. */
+export const rounds = { none: 0, requested: 1, confirmed: 2 } as const;
 
-/** Answers to `extend` that are no number. */
+/** Replies to `extend` that are not a number. */
 export const absent = 254;
 export const others = 255;
 
 export const flags = {
-  /** An `extend` of this round is on its way. */
+  /** An `extend` of this round is in transit. */
   extend: 2,
-  /** An `acquire` that is to fill the node again is on its way. */
+  /** An `acquire` that refills the node is in transit. */
   refill: 4,
-  /** Held since before this round began, and said so in it. */
+  /** The node has held the grant since before this round, and confirmed it in this round. */
   counts: 8,
-  /** Counts from the next round on. */
+  /** The node counts from the next round on. */
   isNew: 16,
-  /** Said that it has not got the grant. */
+  /** The node replied that it does not have the grant. */
   isWithout: 32,
-  /** To be filled again once this round is confirmed. */
-  wantsRefill: 64,
-  /** The reply under way is not to `extend`, but to an acquire. */
+  /** The node is to be refilled once this round is confirmed. */
+  needsRefill: 64,
+  /** The reply in transit answers an acquire, and not `extend`. */
   isReplyToAcquire: 128,
 } as const;
 
 const headBytes = 1;
-/** Of an attempt: its phase, its round; who began since its last confirmation; whether one of those was elected before the round. */
+/**
+ * The bytes of an attempt: its phase, its round, and the attempts that began since its last confirmation. The last byte is whether one of
+ * these was elected before the round.
+ */
 const attemptBytes = 4;
-/** Of a node: the holder (attempt + 1), the number of the newest grant. */
+/** The bytes of a node: the holder (attempt + 1), and the number of the newest grant. */
 const nodeBytes = 2;
-/** Between them: flags, reply under way, the member's number (of a seeker: its vote's), the number that joins on confirmation. */
+/** The bytes of a link: flags, the reply in transit, the member's number (a seeker's vote), and the number that joins on confirmation. */
 const linkBytes = 4;
 export const numbersOfLink = 3;
 
@@ -55,8 +58,8 @@ export class StateLayout {
     return this.bytes[offset] as number;
   }
 
-  set broken(promise: number) {
-    this.bytes[0] = promise;
+  set broken(invariant: number) {
+    this.bytes[0] = invariant;
   }
 
   #attempt(a: number): number {
@@ -116,7 +119,7 @@ export class StateLayout {
   clear(a: number, n: number, flag: number): void {
     this.bytes[this.#link(a, n)] = this.#of(this.#link(a, n)) & ~flag;
   }
-  /** The first of the bytes of a link that hold numbers of its node. There are `numbersOfLink`. */
+  /** The first of the bytes of a link that contain numbers of its node. There are `numbersOfLink`. */
   numbersFrom(a: number, n: number): number {
     return this.#link(a, n) + 1;
   }

@@ -9,8 +9,8 @@ import { describe, describeStep } from "./messages.ts";
 const maxRounds = 3;
 
 /**
- * Fencing numbers alone: how one number is agreed on, whatever is late, lost or repeated. No queue: a node that is free grants to
- * whoever's request comes next. A request needs no message: once it was sent it may take effect at any later time, or never.
+ * Fencing numbers alone: the agreement on one number while requests and replies are late, lost or repeated. There is no queue, so a free node
+ * grants to the next request. A request needs no message: after it was sent, it may take effect at any later time, or never.
  */
 export class FencingModel implements Model {
   readonly size: number;
@@ -83,17 +83,17 @@ export class FencingModel implements Model {
           this.#nextRound(a);
         }
         layout.setPhase(a, phases.failed);
-        this.#emit("give up", a, -1, 0);
+        this.#emit("abandon", a, -1, 0);
         break;
       case phases.holding:
         layout.setPhase(a, phases.past);
-        this.#emit("give back", a, -1, 0);
+        this.#emit("release lease", a, -1, 0);
         break;
       default:
     }
   }
 
-  /** They are alike before they start: the first that did not is the next. */
+  /** Attempts are equivalent before they start, so the first idle one starts next. */
   #start(a: number): void {
     const layout = this.#layout;
     if (a > 0 && layout.phase(a - 1) === phases.idle) {
@@ -125,7 +125,7 @@ export class FencingModel implements Model {
   #acquire(a: number, n: number): void {
     const layout = this.#layout;
     if (layout.holder(n) === a + 1) {
-      this.#reply("acquire again", a, n, layout.fence(n), false); // a repeat: the same grant, the same number
+      this.#reply("acquire again", a, n, layout.fence(n), false); // a repeat gets the same grant with the same number
       return;
     }
     const isExtra = layout.hasTakenEffect(a, n);
@@ -135,7 +135,7 @@ export class FencingModel implements Model {
     const { proposals, mutant } = this.#settings;
     const least = layout.fence(n) + (mutant === "no-increment" ? 0 : 1);
     const first = Math.max(least, layout.proposal(a));
-    // Who gives a lock up to another says a candidate of his own: it is another one on each node.
+    // A client that yields a lock sends its own candidate, which differs on each node.
     const last = proposals === "following" ? first : Math.max(first, proposals);
     for (let number = first; number <= last; number += 1) {
       layout.extraEffects -= isExtra ? 1 : 0;
@@ -147,7 +147,7 @@ export class FencingModel implements Model {
     }
   }
 
-  /** Whenever it comes: also of a round that is over. */
+  /** The request arrives at any time, even in a later round. */
   #raiseFence(a: number, n: number, proposed: number): void {
     const layout = this.#layout;
     const isHolder = layout.holder(n) === a + 1 || this.#settings.mutant === "agree-without-comparing";
@@ -161,13 +161,13 @@ export class FencingModel implements Model {
     this.#reply("agree", a, n, replied, number > previous);
   }
 
-  /** The node has done it. What it says is heard at once or never; where replies may be late, perhaps later. */
+  /** The node has executed the request. Its reply arrives at once or never. If replies may be late, it may also arrive later. */
   #reply(rule: string, a: number, n: number, number: number, hasChanged: boolean): void {
     const layout = this.#layout;
     const isDelivered = layout.phase(a) === phases.seeking && !layout.isQuarantined(n);
     const isNewer = layout.vote(a, n) !== number || layout.voteRound(a, n) !== layout.round(a);
     if (isDelivered && this.#settings.lateReplies) {
-      // What is no news now is some in a later round.
+      // A reply without news in this round may be news in a later round.
       if (hasChanged || layout.reply(a, n) !== number) {
         layout.setReply(a, n, number);
         this.#emit(rule, a, n, number);
@@ -176,7 +176,7 @@ export class FencingModel implements Model {
       this.#done.set(layout.bytes);
       if (isNewer) {
         this.#receiveFence(a, n, number);
-        this.#emit(`${rule}, heard`, a, n, number);
+        this.#emit(`${rule}, received`, a, n, number);
       }
       layout.bytes.set(this.#done);
       if (hasChanged) {
@@ -188,7 +188,7 @@ export class FencingModel implements Model {
     layout.bytes.set(this.#source);
   }
 
-  /** A reply that is heard counts for the round in which it is heard. One that never is may be lost. */
+  /** A reply counts for the round in which it arrives. A reply that never arrives counts as lost. */
   #receiveGrant(a: number, n: number): void {
     const layout = this.#layout;
     const fence = layout.reply(a, n);
@@ -197,7 +197,7 @@ export class FencingModel implements Model {
     }
     layout.setReply(a, n, 0);
     this.#receiveFence(a, n, fence);
-    this.#emit("hear", a, n, fence);
+    this.#emit("receive", a, n, fence);
   }
 
   #receiveFence(a: number, n: number, fence: number): void {
@@ -236,7 +236,7 @@ export class FencingModel implements Model {
       layout.setQuarantined(n, this.#settings.mutant !== "no-restart-guard");
       let begun = 0;
       for (let each = 0; each < layout.attempts; each += 1) {
-        layout.setReply(each, n, 0); // heard before, or lost
+        layout.setReply(each, n, 0); // received before, or lost
         begun |= this.#isActive(each) ? 1 << each : 0;
       }
       layout.setBegunBefore(n, begun);
@@ -247,7 +247,7 @@ export class FencingModel implements Model {
     }
   }
 
-  /** It lasts longer than anything that was asked for before the restart can be valid, wherever. */
+  /** The quarantine lasts until every grant that was requested before the restart has expired everywhere. */
   #endQuarantine(n: number): void {
     const layout = this.#layout;
     for (let a = 0; a < layout.attempts; a += 1) {

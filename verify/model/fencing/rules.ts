@@ -2,7 +2,7 @@ import { completionOrder, exclusion, realTimeOrder, uniqueness } from "../proper
 import { phases, type StateLayout } from "./state-layout.ts";
 import type { FencingSettings } from "./settings.ts";
 
-/** The agreement rule: a number that a majority reported in the same round. 0: there is none. */
+/** The agreement rule: the number that a majority reported in one round. 0 if there is none. */
 export function agreedFence(
   layout: StateLayout,
   a: number,
@@ -26,7 +26,7 @@ export function agreedFence(
   return mutant === "no-second-round" && layout.votes(a) >= majority ? largest : 0;
 }
 
-/** Which promise is broken when this attempt gets the lock with this token; 0: none. */
+/** The invariant that is violated if this attempt acquires the lock with this token; 0: none. */
 export function violatedInvariant(layout: StateLayout, a: number, token: number, isTimed: boolean): number {
   let broken = token <= layout.floor(a) ? realTimeOrder : 0;
   for (let other = 0; other < layout.attempts; other += 1) {

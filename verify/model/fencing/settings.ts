@@ -7,20 +7,23 @@ type FencingMutant =
 
 export interface FencingSettings {
   readonly nodes: number;
-  /** Each may start at any time, so they stand for repeated acquires of few clients as well as for many clients. */
+  /** The number of attempts. Each may start at any time, so they represent repeated acquires of few clients as well as many clients. */
   readonly attempts: number;
-  /** How often in all an acquire takes effect on a node once more: repeats and duplicates. */
+  /** How often in total an acquire takes effect on a node once more, by a repeat or a duplicate. */
   readonly extraEffects: number;
-  /** Candidates are 1 up to this, another one in each operation; "following": of an attempt one, greater than every number that was given so far. */
+  /**
+   * Candidates are from 1 to this number, and each operation may have another one. With "following" each attempt has one candidate, which is
+   * larger than every number so far.
+   */
   readonly proposals: number | "following";
-  /** false: a reply is heard as soon as the node has answered, or never. true: also later, in a later round. */
+  /** false: a reply arrives at once or never. true: a reply may also arrive later, in a later round. */
   readonly lateReplies: boolean;
   /**
-   * true: what a node lets go is over for the client as well (Redlock's assumption). false: a node may drop any grant at any time,
-   * and its client goes on: nothing is assumed of clocks, pauses, or how long anything takes.
+   * If true, a node drops a grant only after the validity of its client has expired, which is Redlock's assumption. If false, a node may drop
+   * any grant at any time, and its client continues. Then the model assumes nothing about clocks, pauses, or durations.
    */
   readonly isTimed: boolean;
-  /** Nodes that restart and have forgotten grants and numbers. */
+  /** Nodes that restart without their grants and numbers. */
   readonly restarts: number;
   readonly mutant: FencingMutant | undefined;
 }

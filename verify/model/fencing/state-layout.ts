@@ -5,20 +5,20 @@ export const phases = {
   idle: 0,
   seeking: 1,
   holding: 2,
-  /** Released, or its validity is over. */
+  /** Released, or expired. */
   past: 3,
   failed: 4,
 } as const;
 
 const headBytes = 4;
-/** Of an attempt: its phase, its round, what it proposes to all nodes, what it proposed before, token, floor, candidate. */
+/** The bytes of an attempt: its phase, its round, its proposal to all nodes, its former proposal, token, floor, candidate. */
 const attemptBytes = 7;
 /**
- * Of a node: the holder (attempt + 1), the number of the newest grant, whether it may have forgotten, and which attempts had begun
- * when it restarted (one bit each).
+ * The bytes of a node: the holder (attempt + 1), the number of the newest grant, and whether the node is quarantined. The last byte has one
+ * bit for each attempt that had begun before its restart.
  */
 const nodeBytes = 4;
-/** Between the two: whether an acquire has taken effect, the reply under way, the number heard last, in which round that was. */
+/** The bytes of a link: whether an acquire has taken effect, the reply in transit, the number last received, and the round of its receipt. */
 const linkBytes = 4;
 
 /** A state, with names for its bytes. */
@@ -43,8 +43,8 @@ export class StateLayout {
   get broken(): number {
     return this.#of(0);
   }
-  set broken(promise: number) {
-    this.bytes[0] = promise;
+  set broken(invariant: number) {
+    this.bytes[0] = invariant;
   }
   get extraEffects(): number {
     return this.#of(1);
@@ -58,7 +58,7 @@ export class StateLayout {
   set restarts(left: number) {
     this.bytes[2] = left;
   }
-  /** Of all numbers that were ever given; kept only where candidates follow it. */
+  /** The largest of all numbers so far. It is stored only if candidates follow it. */
   get greatestFence(): number {
     return this.#of(3);
   }
@@ -99,7 +99,7 @@ export class StateLayout {
   setToken(a: number, token: number): void {
     this.bytes[this.#attempt(a) + 4] = token;
   }
-  /** The largest token that was told before it started. */
+  /** The largest token that was reported before the attempt started. */
   floor(a: number): number {
     return this.#of(this.#attempt(a) + 5);
   }
@@ -143,8 +143,8 @@ export class StateLayout {
   }
 
   /**
-   * The same with attempts in other places, and others instead of those that are over.
-   * @param origins the former place of each attempt; undefined: it has not begun
+   * Moves attempts to other places, and replaces attempts that have ended.
+   * @param origins the former place of each attempt; undefined: the attempt has not begun
    */
   rearrange(origins: readonly (number | undefined)[]): void {
     const before = this.bytes.slice();
@@ -165,7 +165,7 @@ export class StateLayout {
     }
   }
 
-  /** Writes other numbers for all that there are. */
+  /** Replaces every number. */
   renumber(change: (number: number) => number): void {
     for (let a = 0; a < this.attempts; a += 1) {
       this.setProposed(a, change(this.proposed(a)));

@@ -2,7 +2,7 @@ import { flags, phases } from "./fields.ts";
 import type { StateLayout } from "./state-layout.ts";
 import type { QueueSettings } from "./settings.ts";
 
-/** Of these the numbers decide otherwise than by the rules that make a number forgettable. */
+/** Mutants in which numbers have a further effect, so that the rules for forgetting numbers do not apply. */
 const mutantsKeepingNumbers: readonly (string | undefined)[] = [
   "yield-without-number",
   "yielded-vote-counts",
@@ -11,12 +11,13 @@ const mutantsKeepingNumbers: readonly (string | undefined)[] = [
 ];
 
 /**
- * Brings a state to the form that stands for all that cannot be told from it by anything that may still happen:
- * - a client that does not wait any more forgets what it knew, and answers grants that are on their way to it by a release (it
- *   would when they come; nobody sees the difference, as the release is as late as it likes);
- * - a telling that its receiver would drop is dropped;
- * - a number that cannot come again is forgotten: a node only counts up;
- * - where numbers are only compared with others of the same node, they are counted anew from 1 in the same order.
+ * Brings a state to a form that represents all states with the same possible futures.
+ *
+ * A client that no longer waits has no knowledge, and answers grants in transit by a release. The difference is not visible, because
+ * the release may be arbitrarily late. A message that its receiver would drop is dropped.
+ *
+ * A number that cannot occur again is removed, because a node only counts up. If numbers are compared only within a node, they are
+ * renumbered from 1, in the same order.
  */
 export class Canonicalizer {
   readonly #layout: StateLayout;
@@ -64,7 +65,7 @@ export class Canonicalizer {
     }
   }
 
-  /** Of who does not ask for a number any more. The proposed one is still said by what is under way. */
+  /** Clears the rounds of an attempt that no longer requests a number. Messages in transit still contain the proposed one. */
   #clearRounds(a: number): void {
     const layout = this.#layout;
     if (!layout.isAcquiring(a)) {
@@ -83,14 +84,14 @@ export class Canonicalizer {
   #dropIgnoredMessages(a: number, n: number): void {
     const layout = this.#layout;
     const vote = layout.vote(a, n);
-    const known = this.#settings.numbers === "agreed" ? vote - 1 : vote; // a repeat tells it for a later round
+    const known = this.#settings.numbers === "agreed" ? vote - 1 : vote; // a repeat reports the number in a later round
     const given = this.#settings.mutant === "yielded-vote-counts" ? 0 : layout.yielded(a, n);
     layout.setGrants(a, n, above(layout.grants(a, n), Math.max(known, given)));
     const inquired = Math.max(layout.inquired(a, n), layout.yielded(a, n));
     layout.setInquiries(a, n, above(layout.inquiries(a, n), inquired));
   }
 
-  /** A node gives greater numbers only: one that is nobody's present grant, and under way nowhere, was the last of its kind. */
+  /** A node only gives larger numbers. So a number is removed if it belongs to no current grant and to no message in transit. */
   #clearNumbers(a: number, n: number): void {
     const layout = this.#layout;
     const yielded = layout.yielded(a, n);
@@ -103,7 +104,7 @@ export class Canonicalizer {
       layout.setYielded(a, n, 0);
       if (layout.has(a, n, flags.yield)) {
         layout.clear(a, n, flags.yield);
-        layout.raise(a, n, flags.acquire); // it comes to the same
+        layout.raise(a, n, flags.acquire); // the effect is the same
       }
     }
     if (inquired <= yielded || !this.#mayArrive(a, n, inquired, present)) {
@@ -111,7 +112,7 @@ export class Canonicalizer {
     }
   }
 
-  /** A vote with this number or a smaller one is there, or may still come. */
+  /** Whether a vote with this number or a smaller one exists, or may still arrive. */
   #mayArrive(a: number, n: number, number: number, present: number): boolean {
     const layout = this.#layout;
     const vote = layout.vote(a, n);
@@ -127,7 +128,7 @@ export class Canonicalizer {
       used |= (1 << layout.vote(a, n)) | (1 << layout.yielded(a, n)) | (1 << layout.inquired(a, n));
       used |= (layout.grants(a, n) | layout.inquiries(a, n)) << 1;
     }
-    used >>>= 1; // 0 is no number
+    used >>>= 1; // 0 is not a number
     const count = onesIn(used);
     if (used !== (1 << count) - 1) {
       for (let a = 0; a < layout.attempts; a += 1) {
@@ -158,7 +159,7 @@ function onesIn(mask: number): number {
   return count;
 }
 
-/** The place of a number among those that are used, from 1. */
+/** The rank of a number among the used numbers, from 1. */
 function rankOf(number: number, used: number): number {
   return number === 0 ? 0 : onesIn(used & ((1 << number) - 1));
 }

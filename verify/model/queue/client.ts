@@ -3,10 +3,13 @@ import type { StateLayout } from "./state-layout.ts";
 import { violatedInvariant } from "./property-check.ts";
 import type { QueueSettings } from "./settings.ts";
 
-/** After so many rounds without one number an attempt is given up. */
+/** An attempt is abandoned after this many rounds without one number. */
 const maxRounds = 3;
 
-/** What a client makes of what it hears. Whatever follows from that at once is done in the same step: nobody else sees between. */
+/**
+ * The reaction of a client to what it receives. All immediate consequences belong to the same step, because no other process sees the states
+ * between.
+ */
 export class ClientRules {
   readonly majority: number;
   readonly #layout: StateLayout;
@@ -32,7 +35,7 @@ export class ClientRules {
     }
   }
 
-  /** Asks again. Who gave the vote back goes on doing so until the node has another number for it. */
+  /** Sends the requests again. A client that yielded its vote repeats the yield until the node has another number for the client. */
   requestVotes(a: number, n: number): void {
     const isRetry = this.#layout.yielded(a, n) > 0 && this.#settings.mutant !== "yield-not-repeated";
     this.#layout.raise(a, n, isRetry ? flags.yield : flags.acquire);
@@ -44,7 +47,7 @@ export class ClientRules {
       return;
     }
     if (layout.isQuarantined(n)) {
-      layout.raise(a, n, flags.release); // it may have forgotten: what it has of us is given back
+      layout.raise(a, n, flags.release); // the node may have lost data, so clean up the grant it may have
       return;
     }
     const isReleased = number <= layout.yielded(a, n) && this.#settings.mutant !== "yielded-vote-counts";
@@ -84,7 +87,7 @@ export class ClientRules {
     this.receivedReply(a, n);
   }
 
-  /** A vote came or went. */
+  /** A vote was received or lost. */
   receivedReply(a: number, n: number): void {
     const layout = this.#layout;
     if (this.#isElected(a)) {
@@ -108,7 +111,7 @@ export class ClientRules {
     layout.setToken(a, token);
   }
 
-  /** Of a vote that is over by the client's own clock. Who holds and has no majority left has lost the lock. */
+  /** The validity of a vote has expired by the client's clock. A holder without a majority has lost the lock. */
   loseVote(a: number, n: number): void {
     const layout = this.#layout;
     layout.setVote(a, n, 0);
@@ -121,7 +124,7 @@ export class ClientRules {
     }
   }
 
-  /** Release, cancel, or loss: told to all nodes, whoever's votes they are. */
+  /** Ends the attempt after a release, a cancel or a loss. The release goes to all nodes, with or without a vote. */
   end(a: number): void {
     const layout = this.#layout;
     const wasSeeking = layout.isAcquiring(a);
@@ -152,7 +155,7 @@ export class ClientRules {
       return;
     }
     if (layout.has(a, n, flags.yield)) {
-      layout.raise(a, n, flags.acquire); // an older one is under way: its number is gone, so it comes to an acquire
+      layout.raise(a, n, flags.acquire); // an older yield is in transit, but its number has ended, so it acts as an acquire
     }
     layout.setYielded(a, n, inquired);
     layout.setVote(a, n, 0);
@@ -174,7 +177,7 @@ export class ClientRules {
     } else if (layout.round(a) < maxRounds) {
       this.#nextRound(a);
     } else {
-      this.end(a); // and begins anew with a fresh token, which is another attempt
+      this.end(a); // a new token would be another attempt
     }
   }
 

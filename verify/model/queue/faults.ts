@@ -6,7 +6,7 @@ import type { QueueSettings } from "./settings.ts";
 
 type Emit = (rule: string, attempt: number, node: number, detail: number, isCalm: boolean) => void;
 
-/** What goes wrong, and what passes with time. */
+/** Faults, and the passage of time. */
 export class Faults {
   readonly #layout: StateLayout;
   readonly #settings: QueueSettings;
@@ -14,7 +14,7 @@ export class Faults {
   readonly #node: NodeRules;
   readonly #emit: Emit;
 
-  /** @param emit tells the state that the board is in as one that can follow, and puts the board back */
+  /** @param emit reports the current state as a successor, and restores the former state */
   constructor(
     layout: StateLayout,
     settings: QueueSettings,
@@ -60,8 +60,8 @@ export class Faults {
 
   /**
    * Time and restarts.
-   * @param isQuiet nothing is under way: what takes longest happens then for certain
-   * @returns whether something is bound to happen here by time alone
+   * @param isQuiet no message is in transit, so that the events that take longest must happen
+   * @returns whether time alone makes something happen at the node
    */
   nodeSteps(n: number, isQuiet: boolean): boolean {
     const timePasses = this.#expiry(n, isQuiet);
@@ -90,14 +90,14 @@ export class Faults {
     return true;
   }
 
-  /** What others do at a node. */
+  /** Actions of other clients and of operators at a node. */
   #interventions(n: number): void {
     const layout = this.#layout;
     const a = layout.holder(n) - 1;
     for (let waiter = 0; waiter < layout.attempts; waiter += 1) {
       if ((layout.queue(n) & (1 << waiter)) !== 0 && layout.spend(budgets.places)) {
         layout.dequeue(n, waiter);
-        this.#emit("drop place", waiter, n, 0, false);
+        this.#emit("drop entry", waiter, n, 0, false);
       }
     }
     this.#node.proposal = 1;
@@ -109,13 +109,13 @@ export class Faults {
       this.#node.grantNextWaiter(n);
       layout.setGrants(a, n, 0);
       if (layout.isActive(a)) {
-        this.#client.loseVote(a, n); // it is told
+        this.#client.loseVote(a, n); // the client receives a notification
       }
       this.#emit("break", a, n, 0, false);
     }
   }
 
-  /** The TTL of the node's grant ends. The validity of whoever counts on it has ended before: it counts from the request. */
+  /** The TTL of the node's grant ends. The validity of its client has expired before, because validity counts from the request. */
   #expiry(n: number, isQuiet: boolean): boolean {
     const layout = this.#layout;
     const a = layout.holder(n) - 1;
@@ -129,7 +129,7 @@ export class Faults {
       return true;
     }
     if (phase === phases.ended) {
-      // Of a late request whose answer was lost; where nothing is ever lost, nothing may be left that has to be waited for.
+      // A grant of a late request with a lost reply. If no message was lost, no such grant may remain until its TTL.
       const isBound = this.#settings.losses > 0 && isQuiet;
       layout.setHolder(n, 0);
       this.#emit("expire", a, n, 0, isBound);
@@ -148,7 +148,7 @@ export class Faults {
     return false;
   }
 
-  /** Nothing is left, and what it had sent is lost with it; requests that are under way find the new run. */
+  /** The node loses its data, and messages that it had sent are lost too. Requests in transit reach the new run. */
   #restart(n: number): void {
     const layout = this.#layout;
     layout.setHolder(n, 0);

@@ -11,46 +11,47 @@ const requestNames: ReadonlyMap<number, string> = new Map([
 type DescribeStep = (client: string, node: string, detail: number) => string;
 
 const stepDescriptions: Readonly<Record<string, DescribeStep>> = {
-  start: (client) => `${client} asks all nodes for the lock`,
-  "give back": (client) => `${client} releases: on all nodes`,
+  start: (client) => `${client} requests the lock from all nodes`,
+  "release lease": (client) => `${client} releases its lease: release to all nodes`,
   settled: (client) => `the nodes of ${client} agree on its number: it holds the lock`,
-  cancel: (client) => `${client} gives up: release to all nodes`,
+  cancel: (client) => `${client} abandons its request: release to all nodes`,
   die: (client) => `${client} dies`,
   freeze: (client) => `${client} freezes`,
-  "ask again": (client, node) => `${client} asks ${node} again`,
+  resend: (client, node) => `${client} repeats its request to ${node}`,
   acquire: (client, node) => `${node} executes acquire of ${client}`,
   yield: (client, node, y) => `${node} executes yield of ${client} of number ${y}`,
   release: (client, node) => `${node} executes release of ${client}`,
-  prolong: (client) => `${client} prolongs its lease: extend to all nodes`,
+  "start extension": (client) => `${client} extends its lease: extend to all nodes`,
   extend: (client, node) => `${node} executes extend of ${client}`,
   agree: (client, node, t) => `${node} executes agree of ${client} on ${t}`,
   "acquire twice": (client, node) => `${node} executes acquire of ${client}; once more later`,
   "yield twice": (client, node, y) => `${node} executes yield of ${client} of number ${y}; once more later`,
   "extend twice": (client, node) => `${node} executes extend of ${client}; once more later`,
   "release twice": (client, node) => `${node} executes release of ${client}; once more later`,
-  fill: (client, node) => `${client} has not got ${node} any more: it shall be filled again`,
+  "start refill": (client, node) => `${client} no longer has the grant of ${node}, and refills the node`,
   refill: (client, node) => `${node} executes refill of ${client}`,
   "refill twice": (client, node) => `${node} executes refill of ${client}; once more later`,
-  "drop place": (client, node) => `${node} drops the place of ${client}: nobody hears, or its time is over`,
-  serve: (_, node) => `${node} is found free in passing: it serves the first in its queue`,
+  "drop entry": (client, node) =>
+    `${node} drops the queue entry of ${client}: it has expired, or its client is not subscribed`,
+  serve: (_, node) => `an unrelated operation finds ${node} free: the node grants to the first waiter`,
   break: (client, node) => `an operator ends the grant of ${client} at ${node}`,
   "agree twice": (client, node, t) => `${node} executes agree of ${client} on ${t}; once more later`,
-  grant: (client, node, number) => `${client} hears of its grant by ${node}, number ${number}`,
+  grant: (client, node, number) => `${client} receives its grant by ${node}, number ${number}`,
   "grant, another round": (client, node, number) =>
-    `${client} hears of its grant by ${node}, number ${number}; its nodes have to agree on a number`,
-  inquiry: (client, node, number) => `${client} hears an inquiry of ${node} for number ${number}`,
+    `${client} receives its grant by ${node}, number ${number}; its nodes must agree on a number`,
+  inquiry: (client, node, number) => `${client} receives an inquiry of ${node} for number ${number}`,
   agreement: (client, node, answer) =>
     answer === notHolder
-      ? `${client} hears that ${node} cannot agree: the grant is not its`
-      : `${client} hears that its number at ${node} is ${answer}`,
+      ? `${client} learns that ${node} cannot agree, because another attempt holds the grant`
+      : `${client} learns that its number at ${node} is ${answer}`,
   lose: (client, node, request) => `${requestNames.get(request)} of ${client} to ${node} is lost`,
   "lose a grant": (client, node, number) => `the grant of ${node} to ${client}, number ${number}, is lost`,
   "lose an inquiry": (client, node, number) => `the inquiry of ${node} to ${client} for ${number} is lost`,
   expire: (client, node) => `the TTL of ${client} at ${node} ends`,
-  restart: (_, node) => `${node} restarts and has forgotten everything`,
-  "vote expires": (client, node) => `what ${node} promised ${client} before its restart is over`,
-  "quarantine ends": (_, node) => `${node} is up for longer than any TTL: it votes again`,
-  poll: () => "nothing is under way: everybody who waits asks again",
+  restart: (_, node) => `${node} restarts without its data`,
+  "vote expires": (client, node) => `the vote of ${node} for ${client} from before its restart expires`,
+  "quarantine ends": (_, node) => `${node} has run for longer than any TTL: it votes again`,
+  poll: () => "no message is in transit: every waiter polls",
 };
 
 export function describeStep({ rule, attempt, node, detail }: Step): string {

@@ -2,9 +2,9 @@ import { bitOf, flags, notHolder, phases } from "./fields.ts";
 import type { StateLayout } from "./state-layout.ts";
 import type { QueueSettings } from "./settings.ts";
 
-/** What a node does at once, as its scripts do. */
+/** The operations of a node, as in its scripts. */
 export class NodeRules {
-  /** The number that the client of this operation would like the node to give. */
+  /** The candidate number of the operation's client. */
   proposal: number = 1;
   readonly #layout: StateLayout;
   readonly #settings: QueueSettings;
@@ -28,7 +28,7 @@ export class NodeRules {
     }
   }
 
-  /** Gives up the vote with the number y, and only that. */
+  /** Yields the vote with the number y, and no other. */
   yield(a: number, n: number): void {
     const layout = this.#layout;
     const isSameGrant =
@@ -40,7 +40,7 @@ export class NodeRules {
     }
   }
 
-  /** Also of who only waits: leaves the queue. A node that is found free serves the first in its queue. */
+  /** Releases a grant, or removes a waiter from the queue. If the node is free then, it grants to the first waiter. */
   release(a: number, n: number): void {
     const layout = this.#layout;
     const holder = layout.holder(n);
@@ -50,7 +50,7 @@ export class NodeRules {
     }
   }
 
-  /** Raises the number of the attempt's grant, and answers what it is now. */
+  /** Raises the number of the attempt's grant, and replies with the resulting number. */
   raiseFence(a: number, n: number): void {
     const layout = this.#layout;
     if (layout.holder(n) !== a + 1) {
@@ -61,7 +61,7 @@ export class NodeRules {
     layout.setReply(a, n, layout.fence(n));
   }
 
-  /** Never a grant where there is none; a node that is found free serves the first in its queue. */
+  /** Extends a grant, but never creates one. If the node is free, it grants to the first waiter. */
   extend(a: number, n: number): void {
     const layout = this.#layout;
     if (layout.holder(n) === 0) {
@@ -73,7 +73,7 @@ export class NodeRules {
     }
   }
 
-  /** A node without the grant has it again, unless another has or waits for the vote there. */
+  /** Grants to a holder again on a node that lost its grant, unless another attempt holds the vote or waits for it there. */
   refill(a: number, n: number): void {
     const layout = this.#layout;
     const holder = layout.holder(n);
@@ -90,12 +90,12 @@ export class NodeRules {
     }
   }
 
-  /** Whoever has the vote has it no more: it is the first's in the queue. */
+  /** Ends the current grant, and grants to the first waiter. */
   grantNextWaiter(n: number): void {
     this.#grantNext(n);
   }
 
-  /** A place in the queue, and the vote to whoever stands first. */
+  /** Adds the attempt to the queue, and grants to the first waiter. */
   #acquireFree(a: number, n: number): void {
     this.#layout.enqueue(n, a);
     this.#grantNext(n);
@@ -122,7 +122,7 @@ export class NodeRules {
     layout.setGrants(a, n, layout.grants(a, n) | bitOf(layout.fence(n)));
   }
 
-  /** Who has the vote although it came later is asked to give it back. */
+  /** Sends an inquiry to a holder with a later ticket. */
   #inquire(a: number, n: number, holder: number): void {
     const layout = this.#layout;
     const { equalTickets, mutant } = this.#settings;
@@ -132,7 +132,7 @@ export class NodeRules {
     }
   }
 
-  /** Executes a request that is under way. */
+  /** Executes a request in transit. */
   execute(a: number, n: number, request: number): void {
     if (request === flags.acquire) {
       this.acquire(a, n);

@@ -2,7 +2,10 @@ import { completionOrder, exclusion, realTimeOrder, uniqueness } from "../proper
 import { phases } from "./fields.ts";
 import type { StateLayout } from "./state-layout.ts";
 
-/** Which promise is broken when this attempt gets the lock with this token; 0: none. @param token 0: it is not looked at */
+/**
+ * The invariant that is violated if this attempt acquires the lock with this token; 0: none.
+ * @param token 0: the token is not checked
+ */
 export function violatedInvariant(layout: StateLayout, a: number, token: number): number {
   let broken = token > 0 && token <= layout.floor(a) ? realTimeOrder : 0;
   for (let other = 0; other < layout.attempts; other += 1) {

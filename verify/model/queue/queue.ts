@@ -20,8 +20,8 @@ const requestRules: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Queues, votes that are given back, inquiries, hand-over by message, and what faults do to them: the protocol from a request to
- * the end of its lease. Everything under way may arrive at any time and in any order.
+ * Queues, yielded votes, inquiries, grants by notification, and faults: the protocol from a request to the end of its lease. Messages in
+ * transit may arrive at any time and in any order.
  */
 export class QueueModel implements Model {
   readonly size: number;
@@ -98,7 +98,7 @@ export class QueueModel implements Model {
     }
   }
 
-  /** What an attempt does by itself. */
+  /** The steps of an attempt that need no message. */
   #attemptSteps(a: number): void {
     const layout = this.#layout;
     const phase = layout.phase(a);
@@ -107,7 +107,7 @@ export class QueueModel implements Model {
       this.#emit("start", a, -1, 0, false);
     } else if (phase === phases.holding) {
       this.#client.end(a);
-      this.#emit("give back", a, -1, 0, true);
+      this.#emit("release lease", a, -1, 0, true);
       this.#extendLease(a);
     } else if (phase === phases.settling) {
       this.#client.win(a, 0);
@@ -129,12 +129,12 @@ export class QueueModel implements Model {
       for (let n = 0; n < this.#layout.nodes; n += 1) {
         this.#layout.raise(a, n, flags.extend);
       }
-      this.#emit("prolong", a, -1, 0, false);
+      this.#emit("start extension", a, -1, 0, false);
     }
     for (let n = 0; n < this.#layout.nodes && this.#layout.get(budgets.refills) > 0; n += 1) {
       this.#layout.spend(budgets.refills);
       this.#layout.raise(a, n, flags.refill);
-      this.#emit("fill", a, n, 0, false);
+      this.#emit("start refill", a, n, 0, false);
     }
   }
 
@@ -153,7 +153,7 @@ export class QueueModel implements Model {
       if (!layout.has(a, n, flags.acquire | flags.yield) && !layout.isQuarantined(n)) {
         this.#layout.spend(budgets.resends);
         this.#client.requestVotes(a, n);
-        this.#emit("ask again", a, n, layout.yielded(a, n), false);
+        this.#emit("resend", a, n, layout.yielded(a, n), false);
       }
     }
   }
@@ -173,12 +173,12 @@ export class QueueModel implements Model {
     }
   }
 
-  /** Once for each candidate that the client may have sent. */
+  /** Executes a request once for each candidate that the client may have sent. */
   #execute(rule: string, a: number, n: number, request: number, detail: number, isLast: boolean): void {
     const layout = this.#layout;
     for (let candidate = 1; candidate <= this.#settings.proposals; candidate += 1) {
       if (candidate > 1 && candidate <= layout.fence(n) + 1) {
-        continue; // the same number as without it
+        continue; // the same number as without this candidate
       }
       this.#node.proposal = candidate;
       this.#node.execute(a, n, request);
@@ -191,7 +191,7 @@ export class QueueModel implements Model {
     }
   }
 
-  /** What is on its way to an attempt arrives. */
+  /** A message in transit reaches an attempt. */
   #notificationSteps(a: number, n: number): void {
     const layout = this.#layout;
     const grants = layout.grants(a, n);
@@ -218,7 +218,7 @@ export class QueueModel implements Model {
     }
   }
 
-  /** Who is elected may need another round for its number before it holds. */
+  /** An attempt with a majority may need another round for its number before it holds the lock. */
   #emitReceived(rule: string, a: number, n: number, number: number, isCalm: boolean): void {
     const layout = this.#layout;
     if (this.#settings.numbers === "later" && layout.phase(a) === phases.holding) {
@@ -233,19 +233,19 @@ export class QueueModel implements Model {
     this.#emit(rule, a, n, number, isCalm);
   }
 
-  /** All is quiet, and no time has to pass: polls are due. Everybody's, as nobody's timer waits for ever. */
+  /** No message is in transit, and no TTL must end first, so all waiters poll, because every timer fires at some time. */
   #allRequested(): void {
     const layout = this.#layout;
-    let somebodyAsks = false;
+    let anyRequested = false;
     for (let a = 0; a < layout.attempts; a += 1) {
       if (layout.isAcquiring(a) && this.#settings.mutant !== "waiter-without-resend") {
-        somebodyAsks = true;
+        anyRequested = true;
         for (let n = 0; n < layout.nodes; n += 1) {
           this.#client.requestVotes(a, n);
         }
       }
     }
-    if (somebodyAsks) {
+    if (anyRequested) {
       this.#emit("poll", -1, -1, 0, true);
     }
   }
@@ -254,7 +254,7 @@ export class QueueModel implements Model {
     const layout = this.#layout;
     for (let a = 0; a < layout.attempts; a += 1) {
       if (layout.phase(a) === phases.holding || layout.phase(a) === phases.settling) {
-        return false; // its work ends before anybody's patience does
+        return false; // the holder releases before any waiter times out
       }
       for (let n = 0; n < layout.nodes; n += 1) {
         if (layout.hasMessagesInTransit(a, n)) {

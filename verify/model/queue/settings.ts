@@ -1,4 +1,4 @@
-/** A rule of the protocol that is left out, or wrong. */
+/** A rule of the protocol that is left out or wrong. */
 type QueueMutant =
   | "no-yield"
   | "yield-after-election"
@@ -16,46 +16,46 @@ type QueueMutant =
   | "no-release-of-losers"
   | "extend-re-creates";
 
-/** What may happen, and how often. What has no bound here may happen at any time and as often as it can. */
+/** The steps that may happen, and how often. Steps without a bound here may happen at any time and without limit. */
 export interface QueueSettings {
-  /** Nodes that answer. */
+  /** Nodes that reply. */
   readonly nodes: number;
-  /** Nodes that never do: a majority is one of all. */
+  /** Nodes that never reply. A majority is a majority of all nodes. */
   readonly silentNodes: number;
-  /** Requests for the lock, in the order of their tickets. They start in any order, at any time, each for itself. */
+  /** Requests for the lock, in the order of their tickets. Each may start at any time. */
   readonly attempts: number;
-  /** All tickets are the same: only the tie-break tells who is first. */
+  /** Whether all tickets are equal, so that only the tie-break decides the order. */
   readonly equalTickets: boolean;
-  /** Questions asked again although nothing is known to be lost. When all is quiet everybody asks again, without bound. */
+  /** Repeats of requests without a lost message. When no message is in transit, every waiter polls, without a bound. */
   readonly resends: number;
-  /** Requests, replies and messages that are lost. */
+  /** Lost requests, replies and notifications. */
   readonly losses: number;
-  /** Requests that a node executes once more. */
+  /** Requests that a node executes twice. */
   readonly duplicates: number;
-  /** Grants that end by their TTL although their client lives. */
+  /** Grants that expire by their TTL while their client lives. */
   readonly expiries: number;
-  /** Clients that die (their connections with them) or freeze (their connections stay). */
+  /** Clients that crash, which closes their connections, or freeze, which leaves them open. */
   readonly clientFaults: number;
-  /** Nodes that restart and have forgotten everything. */
+  /** Nodes that restart without their data. */
   readonly restarts: number;
-  /** Waiters that give up. */
+  /** Waiters that abandon their request. */
   readonly cancels: number;
-  /** Places that a node takes out of its queue: their time is over, or nobody hears what would be told to them. */
+  /** Queue entries that a node drops, because they expired, or because the client is not subscribed. */
   readonly places: number;
-  /** Grants that an operator ends at a node. */
+  /** Grants that an operator breaks at a node. */
   readonly breaks: number;
-  /** Nodes that are found free in passing, by a try or by an operation that comes to nothing: they serve the first in their queue. */
+  /** Operations without an effect of their own that find a node free. The node then grants to the first waiter. */
   readonly passes: number;
-  /** Nodes that a holder fills again, as they lost its grant. */
+  /** Nodes that lost a grant, and that its holder refills. */
   readonly refills: number;
-  /** How often holders ask to prolong. It changes nothing where all is well, but may come late. */
+  /** How often holders extend. An extension has no effect on a healthy lease, but it may arrive late. */
   readonly extensions: number;
   /**
-   * "agreed": the fencing numbers with their rounds, as the code has them. "later": who has a majority may need another round, at
-   * the model's choice. "at once": a majority is enough.
+   * Whether a majority needs one fencing number. With "agreed" numbers have rounds, as in the code. With "later" an attempt may need another
+   * round, by a choice of the model. With "at once" a majority is enough.
    */
   readonly numbers: "agreed" | "later" | "at once";
-  /** With "agreed": the candidates that clients may send are 1 up to this. */
+  /** With "agreed" clients may send candidates from 1 to this number. */
   readonly proposals: number;
   readonly mutant: QueueMutant | undefined;
 }

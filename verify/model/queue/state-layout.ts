@@ -10,7 +10,7 @@ const attemptBytes = 5;
 const [phaseByte, roundByte, proposedByte, tokenByte, floorByte] = [0, 1, 2, 3, 4];
 
 /**
- * The bytes of a node: the attempt that has its vote (attempt + 1), the fencing number of that grant, the waiters (one bit each), and
+ * The bytes of a node: the attempt that has its vote (attempt + 1), and the fencing number of that grant. Then the waiters, one bit each, and
  * whether the node is quarantined.
  */
 const nodeBytes = 4;
@@ -54,7 +54,7 @@ export class StateLayout {
     this.bytes[offset] = value;
   }
 
-  /** Uses one of a budget up. Returns whether any was left. */
+  /** Uses one unit of a budget. Returns whether any was left. */
   spend(budget: number): boolean {
     const left = this.get(budget);
     if (left > 0) {
@@ -66,8 +66,8 @@ export class StateLayout {
   get broken(): number {
     return this.get(0);
   }
-  set broken(promise: number) {
-    this.set(0, promise);
+  set broken(invariant: number) {
+    this.set(0, invariant);
   }
 
   phase(a: number): number {
@@ -94,7 +94,7 @@ export class StateLayout {
   setToken(a: number, number: number): void {
     this.set(headBytes + a * attemptBytes + tokenByte, number);
   }
-  /** The largest token that was told before it started. */
+  /** The largest token that was reported before the attempt started. */
   floor(a: number): number {
     return this.get(headBytes + a * attemptBytes + floorByte);
   }
@@ -102,7 +102,7 @@ export class StateLayout {
     this.set(headBytes + a * attemptBytes + floorByte, number);
   }
 
-  /** Attempt + 1; 0: nobody. */
+  /** Attempt + 1; 0: none. */
   holder(n: number): number {
     return this.get(this.#node(n) + holderByte);
   }
@@ -114,7 +114,7 @@ export class StateLayout {
   }
   setFence(n: number, number: number): void {
     if (number > maxFence) {
-      throw new RangeError(`Numbers of this configuration pass ${maxFence}: its bounds are too large`);
+      throw new RangeError(`Numbers of this configuration exceed ${maxFence}: its bounds are too large`);
     }
     this.set(this.#node(n) + numberByte, number);
   }
@@ -145,7 +145,7 @@ export class StateLayout {
     const at = this.#link(a, n) + flagsByte;
     this.set(at, this.get(at) & ~flag);
   }
-  /** Tellings of a grant on their way to the attempt, by reply or message: bit k for the number k + 1. */
+  /** Grants in transit to the attempt, by reply or notification: bit k for the number k + 1. */
   grants(a: number, n: number): number {
     return this.get(this.#link(a, n) + grantsByte);
   }
@@ -158,7 +158,7 @@ export class StateLayout {
   setInquiries(a: number, n: number, mask: number): void {
     this.set(this.#link(a, n) + inquiriesByte, mask);
   }
-  /** The number of the vote that the attempt has of the node, as far as it knows; 0: none. */
+  /** The number of the vote that the attempt has from the node, as far as the attempt knows; 0: none. */
   vote(a: number, n: number): number {
     return this.get(this.#link(a, n) + voteByte);
   }
@@ -177,14 +177,14 @@ export class StateLayout {
   setInquired(a: number, n: number, number: number): void {
     this.set(this.#link(a, n) + inquiredByte, number);
   }
-  /** In which round the vote's number was heard. */
+  /** The round in which the attempt received the vote's number. */
   reportRound(a: number, n: number): number {
     return this.get(this.#link(a, n) + reportRoundByte);
   }
   setReportRound(a: number, n: number, round: number): void {
     this.set(this.#link(a, n) + reportRoundByte, round);
   }
-  /** The answer to `agree` on its way; 0: none. */
+  /** The reply to `agree` in transit; 0: none. */
   reply(a: number, n: number): number {
     return this.get(this.#link(a, n) + replyByte);
   }
@@ -192,7 +192,7 @@ export class StateLayout {
     this.set(this.#link(a, n) + replyByte, answer);
   }
 
-  /** Waiting or holding: what it knows counts. */
+  /** Whether the attempt waits or holds, so that its knowledge matters. */
   isActive(a: number): boolean {
     const phase = this.phase(a);
     return phase === phases.waiting || phase === phases.settling || phase === phases.holding;
@@ -217,20 +217,20 @@ export class StateLayout {
       this.reply(a, n) !== 0
     );
   }
-  /** What the attempt knows and what is on its way to it; requests that it sent stay under way. */
+  /** Clears the attempt's knowledge and the messages in transit to the attempt. Its own requests stay in transit. */
   forgetLink(a: number, n: number): void {
     const at = this.#link(a, n);
     for (let byte = grantsByte; byte < linkBytes; byte += 1) {
       if (byte !== yieldedByte || !this.has(a, n, flags.yield)) {
-        this.set(at + byte, 0); // a yield that is under way says its number
+        this.set(at + byte, 0); // a yield in transit contains its number
       }
     }
     this.clear(a, n, flags.isAgreeing | flags.agreeSent);
   }
 
   /**
-   * The same with attempts in other places, and others instead of those that are over.
-   * @param origins the former place of each attempt; undefined: it has not begun
+   * Moves attempts to other places, and replaces attempts that have ended.
+   * @param origins the former place of each attempt; undefined: the attempt has not begun
    */
   rearrange(origins: readonly (number | undefined)[]): void {
     const before = this.bytes.slice();

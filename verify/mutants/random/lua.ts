@@ -20,14 +20,14 @@ const swaps: Readonly<Record<string, string>> = {
   "math.min": "math.max",
 };
 
-/** Comments and strings, which nothing is changed in; numbers; words, and `math.max` as one; operators. */
+/** The tokens of Lua: comments and strings, which do not change, then numbers, names (with `math.max` as one), and operators. */
 const token =
   /--[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\d+(?:\.\d+)?(?:e\d+)?|math\.\w+|\w+|\.\.\.?|[=~<>]=|[^\s]/g;
 
-/** A call or an assignment that stands on a line of its own. */
+/** A call or an assignment that is a whole line. */
 const statement = /^[ \t]*(?!local\b|return\b|function\b)(?:[\w.]+\(.*\)|[\w.[\]]+(?:, \w+)* = .*[^({,])$/gm;
 
-/** All that a mechanical mutant changes in a script: operators, constants, and statements that are left out. */
+/** All places in a script where a mechanical mutant may change something: operators, constants, and removable statements. */
 export function sitesOfLua(text: string): Site[] {
   const sites: Site[] = [];
   let before = "";
@@ -58,7 +58,7 @@ function replacements(source: string): string[] {
   return Number(source) === 0 ? ["1"] : ["0", `(${source} * 2)`];
 }
 
-/** Whether all brackets of a line are closed on it. */
+/** Whether all brackets of a line are closed in the line. */
 function isWholeToken(line: string): boolean {
   const plain = line.replace(/'[^']*'|"[^"]*"/g, "");
   const count = (pattern: RegExp): number => (plain.match(pattern) ?? []).length;

@@ -2,7 +2,7 @@ import type { TestKiller } from "../mutant.ts";
 
 const tests = "packages/holdfast/test";
 
-/** Which tests are near a source, the cheapest first: by the beginnings of both names. The first that fits applies. */
+/** The tests near a source, the cheapest first, by prefixes of both names. The first matching row applies. */
 const table: readonly (readonly [source: string, rules: readonly string[], server: readonly string[]])[] = [
   [
     "drivers/redis/protocol/lua/common/latch",
@@ -40,7 +40,7 @@ const table: readonly (readonly [source: string, rules: readonly string[], serve
   ],
 ];
 
-/** What is run against a mutant of a source, after the simulation. */
+/** The tests that run against a mutant of a source, after the simulation. */
 export function relatedTo(source: string): TestKiller[] {
   const [, rules, server] = table.find(([beginning]) =>
     source.startsWith(beginning),

@@ -1,7 +1,7 @@
 import { levels } from "../mutant.ts";
 import { killingFinding, type Verdict } from "../trial.ts";
 
-/** Who survives, where the others died, and the rate: of those that compile, how many are killed. */
+/** The survivors, the levels that killed other mutants, and the share of killed mutants among those that compile. */
 export function randomReportOf(verdicts: readonly Verdict[], seed: number): string {
   const broken = verdicts.filter(({ cause }) => cause === "compile").length;
   const endless = verdicts.filter(({ cause }) => cause === "endless").length;
@@ -16,7 +16,7 @@ export function randomReportOf(verdicts: readonly Verdict[], seed: number): stri
     ...survivors.map(({ mutant }) => `SURVIVES ${mutant.name}: ${mutant.brokenRule}`),
     ...unclear.map(({ mutant, problem }) => `NOT JUDGED ${mutant.name}: ${problem}`),
     `${verdicts.length} mutants of seed ${seed}: ${broken} do not compile, ${unclear.length} not judged`,
-    `${killed} of ${killed + survivors.length} killed (${byLevel.join(", ")}, ${endless} without an end): ${percent(killed, killed + survivors.length)}`,
+    `${killed} of ${killed + survivors.length} killed (${byLevel.join(", ")}, ${endless} by a timeout): ${percent(killed, killed + survivors.length)}`,
   ].join("\n");
 }
 

@@ -11,16 +11,16 @@ import { sitesOfTypeScript } from "./typescript.ts";
 const sources = "packages/holdfast/src";
 
 /**
- * Adapters of clients and topologies, which only their own tests on real servers reach; texts of errors and of diagnostics; what is
- * generated.
+ * Adapters of clients and topologies, because only their own tests on real servers reach them. Also the texts of errors and diagnostics, and
+ * generated files.
  */
 const excludedFiles =
   /^(testing|drivers\/(connect|http))[/.]|\/cluster\/|\/(ioredis|node-redis|open-redis|scripts\.generated)|^(errors|diagnostics|index)\.ts$/;
 
-/** Of all, so many are of the scripts: most of what must be atomic is there. */
+/** The share of mutants in scripts, because most atomic operations are there. */
 const luaShare = 1 / 3;
 
-/** Mutants that nobody thought of: one change each, at places that the seed decides. */
+/** Random mutants with one change each, at places that the seed selects. */
 export function randomMutants(root: string, count: number, seed: number): Mutant[] {
   const random = new SeededRandom(seed);
   const texts = new Map(filesIn(root).map((file) => [file, readFileSync(join(root, sources, file), "utf8")]));
@@ -68,7 +68,7 @@ function mutantOf(file: string, text: string, { start, end, replacement }: Site)
 
 const quickRuns = 150;
 
-/** With as many lines around the change as make it the only place of the file. */
+/** An edit with enough lines around the change to be unique in the file. */
 function uniqueEdit(file: string, text: string, { start, end, replacement }: Site): Edit {
   let [from, to] = [start, end];
   do {

@@ -1,4 +1,4 @@
-/** A place of a source where a mechanical mutant changes something. */
+/** A place of a source that a mechanical mutant changes. */
 export interface Site {
   /** Offsets in the text. */
   readonly start: number;

@@ -2,7 +2,7 @@ import { parseSync } from "oxc-parser";
 
 import type { Site } from "./site.ts";
 
-/** A node of the syntax tree, as far as it is read here. */
+/** The part of a syntax node that this file reads. */
 interface Node {
   readonly type: string;
   readonly start: number;
@@ -27,7 +27,7 @@ const swaps: Readonly<Record<string, string>> = {
   "-=": "+=",
 };
 
-/** Expressions with an effect: a statement of one of them can be left out. */
+/** Expressions with an effect. A statement of one of them can be removed. */
 const effects: ReadonlySet<string> = new Set([
   "CallExpression",
   "AssignmentExpression",
@@ -36,7 +36,7 @@ const effects: ReadonlySet<string> = new Set([
   "ChainExpression",
 ]);
 
-/** All that a mechanical mutant changes in a module: operators, constants, conditions, and statements that are left out. */
+/** All places in a module where a mechanical mutant may change something: operators, constants, conditions, and removable statements. */
 export function sitesOfTypeScript(file: string, text: string): Site[] {
   const { program, errors } = parseSync(file, text);
   if (errors.length > 0) {
@@ -94,7 +94,7 @@ function negated(node: Node, text: string): Site[] {
   return [{ start: test.start, end: test.end, replacement: `!(${sourceOf(test, text)})` }];
 }
 
-/** Without its `!`. */
+/** The operand of a negation, without the `!`. */
 function unwrapped(node: Node, text: string): Site[] {
   const { start, end } = node;
   return node["operator"] === "!" ? [{ start, end, replacement: `(${sourceOf(node, text).slice(1)})` }] : [];
@@ -105,7 +105,7 @@ function changedConstants(node: Node, text: string): Site[] {
   return constants(sourceOf(node, text)).map((replacement) => ({ start, end, replacement }));
 }
 
-/** The operator between both sides, where it has a counterpart. */
+/** The swapped operator, if the operator has a counterpart. */
 function operatorSwapped(node: Node, text: string): Site[] {
   const operator = node["operator"] as string;
   const replacement = swaps[operator];

@@ -20,17 +20,17 @@ const program = fileURLToPath(new URL("../../dist/compare/main.js", import.meta.
 const tests = fileURLToPath(new URL("../../../packages/holdfast/test/", import.meta.url));
 
 describe("the list of failures", () => {
-  test.each(failures)("names a test of ours for $name that is there", ({ tests: { file, test: title } }) => {
+  test.each(failures)("names an existing test for $name", ({ tests: { file, test: title } }) => {
     expect(readFileSync(join(tests, file), "utf8")).toContain(title);
   });
 });
 
 describe("npm run compare", () => {
-  // Those that take many seconds are left to the program itself; the list names our own test of each.
+  // Scenarios that take many seconds run only by `npm run compare`. The list names our own test for each of them.
   const slow: readonly FailureName[] = ["transient-error", "timed-out-acquire", "dead-shard"];
   const quick = failureNames.filter((name) => !slow.includes(name));
 
-  test("holdfast passes all that applies to it and is quick", { timeout: 120_000 }, async () => {
+  test("holdfast passes every scenario that applies to it, and is quick", { timeout: 120_000 }, async () => {
     const { code, results } = await compare("holdfast", quick);
     const verdicts = Object.fromEntries(results.map(({ failure, outcome }) => [failure, outcome.verdict]));
     const expected = quick.map((name) => [name, "passed"]);
@@ -47,10 +47,10 @@ describe("npm run compare", () => {
     const { code, results } = await compare(library, [name]);
     expect(results).toMatchObject([{ library, failure: name, outcome: { verdict: "failed" } }]);
     expect(results[0]?.outcome.how).toMatch(how);
-    expect(code).toBe(0); // it is no fault of ours
+    expect(code).toBe(0); // failures of other libraries do not count
   });
 
-  test("names an option that it does not understand, what was expected and what came", async () => {
+  test("names an invalid option, the expected value and the actual value", async () => {
     const { code, stdout, stderr } = await run("--library", "nobody");
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toMatch(/^compare: Expected --library to be some of holdfast, .*, got "nobody"\n$/);
@@ -58,7 +58,7 @@ describe("npm run compare", () => {
 });
 
 describe("options", () => {
-  test("are all failures and all libraries, unless said", () => {
+  test("default to all failures and all libraries", () => {
     expect(parseOptions([])).toEqual({
       help: false,
       json: false,
@@ -72,13 +72,13 @@ describe("options", () => {
     expect(names).toEqual(["lost-reply", "tie"]);
   });
 
-  test("that are unknown are refused by name", () => {
+  test("name an unknown value", () => {
     expect(() => parseOptions(["--only", "tie,nothing"])).toThrow(/--only .*"nothing"/);
   });
 });
 
 describe("the report", () => {
-  test("is a table of verdicts, and says below how each failed", () => {
+  test("is a table of verdicts, followed by the reason of each failure", () => {
     const names = { failures: ["tie", "tiny-ttl"], libraries: ["holdfast", "redlock"] } as const;
     const text = toText(
       [
@@ -110,7 +110,7 @@ describe("the report", () => {
     expect(allPassed([result("tiny-ttl", "holdfast", passed()), one])).toBe(isGood);
   });
 
-  test("is not satisfied with nothing", () => {
+  test("does not pass without results", () => {
     expect(allPassed([])).toBe(false);
   });
 });
@@ -127,7 +127,7 @@ describe("a library in a process of its own", () => {
   });
 
   test.each([
-    ["that blocks for ever", "process.send('x'); while (true);", undefined],
+    ["that blocks forever", "process.send('x'); while (true);", undefined],
     ["that hangs", "setInterval(() => {}, 1_000);", "hung: no end in 0.5 s"],
     [
       "that ends",
@@ -135,7 +135,7 @@ describe("a library in a process of its own", () => {
       "crashed: its process ended (code 3) out of memory",
     ],
     ["that kills itself", "process.kill(process.pid, 'SIGABRT');", "crashed: its process ended (SIGABRT)"],
-  ])("%s ends there, and is told", async (name, code, how) => {
+  ])("%s ends in its own process, and the outcome is reported", async (name, code, how) => {
     const path = join(folder, `${name.replaceAll(" ", "-")}.mjs`);
     await writeFile(path, code);
     const outcome = await runInChildProcess(path, [], name === "that hangs" ? 500 : 20_000);

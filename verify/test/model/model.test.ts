@@ -5,7 +5,7 @@ import { explore } from "../../model/explorer/explore.ts";
 import { mutants } from "../../model/mutants.ts";
 import { parseOptions } from "../../model/options.ts";
 
-/** Of those that `npm run verify:model` explores the ones that take about a second. */
+/** The explorations of `npm run verify:model` that take about a second. */
 const smallConfigurations = [
   "turns",
   "turns-equal-tickets",
@@ -15,7 +15,7 @@ const smallConfigurations = [
   "clocks-evicted",
 ];
 
-test.each(smallConfigurations)("every state of %s keeps every promise", (name) => {
+test.each(smallConfigurations)("no state of %s violates an invariant", (name) => {
   const configuration = configurations.find((one) => one.name === name);
   const exploration = configuration && explore(configuration.model(), configuration.limits);
   expect(exploration?.violation).toBeUndefined();
@@ -24,7 +24,7 @@ test.each(smallConfigurations)("every state of %s keeps every promise", (name) =
 });
 
 test.each(mutants.map((mutant) => [mutant.breaks, mutant] as const))(
-  "caught with a schedule that shows it: %s",
+  "the model detects with a schedule that %s",
   (_, { configuration, violatedInvariant }) => {
     const { violation } = explore(configuration.model(), configuration.limits);
     expect(violation?.invariant).toMatch(new RegExp(`^${violatedInvariant}: `));
@@ -33,31 +33,31 @@ test.each(mutants.map((mutant) => [mutant.breaks, mutant] as const))(
 );
 
 test.each(mutants.map(({ name, configuration }) => [name, configuration] as const))(
-  "the bounds of %s break nothing where the rule is kept",
+  "the unbroken protocol within the bounds of %s violates no invariant",
   (_, { intact }) => {
     const { violation } = explore(intact(), { states: 10_000, depth: 10_000 });
     expect(violation).toBeUndefined();
   },
 );
 
-test("a counterexample is told step by step, with the nodes in their places", () => {
+test("a counterexample lists its steps with consistent node names", () => {
   const { model, limits } = queue("three", "", { mutant: "yield-after-election" });
   const steps = explore(model(), limits).violation?.schedule.steps ?? [];
   const descriptions = steps.map((step) => step.description);
-  expect(descriptions[0]).toMatch(/^[AB] asks all nodes for the lock$/);
+  expect(descriptions[0]).toMatch(/^[AB] requests the lock from all nodes$/);
   expect(descriptions.some((line) => /^node \d executes yield of B of number \d$/.test(line))).toBe(true);
   expect(steps.at(-1)?.state).toMatch(/A holding.*B holding/);
 });
 
-test("with no assumption about time, a lease may go on although another was granted before a late vote joined it", () => {
+test("without an assumption about time, a lease may continue although another was granted before a late vote joined", () => {
   const { model, limits } = extension("strict", "", { datesFrom: "confirmation" });
   const { violation } = explore(model(), limits);
   expect(violation?.invariant).toMatch(/^extension: /);
   const descriptions = violation?.schedule.steps.map((step) => step.description) ?? [];
-  expect(descriptions).toContain("node 1 lets go of the grant of A"); // which Redlock's assumption rules out
+  expect(descriptions).toContain("node 1 drops the grant of A"); // excluded by Redlock's assumption
 });
 
-test("nodes are interchangeable: no schedule depends on which is which", () => {
+test("nodes are interchangeable: the order of the nodes affects no schedule", () => {
   const { model, limits } = queue("merged", "", {});
   const merged = explore(model(), limits);
   const apart = model();
@@ -82,7 +82,7 @@ test("nodes are interchangeable: no schedule depends on which is which", () => {
   expect(unmerged.states).toBeLessThanOrEqual(merged.states * 6);
 });
 
-test("an unknown name is refused with those that are known", () => {
+test("an unknown name is refused with the list of known names", () => {
   expect(() => parseOptions(["--only", "nonsense"])).toThrow(
     /Expected --only to be some of turns, .*got "nonsense"/,
   );

@@ -5,6 +5,6 @@ import { expect, test } from "vitest";
 
 import { repositoryRoot } from "../../mutants/root.ts";
 
-test("the repository has its recorded results, which its copies leave out: this fails in a copy, with and without a mutant", () => {
+test("the repository has its recorded results, which copies leave out, so this test fails in every copy", () => {
   expect(existsSync(join(repositoryRoot(), "bench", "results"))).toBe(true);
 });

@@ -9,7 +9,7 @@ import { verdictLine } from "../../mutants/report.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
 import { run } from "../../mutants/run.ts";
 
-/** One for each way in which the protocol is broken most easily; each dies in a moment. All others: `npm run verify:mutants`. */
+/** One mutant for each of the most common ways to break the protocol. Each is killed quickly. `npm run verify:mutants` runs all. */
 const chosen = [
   "release-without-comparing",
   "extend-re-creates",
@@ -25,7 +25,7 @@ const chosen = [
   "restarted-node-votes",
 ] as const;
 
-test("each mutant of the catalogue fits the source, and has a name of its own", () => {
+test("each mutant of the catalogue fits the source and has a unique name", () => {
   const root = repositoryRoot();
   const outdated = catalogue.flatMap((mutant) => {
     try {
@@ -39,7 +39,7 @@ test("each mutant of the catalogue fits the source, and has a name of its own", 
   expect(new Set(catalogue.map(({ name }) => name)).size).toBe(catalogue.length);
 });
 
-test("each test file that is to kill a mutant exists", () => {
+test("each test file of a killer exists", () => {
   const root = repositoryRoot();
   const files = catalogue.flatMap(({ killers }) =>
     killers.flatMap((killer) => ("file" in killer ? killer.file : [])),
@@ -47,14 +47,14 @@ test("each test file that is to kill a mutant exists", () => {
   expect([...new Set(files)].filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });
 
-test("a library that is broken on purpose is found out, by what the catalogue expects", async () => {
+test("the killers of the catalogue detect a broken library", async () => {
   const mutants = catalogue.filter(({ name }) => (chosen as readonly string[]).includes(name));
   expect(mutants).toHaveLength(chosen.length);
   const verdicts = await run(mutants, {
     root: repositoryRoot(),
     workers: 1,
     mode: "expected",
-    checksUnmutated: false, // the rest of these tests does that
+    checksUnmutated: false, // the other tests check the unmutated library
     print: () => undefined,
     onVerdict: () => undefined,
   });

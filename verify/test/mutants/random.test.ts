@@ -17,7 +17,7 @@ function changed(text: string, sites: readonly Site[]): string[] {
     .sort();
 }
 
-test("a module is changed in its operators, constants, conditions and statements, and not in its types", () => {
+test("mutants of a module change operators, constants, conditions and statements, but no types", () => {
   const text = "function f(n: 1 | 2): void { if (!g && n < 5) { h(Math.min(n)); } }";
   const around = (condition: string, call = "h(Math.min(n));"): string =>
     `function f(n: 1 | 2): void { if (${condition}) { ${call} } }`;
@@ -35,7 +35,7 @@ test("a module is changed in its operators, constants, conditions and statements
   );
 });
 
-test("a script is changed in its operators, constants and statements, and not in its comments and strings", () => {
+test("mutants of a script change operators, constants and statements, but no comments or strings", () => {
   const text = ["-- not 1 < 2", "if not a and b < -7 then", "  redis.call('DEL 1', K)", "end"].join("\n");
   const lines = (condition: string, call = "  redis.call('DEL 1', K)"): string =>
     ["-- not 1 < 2", condition, call, "end"].join("\n");
@@ -51,7 +51,7 @@ test("a script is changed in its operators, constants and statements, and not in
   );
 });
 
-test("a seed decides which mutants there are, each fits the source, and a third are of scripts", () => {
+test("a seed determines the mutants, each fits the source, and a third change scripts", () => {
   const root = repositoryRoot();
   const mutants = randomMutants(root, 300, 7);
   expect(randomMutants(root, 300, 7)).toEqual(mutants);
@@ -65,7 +65,7 @@ test("a seed decides which mutants there are, each fits the source, and a third 
   expect(scripts.length).toBeLessThan(140);
 });
 
-test("a mutant of chance is killed by the kept schedules, or no library, and the report tells both and the rate", async () => {
+test("a random mutant is killed by the kept schedules or does not compile, and the report shows both and the rate", async () => {
   const of = (name: string, file: string, search: string, replace: string): Verdict["mutant"] => ({
     name,
     brokenRule: `${search} → ${replace}`,
@@ -95,6 +95,6 @@ test("a mutant of chance is killed by the kept schedules, or no library, and the
   expect(report).toContain("SURVIVES survives: return");
   expect(report).toContain("3 mutants of seed 3: 1 do not compile, 0 not judged");
   expect(report).toContain(
-    "1 of 2 killed (1 by kept, 0 by sim, 0 by rules, 0 by server, 0 without an end): 50.0 %",
+    "1 of 2 killed (1 by kept, 0 by sim, 0 by rules, 0 by server, 0 by a timeout): 50.0 %",
   );
 }, 120_000);

@@ -23,7 +23,7 @@ function mutant(edits: readonly Edit[], test = "clocks may disagree"): Mutant {
 describe("an edit", () => {
   const root = repositoryRoot();
 
-  test("has to fit one place of the source, else the mutant and the file are named", () => {
+  test("that does not fit exactly one place names the mutant and the file", () => {
     const nowhere = mutant([edit("validity.ts", "no such line", "")]);
     expect(() => mutatedFiles(root, nowhere)).toThrow(
       "a-mutant is out of date: does not occur in validity.ts",
@@ -34,12 +34,12 @@ describe("an edit", () => {
     );
   });
 
-  test("has to change something", () => {
+  test("that changes nothing is refused", () => {
     const idle = mutant([edit("validity.ts", driftOfOnePercent, driftOfOnePercent)]);
     expect(() => mutatedFiles(root, idle)).toThrow("changes nothing");
   });
 
-  test("of a file that has another is done behind that", () => {
+  test("applies after an earlier edit of the same file", () => {
     const twice = mutant([
       edit("validity.ts", driftOfOnePercent, "return 5;"),
       edit("validity.ts", "return 5;", "return 6;"),
@@ -50,7 +50,7 @@ describe("an edit", () => {
   });
 });
 
-test("a program in a copy that removes every folder of packages leaves the original's packages alone", async () => {
+test("a program that removes every package folder of a copy does not affect the original's packages", async () => {
   const root = mkdtempSync(join(tmpdir(), "holdfast-original-"));
   onTestFinished(() => {
     rmSync(root, { recursive: true });
@@ -73,7 +73,7 @@ test("a program in a copy that removes every folder of packages leaves the origi
   expect(packages.filter((path) => !existsSync(join(root, path, "index.js")))).toEqual([]);
 });
 
-test("who survives, who does not compile, and whom nothing was run against are told apart from who is killed", async () => {
+test("survivors, mutants that do not compile, and mutants without a run differ from killed mutants", async () => {
   const mutants: Mutant[] = [
     mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")]),
     mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs * driftFactor + 1 + 1;")]),
@@ -96,8 +96,8 @@ test("who survives, who does not compile, and whom nothing was run against are t
     { findings: [{ killedBy: "clocks may disagree by one percent of the TTL and 2 ms" }] },
     { findings: [{ killedBy: undefined }] },
     { findings: [], problem: expect.stringContaining("does not compile") as unknown },
-    { findings: [], problem: expect.stringContaining("No test was run") as unknown },
-    { problem: expect.stringContaining("It fails without the mutant, too") as unknown },
+    { findings: [], problem: expect.stringContaining("No test ran") as unknown },
+    { problem: expect.stringContaining("A test also fails without the mutant") as unknown },
   ]);
   expect(summaryOf(verdicts)).toContain("5 mutants: 1 killed");
   expect(summaryOf(verdicts)).toContain("1 survive, 3 not judged");
@@ -111,13 +111,13 @@ describe("the report", () => {
     findings: [{ ...finding, killedBy: undefined }],
   };
 
-  test("names the level that killed and by what, and says of a survivor that it is one", () => {
+  test("names the level and the killer of a mutant, or reports a survivor", () => {
     const [, , first, second] = verdictTable([killed, survivor]).split("\n");
     expect(first).toMatch(/a-mutant +\| a sentence \(1\) +\| rules +\| a test/);
-    expect(second).toMatch(/a-mutant +\| ▲ a sentence \(1\) +\| NOBODY: it survives/);
+    expect(second).toMatch(/a-mutant +\| ▲ a sentence \(1\) +\| SURVIVES/);
   });
 
-  test("of all levels has a column for each", () => {
+  test("has a column for each level", () => {
     expect(levelMatrix([killed]).split("\n")[2]).toMatch(/\| \? +\| a test +\| \? +\|/);
   });
 });
@@ -130,7 +130,7 @@ describe("options", () => {
     expect(parseOptions([], catalogue).mutants).toBe(catalogue);
   });
 
-  test("that are wrong are refused by name", () => {
+  test("name an invalid value", () => {
     expect(() => parseOptions(["--only", "no-such"], catalogue)).toThrow(
       'Expected --only to be parts of names that --list prints, got "no-such"',
     );

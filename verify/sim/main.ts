@@ -14,10 +14,10 @@ import { shrink } from "./shrink/shrink.ts";
 import { summaryOf, summaryText } from "./report/summary.ts";
 import { runSchedule } from "./run/world.ts";
 
-/** So many failing schedules are made smaller; of the others only the seed is told. */
+/** How many failing schedules are shrunk. Only the seed of any other failing schedule is printed. */
 const maxShrunk = 3;
 
-/** @returns whether nothing went wrong */
+/** @returns whether all checks succeeded */
 async function main(options: ResolvedOptions): Promise<boolean> {
   const { schedule, trace, seed } = options;
   if (schedule !== null) {
@@ -32,7 +32,7 @@ async function read(file: string): Promise<Schedule> {
   return JSON.parse(await readFile(file, "utf8")) as Schedule;
 }
 
-/** The file itself, or all schedules of a folder. */
+/** The path of a file itself, or the paths of all schedules in a folder. */
 async function filesOf(path: string): Promise<string[]> {
   if (!(await stat(path)).isDirectory()) {
     return [path];
@@ -60,8 +60,8 @@ async function runSeedRange(options: ResolvedOptions): Promise<boolean> {
   const { seed, runs, stopAtFirst, json } = options;
   await using pool = openWorkerPool(options.workers);
   const progress = new Progress(runs, logLine);
-  const result = await runSeeds(pool, { ...options, stop: shrinkDeadline() }, (so) => {
-    progress.update(so);
+  const result = await runSeeds(pool, { ...options, stop: shrinkDeadline() }, (results) => {
+    progress.update(results);
   });
   const summary = summaryOf(result.tally, result.failed, seed, progress.ms);
   if (stopAtFirst && result.failed[0]) {
@@ -75,15 +75,15 @@ async function runSeedRange(options: ResolvedOptions): Promise<boolean> {
   return result.failed.length === 0;
 }
 
-/** Asked to end it tells what was played until then; asked again, not in the same breath, it ends at once. */
+/** The first signal stops the run, and the results so far are printed. A signal more than a second later exits at once. */
 function shrinkDeadline(): AbortSignal {
   const controller = new AbortController();
-  let askedAt = Infinity;
+  let firstSignalAt = Infinity;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
       controller.abort();
-      askedAt = Math.min(askedAt, performance.now());
-      if (performance.now() - askedAt > 1_000) {
+      firstSignalAt = Math.min(firstSignalAt, performance.now());
+      if (performance.now() - firstSignalAt > 1_000) {
         process.exit(130);
       }
     });
@@ -102,21 +102,21 @@ async function reportFailures({ failed }: SeedRunResult, shrinkMs: number): Prom
 
 async function reportShrunk(schedule: Schedule, forMs: number): Promise<void> {
   const end = performance.now() + forMs;
-  let toldAt = performance.now();
+  let reportedAt = performance.now();
   const shrunk = await shrink(schedule, {
     run: async (smaller) => (await runSchedule(smaller)).findings,
     mayContinue: () => performance.now() < end,
-    progress: ({ steps }, plays) => {
-      if (performance.now() - toldAt > 1_000) {
-        toldAt = performance.now();
-        logLine(`shrinking seed ${schedule.seed}: ${steps.length} steps left after ${plays} plays`);
+    progress: ({ steps }, runs) => {
+      if (performance.now() - reportedAt > 1_000) {
+        reportedAt = performance.now();
+        logLine(`shrinking seed ${schedule.seed}: ${steps.length} steps remaining after ${runs} runs`);
       }
     },
   });
   writeLine(
     shrunk
       ? describeShrunk(shrunk)
-      : "  played again, it does not fail: what fails is not decided by the seed",
+      : "  the second run of the seed does not fail, so the failure does not depend on the seed alone",
   );
 }
 

@@ -5,15 +5,15 @@ import { engines, kinds, scenarios } from "./plan/schedule.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;
-  /** The first. */
+  /** The first seed. */
   readonly seed: number;
   readonly runs: number;
   readonly workers: number;
   readonly json: boolean;
-  /** The engine, kind or weather that is played; null: all. */
+  /** Only schedules of this engine, kind or scenario are run; null: all. */
   readonly only: string | null;
   readonly trace: boolean;
-  /** A file with one schedule, or a folder of them, to be played instead; null: none. */
+  /** A file with one schedule, or a folder of schedules, that is run in place of seeds; null: none. */
   readonly schedule: string | null;
   readonly stopAtFirst: boolean;
   /** How long one failing schedule may be shrunk, ms. */
@@ -24,28 +24,27 @@ const longRuns = 100_000;
 
 export const usage: string = `Usage: npm run verify:sim -- [options]
 
-Plays schedules of callers and faults against the library's own code, in simulated time.
-Exit code 1: one of them went wrong.
+Runs schedules of callers and faults against the library's own code, in simulated time.
+Exit code 1: a schedule failed.
 
   --seed N         the seed of the first schedule (default: 1)
-  --runs M         how many are played, one seed after the other (default: 1000)
-  --long           ${longRuns} of them
-  --workers W      over how many processes they are split (default: one for each core)
-  --only NAME      only those of an engine (${engines.join(", ")}),
+  --runs M         how many schedules are run, one seed after the other (default: 1000)
+  --long           runs ${longRuns} schedules
+  --workers W      the number of processes (default: one for each core)
+  --only NAME      runs only schedules of an engine (${engines.join(", ")}),
                    a kind (${kinds.join(", ")})
                    or a scenario (${scenarios.join(", ")});
-                   several separated by commas: only those of all of them
-  --stop-at-first  ends at the first that goes wrong, and prints it in one line, not shrunk
+                   with several names, separated by commas, all names must match
+  --stop-at-first  stops at the first failure, and prints one line without shrinking
   --shrink-seconds S
-                   how long a failing schedule is made smaller (default: 60; 0: not at all)
-  --schedule PATH  plays the schedule in this JSON file instead, as a shrunk one is printed;
-                   of a folder, each one
-  --trace          prints what happens: with one seed (--runs 1) or a schedule
-  --json           the summary as JSON
-  --help           this text
+                   how long one failing schedule is shrunk (default: 60; 0: not at all)
+  --schedule PATH  runs the schedule in this JSON file, or each schedule of a folder
+  --trace          prints every event of one seed (--runs 1) or one schedule
+  --json           prints the summary as JSON
+  --help           prints this text
 `;
 
-/** Throws a `TypeError` that names the option. */
+/** @throws {TypeError} names the invalid option, the expected value and the actual value */
 export function parseOptions(args: readonly string[]): ResolvedOptions {
   const { values } = parseArgs({
     args: [...args],
@@ -78,7 +77,7 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     shrinkMs: parseInteger("shrink-seconds", values["shrink-seconds"], [0, 3_600]) * 1_000,
   };
   if (trace && options.schedule === null && options.runs !== 1) {
-    throw invalidOption("runs", "1 where --trace is given", runs);
+    throw invalidOption("runs", "1 with --trace", runs);
   }
   return options;
 }

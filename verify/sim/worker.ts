@@ -1,9 +1,9 @@
 import { runSeedBatch } from "./run/seeds.ts";
 
-// Ends by itself when the channel to its parent does.
+// The process exits automatically when its parent closes the channel.
 process.on("message", (seeds: readonly number[]) => {
   runSeedBatch(seeds).then(
-    (played) => process.connected && process.send?.(played),
+    (results) => process.connected && process.send?.(results),
     (error: unknown) => {
       process.stderr.write(`${String(error)}\n`);
       process.exit(1);
@@ -11,7 +11,7 @@ process.on("message", (seeds: readonly number[]) => {
   );
 });
 
-// Whoever asks the whole group to end asks the parent, too, which waits for what is under way.
+// A signal to the process group also reaches the parent. The parent then waits for the batches in progress, so the worker ignores the signal.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => undefined);
 }

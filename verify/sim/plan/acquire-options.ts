@@ -6,18 +6,18 @@ import type { Use } from "./schedule.ts";
 
 type Options = AcquireOptions & { readonly permits?: number; readonly session?: string };
 
-/** How a caller asks for what it wants. */
+/** The lock of a use, and the options of its kind. */
 export interface AcquireSpec {
   readonly lockable: Pick<Lockable<Options>, "acquire" | "tryAcquire" | "withLock" | "tryWithLock">;
-  /** What goes with it beside what all kinds know. */
+  /** Options beside those that all kinds of lock have. */
   readonly options: Pick<Options, "permits" | "session">;
 }
 
-/** The kinds of lock, as callers ask for them. */
+/** Creates the lock of each kind for callers, and releases its leases. */
 export class AcquireSpecs {
   readonly #elections = new WeakMap<Lease, Election>();
 
-  /** @param limit what callers take for the limit of a semaphore */
+  /** @param limit the limit that callers name for a semaphore */
   specFor({ locks }: Client, { key, mode }: Use, limit: number): AcquireSpec {
     switch (mode?.kind) {
       case undefined:
@@ -44,7 +44,7 @@ export class AcquireSpecs {
     return this.#elections.has(lease);
   }
 
-  /** A leader resigns; everybody else releases. */
+  /** A leader resigns. All other holders release their lease. */
   release(lease: Lease): Promise<boolean> {
     const election = this.#elections.get(lease);
     return election ? election.resign() : lease.release();
@@ -57,14 +57,14 @@ export class AcquireSpecs {
       return term;
     };
     const none = (): never => {
-      throw new Error("A candidate waits until it leads");
+      throw new Error("A candidate can only wait until it leads, use acquire");
     };
     return { acquire: campaign, tryAcquire: none, withLock: none, tryWithLock: none };
   }
 }
 
-/** What is asked for where there are no more permits than `limit`; by a named attempt, which says how many, in another one. */
-export function withSignal(use: Use, limit: number): Use {
+/** The use with at most `limit` permits. The `attemptId` names the number of permits, so that this number changes too. */
+export function withinLimit(use: Use, limit: number): Use {
   if (use.mode?.kind !== "permits" || use.mode.permits <= limit || limit >= allReaders) {
     return use;
   }

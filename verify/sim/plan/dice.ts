@@ -1,6 +1,6 @@
 import { manualRandom } from "holdfast/testing";
 
-/** Chance that replays: the same seed, the same throws. */
+/** Random numbers that repeat: the same seed gives the same numbers. */
 export class SeededRandom {
   readonly nextFloat: () => number;
 
@@ -24,7 +24,7 @@ export class SeededRandom {
     return choices[this.integer(0, choices.length - 1)] as T;
   }
 
-  /** As often as their shares say. */
+  /** Each choice with the probability of its weight. */
   weighted<T>(weights: readonly (readonly [T, number])[]): T {
     let remaining = this.nextFloat() * weights.reduce((sum, [, weight]) => sum + weight, 0);
     for (const [choice, weight] of weights) {
@@ -36,7 +36,7 @@ export class SeededRandom {
     return (weights.at(-1) as readonly [T, number])[0];
   }
 
-  /** As far as it goes, one way or the other, or anything between. */
+  /** One of the two limits, or a number between them. */
   upTo(limit: number): number {
     return this.pick([-limit, limit, this.between(-limit, limit)]);
   }

@@ -1,17 +1,17 @@
-/** What goes wrong. Plain JSON; times are ms. */
+/** A fault of a schedule. Plain JSON; times are ms. */
 export type Fault = ProcessFault | NodeFault | LinkFault;
 
 type ProcessFault =
-  /** Its event loop is blocked. @param sleeps the whole machine sleeps: its monotonic clock stands still */
+  /** The event loop is blocked. @param sleeps the whole machine sleeps, so that its monotonic clock stands still */
   | {
       readonly kind: "freeze client";
       readonly client: number;
       readonly forMs: number;
       readonly sleeps: boolean;
     }
-  /** @param silent its connections stay, as where a machine lost its power */
+  /** @param silent the connections stay open, as after a power failure */
   | { readonly kind: "kill client"; readonly client: number; readonly silent: boolean }
-  /** Somebody sets its wall clock. */
+  /** The wall clock is set. */
   | { readonly kind: "step client"; readonly client: number; readonly ms: number };
 
 type NodeFault =
@@ -24,7 +24,7 @@ type NodeFault =
     }
   | { readonly kind: "step node"; readonly node: number; readonly ms: number };
 
-/** Between a client and a node. */
+/** A fault between a client and a node. */
 export type LinkFault = { readonly client: number; readonly node: number } & (
   | { readonly kind: "cut"; readonly forMs: number }
   | {

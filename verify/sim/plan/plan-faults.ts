@@ -3,7 +3,7 @@ import type { Fault, LinkFault } from "./faults.ts";
 import type { ScheduleFrame } from "./planner.ts";
 import type { Step } from "./schedule.ts";
 
-/** What goes wrong in a storm. */
+/** Plans the faults of a storm. */
 export function planFaults(frame: ScheduleFrame, random: SeededRandom): Step[] {
   return new FaultPlanner(frame, random).faults();
 }
@@ -11,11 +11,11 @@ export function planFaults(frame: ScheduleFrame, random: SeededRandom): Step[] {
 class FaultPlanner {
   readonly #frame: ScheduleFrame;
   readonly #random: SeededRandom;
-  /** Nodes that may lose their memory or have their clock set: ever only a minority. */
+  /** Nodes that may lose their data or have their clock set: always a minority. */
   readonly #unreliable: ReadonlySet<number>;
-  /** A clock that stands still while it is set back tells nothing: no machine has both. */
+  /** A sleep cannot be detected if the clock is set back at the same time. So no machine has both faults. */
   readonly #maySleep: boolean;
-  /** One server that forgets and whose clock is set back gives old numbers again: it does one of the two. */
+  /** One server that loses data while its clock is set back issues old numbers again. So a schedule has only one of these faults. */
   readonly #willLoseData: boolean;
 
   constructor(frame: ScheduleFrame, random: SeededRandom) {
@@ -23,7 +23,7 @@ class FaultPlanner {
     this.#random = random;
     const { nodes, engine } = frame;
     const minority = Math.ceil(nodes.length / 2) - 1;
-    // One server that forgets is a world in which exclusion is not judged: seldom.
+    // If the only server loses data, exclusion is not checked. So this fault is rare.
     const count = engine === "server" ? (random.happens(0.25) ? 1 : 0) : Math.max(0, minority);
     this.#unreliable = new Set(Array.from({ length: count }, () => random.integer(0, nodes.length - 1)));
     this.#maySleep = random.happens(0.7);
@@ -93,11 +93,11 @@ class FaultPlanner {
     const random = this.#random;
     const { engine, nodes } = this.#frame;
     const isSafe = engine === "quorum" && (nodes[node]?.durable === true || random.happens(0.2));
-    const forgets = this.#unreliable.has(node) && this.#willLoseData && !isSafe;
+    const losesData = this.#unreliable.has(node) && this.#willLoseData && !isSafe;
     return {
       kind: "restart node",
       node,
-      keepData: !forgets,
+      keepData: !losesData,
       downMs: random.pick([0, random.between(0, 1_000)]),
     };
   }

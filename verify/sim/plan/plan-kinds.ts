@@ -3,23 +3,23 @@ import { SeededRandom } from "./dice.ts";
 import type { ScheduleFrame } from "./planner.ts";
 import { isUse, type Engine, type Kind, type Step, type Use, type FaultScenario } from "./schedule.ts";
 
-/** Chance of its own: a schedule of mutexes is the same whatever is thrown here. */
+/** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function kindRandom(seed: number): SeededRandom {
   return new SeededRandom(seed + 2 ** 30);
 }
 
-/** What a schedule is about beside what its engine and weather say. */
+/** Draws the kind of a schedule, after its engine and scenario. */
 export function drawKind(
   engine: Engine,
-  weather: FaultScenario,
+  scenario: FaultScenario,
   random: SeededRandom,
 ): Pick<ScheduleFrame, "kind" | "limit" | "scenario"> {
-  const kind = weather === "contention" ? "mutex" : random.weighted(kindWeights[engine]);
-  const mayDie = weather === "calm" && engine !== "memory";
+  const kind = scenario === "contention" ? "mutex" : random.weighted(kindWeights[engine]);
+  const mayDie = scenario === "calm" && engine !== "memory";
   return {
     kind,
     ...(kind === "semaphore" ? { limit: random.integer(1, 5) } : {}),
-    scenario: mayDie && random.happens(deathCounts[kind]) ? "process-death" : weather,
+    scenario: mayDie && random.happens(deathProbabilities[kind]) ? "process-death" : scenario,
   };
 }
 
@@ -49,8 +49,8 @@ const kindWeights: Readonly<Record<Engine, readonly (readonly [Kind, number])[]>
   ],
 };
 
-/** How often a process dies where nothing else goes wrong. */
-const deathCounts: Readonly<Record<Kind, number>> = {
+/** The probability that a process dies in a schedule without other faults. */
+const deathProbabilities: Readonly<Record<Kind, number>> = {
   mutex: 0.1,
   "read-write": 0.4,
   semaphore: 0.4,
@@ -60,19 +60,19 @@ const deathCounts: Readonly<Record<Kind, number>> = {
   latch: 0.3,
 };
 
-/** The same steps, as those of the schedule's kind, and what happens to that kind alone. */
+/** Changes the steps to the kind of the schedule, and adds the steps that only this kind has. */
 export function withKind(steps: readonly Step[], frame: ScheduleFrame, random: SeededRandom): Step[] {
-  const unchanged = steps.map((step) =>
+  const kindSteps = steps.map((step) =>
     isUse(step) ? { ...withMode(step, frame, random), at: step.at } : step,
   );
   if (frame.kind === "semaphore" && random.happens(0.35)) {
-    unchanged.push(...planLimitChanges(frame, random));
+    kindSteps.push(...planLimitChanges(frame, random));
   }
-  unchanged.push(...planDeaths(frame, random));
-  return unchanged;
+  kindSteps.push(...planDeaths(frame, random));
+  return kindSteps;
 }
 
-/** Where nothing else goes wrong. */
+/** Plans the death of a process in a schedule without other faults. */
 export function planDeaths(frame: ScheduleFrame, random: SeededRandom): Step[] {
   if (frame.scenario === "process-death") {
     const client = random.integer(0, frame.clients.length - 1);
@@ -82,7 +82,7 @@ export function planDeaths(frame: ScheduleFrame, random: SeededRandom): Step[] {
   return [];
 }
 
-/** At different times by different clients: two of one client might travel together, and nobody could tell them apart. */
+/** Different clients change the limit at different times, because two changes of one client could arrive in one batch. */
 function planLimitChanges({ quietAt, clients }: ScheduleFrame, random: SeededRandom): Step[] {
   const [first, second] = [0, 1].map((client): Step => {
     const at = random.between(0, quietAt);
@@ -100,7 +100,7 @@ function withMode(use: Use, frame: ScheduleFrame, random: SeededRandom): Use {
       return readWriteUse(use, random);
     case "semaphore": {
       const permits = random.happens(0.5) ? 1 : random.integer(1, frame.limit as number);
-      return isNamed({ ...use, mode: { kind: "permits", permits } }, String(permits));
+      return withModeInAttempt({ ...use, mode: { kind: "permits", permits } }, String(permits));
     }
     case "all":
       return multiKeyUse(use, random);
@@ -113,9 +113,9 @@ function withMode(use: Use, frame: ScheduleFrame, random: SeededRandom): Use {
 
 function readWriteUse(use: Use, random: SeededRandom): Use {
   if (random.happens(0.6)) {
-    return isNamed({ ...use, mode: { kind: "reader" } }, "reads");
+    return withModeInAttempt({ ...use, mode: { kind: "reader" } }, "reads");
   }
-  const writer = isNamed({ ...use, mode: { kind: "writer" } }, "writes");
+  const writer = withModeInAttempt({ ...use, mode: { kind: "writer" } }, "writes");
   const { attemptId, ending } = writer;
   if (attemptId !== undefined || ending !== undefined || use.kind === "with" || !random.happens(0.35)) {
     return writer;
@@ -124,14 +124,14 @@ function readWriteUse(use: Use, random: SeededRandom): Use {
   return { ...rest, mode: { kind: "writer", downgradeAtMs: extendAtMs ?? use.holdMs * random.nextFloat() } };
 }
 
-/** What is asked for is part of an attempt. */
-function isNamed(use: Use, what: string): Use {
-  return use.attemptId === undefined ? use : { ...use, attemptId: `${use.attemptId} ${what}` };
+/** Appends the mode to the `attemptId`, because all repeats of an attempt request the same mode. */
+function withModeInAttempt(use: Use, mode: string): Use {
+  return use.attemptId === undefined ? use : { ...use, attemptId: `${use.attemptId} ${mode}` };
 }
 
 const severalKeys = ["a", "b", "c"];
 
-/** Some ask for one of the keys alone. */
+/** Some callers request one of the keys alone. */
 function multiKeyUse(use: Use, random: SeededRandom): Use {
   if (random.happens(0.25)) {
     return { ...use, key: random.pick(severalKeys) };
@@ -150,12 +150,12 @@ function nestedUse(use: Use, random: SeededRandom): Use {
   }
   const session = random.happens(0.5) ? { session: random.pick(["first", "second"]) } : {};
   const inner =
-    use.kind === "with" ? { depth: random.integer(0, 3), branches: random.integer(1, 3) } : noDowngrade;
+    use.kind === "with" ? { depth: random.integer(0, 3), branches: random.integer(1, 3) } : noReentry;
   const { ending, ...rest } = mutexUse({ ...use, mode: { kind: "nested", ...session, ...inner } });
   return ending === "throw" ? { ...rest, ending } : rest;
 }
 
-const noDowngrade = { depth: 0, branches: 1 };
+const noReentry = { depth: 0, branches: 1 };
 
 function candidateUse(use: Use, random: SeededRandom): Use {
   if (use.kind !== "acquire" || random.happens(0.1)) {
@@ -170,7 +170,7 @@ function candidateUse(use: Use, random: SeededRandom): Use {
   };
 }
 
-/** Without a name, and not given away. */
+/** The use without an `attemptId` and without a transfer. */
 function mutexUse(use: Use & { readonly mode?: LockMode }): Use {
   const { attemptId: _, ending, ...rest } = use;
   return typeof ending === "object" || ending === undefined ? rest : { ...rest, ending };

@@ -3,13 +3,13 @@ import { planDeaths } from "./plan-kinds.ts";
 import type { ScheduleFrame } from "./planner.ts";
 import { isFault, type Action, type Await, type CountDown, type Step } from "./schedule.ts";
 
-/** Chance of its own: schedules of other kinds are the same whatever is thrown here. */
+/** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function latchRandom(seed: number): SeededRandom {
   return new SeededRandom(seed + 2 ** 29);
 }
 
-/** Some schedules of mutexes are of latches instead, where the engine has latches. */
-export function latchOr(
+/** Replaces mutexes by latches in some schedules, if the engine has latches. */
+export function drawLatch(
   kind: Pick<ScheduleFrame, "kind" | "limit" | "scenario">,
   { engine }: ScheduleFrame,
   random: SeededRandom,
@@ -23,7 +23,7 @@ export function latchOr(
   return { kind: "latch", limit: random.integer(1, 8), scenario: mayDie ? "process-death" : kind.scenario };
 }
 
-/** What goes wrong stays, with the messages of latches; what callers do is about latches. */
+/** Keeps the faults, and plans calls of latches in place of the uses. */
 export function latchSteps(steps: readonly Step[], frame: ScheduleFrame, random: SeededRandom): Step[] {
   return [
     ...steps.filter(isFault).map(toLatchStep),
@@ -32,7 +32,7 @@ export function latchSteps(steps: readonly Step[], frame: ScheduleFrame, random:
   ];
 }
 
-/** Messages of another kind would never come. */
+/** Latches have no messages of the other kinds, so that the fault drops all messages. */
 function toLatchStep(step: Step): Step {
   return step.kind === "lose messages" ? { ...step, event: "" } : step;
 }
@@ -52,14 +52,14 @@ function planBursts(frame: ScheduleFrame, random: SeededRandom): Step[] {
     const key = random.pick(keys);
     return Array.from({ length: calls }, (): Step => {
       const at = begin + random.between(0, spreadMs);
-      const round = random.happens(0.75) ? burst >> 1 : random.integer(0, burst >> 1); // or of a latch that may be over
+      const round = random.happens(0.75) ? burst >> 1 : random.integer(0, burst >> 1); // or an earlier round, whose latch may have expired
       const client = random.integer(0, clients.length - 1);
       return { at, ...planCall({ client, key, round, ttlMs: random.pick(ttlsMs) }, frame, random) };
     });
   });
 }
 
-/** Some end while they are used, and others when all is over. */
+/** Some latches expire during the schedule, and others after its end. */
 function drawTtls({ scenario }: ScheduleFrame, random: SeededRandom): readonly number[] {
   const long = random.integer(10_000, 20_000);
   return scenario === "lost-notifications" || random.happens(0.3)

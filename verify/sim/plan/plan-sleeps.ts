@@ -2,18 +2,18 @@ import { SeededRandom } from "./dice.ts";
 import type { ScheduleFrame } from "./planner.ts";
 import { isUse, type Step } from "./schedule.ts";
 
-/** Chance of its own: what else is done is the same whatever is thrown here. */
+/** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function sleepRandom(seed: number): SeededRandom {
   return new SeededRandom(seed + 2 ** 29);
 }
 
-/** How many machines sleep in storms. */
+/** The probability that a machine sleeps in a storm. */
 const sleepProbability = 0.2;
 
 /**
- * A machine sleeps for longer than its callers wait, and they ask again in the moment in which it wakes, when its estimate of the servers'
- * clocks is as old as its sleep. Others ask for the same key. A clock that stands still while it is set back tells nothing, so machines
- * whose clock is set back do not sleep.
+ * Plans a sleep that is longer than the waits of the machine's callers. When the machine wakes, its callers send new requests with an
+ * estimate of the servers' clocks that is as old as the sleep. Other clients request the same key. A sleep cannot be detected if the
+ * clock is set back at the same time, so no machine has both faults.
  */
 export function planSleeps(
   steps: readonly Step[],

@@ -2,7 +2,7 @@ import { SeededRandom } from "./dice.ts";
 import type { ScheduleFrame } from "./planner.ts";
 import { isUse, type Step, type Use } from "./schedule.ts";
 
-/** What the callers of a schedule do. */
+/** Plans the uses of all callers. */
 export function planWork(frame: ScheduleFrame, random: SeededRandom): Step[] {
   return frame.scenario === "contention" ? planContention(frame, random) : planBursts(frame, random);
 }
@@ -29,7 +29,7 @@ function planBursts(frame: ScheduleFrame, random: SeededRandom): Step[] {
   return steps;
 }
 
-/** Callers who ask again by the name of their attempt, beside the lease that they have by then. */
+/** Plans repeats of attempts, while their callers may already have the lease. */
 export function planRepeats(steps: readonly Step[], random: SeededRandom): Step[] {
   return steps.flatMap((step) => {
     if (!isUse(step) || step.attemptId === undefined) {
@@ -45,7 +45,7 @@ export function planRepeats(steps: readonly Step[], random: SeededRandom): Step[
   });
 }
 
-/** Chance of its own: what else is done is the same whatever is thrown here. */
+/** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function repeatRandom(seed: number): SeededRandom {
   return new SeededRandom(seed + 2 ** 28);
 }
@@ -84,7 +84,7 @@ function planUse(
   return withEnding(use, frame, names, random);
 }
 
-/** Some have a name, and some end otherwise than by a release. */
+/** Gives some uses an `attemptId`, and some another end than a release. */
 function withEnding(use: Use, frame: ScheduleFrame, names: readonly string[], random: SeededRandom): Use {
   const { scenario, clients } = frame;
   if (use.kind === "with") {
@@ -104,10 +104,10 @@ function withEnding(use: Use, frame: ScheduleFrame, names: readonly string[], ra
   return use;
 }
 
-/** Longer than a lease that a duel gives. */
+/** Longer than a caller of the contention scenario holds a lease, ms. */
 const contentionEveryMs = 500;
 
-/** The first round makes everybody known to the nodes. */
+/** The first round connects every client to the nodes. */
 function planContention({ clients, quietAt }: ScheduleFrame, random: SeededRandom): Step[] {
   const contender = { key: "a", ttlMs: 2_000, renew: true } as const;
   const steps = clients.map((_, client): Step => {

@@ -2,23 +2,23 @@ import { SeededRandom } from "./dice.ts";
 import { planFaults } from "./plan-faults.ts";
 import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
 import { sleepRandom, planSleeps } from "./plan-sleeps.ts";
-import { latchRandom, latchSteps, latchOr } from "./plan-latches.ts";
+import { latchRandom, latchSteps, drawLatch } from "./plan-latches.ts";
 import { repeatRandom, planRepeats, planWork } from "./plan-work.ts";
 import type { ClientSetup, Engine, NodeSetup, Schedule, Step, FaultScenario } from "./schedule.ts";
 
-/** What happens, all of it decided by the seed. */
+/** Plans the schedule of a seed. The seed determines every step. */
 export function planSchedule(seed: number): Schedule {
   const random = new SeededRandom(seed);
-  const baseSteps = planFrame(seed, random);
-  const steps: Step[] = planWork(baseSteps, random);
-  if (baseSteps.scenario === "storm") {
-    steps.push(...planFaults(baseSteps, random));
+  const baseFrame = planFrame(seed, random);
+  const steps: Step[] = planWork(baseFrame, random);
+  if (baseFrame.scenario === "storm") {
+    steps.push(...planFaults(baseFrame, random));
   }
   const ownRandom = kindRandom(seed);
   const latches = latchRandom(seed);
   const frame = {
-    ...baseSteps,
-    ...latchOr(drawKind(baseSteps.engine, baseSteps.scenario, ownRandom), baseSteps, latches),
+    ...baseFrame,
+    ...drawLatch(drawKind(baseFrame.engine, baseFrame.scenario, ownRandom), baseFrame, latches),
   };
   const kindSteps =
     frame.kind === "latch" ? latchSteps(steps, frame, latches) : withKind(steps, frame, ownRandom);
@@ -30,7 +30,7 @@ export function planSchedule(seed: number): Schedule {
   return { ...frame, steps: merged.sort((one, other) => one.at - other.at) };
 }
 
-/** All of a schedule but its steps. */
+/** A schedule without its steps. */
 export type ScheduleFrame = Omit<Schedule, "steps">;
 
 function planFrame(seed: number, random: SeededRandom): ScheduleFrame {
@@ -39,7 +39,7 @@ function planFrame(seed: number, random: SeededRandom): ScheduleFrame {
     ["server", 25],
     ["memory", 15],
   ]);
-  const scenario = random.weighted(weatherWeights[engine]);
+  const scenario = random.weighted(scenarioWeights[engine]);
   const maxTtlMs = scenario === "storm" ? random.pick([600, 1_000, 2_000, 4_000]) : 4_500;
   const quietAt =
     scenario === "storm"
@@ -67,7 +67,7 @@ function planFrame(seed: number, random: SeededRandom): ScheduleFrame {
   };
 }
 
-const weatherWeights: Readonly<Record<Engine, readonly (readonly [FaultScenario, number])[]>> = {
+const scenarioWeights: Readonly<Record<Engine, readonly (readonly [FaultScenario, number])[]>> = {
   quorum: [
     ["storm", 60],
     ["calm", 18],
@@ -89,10 +89,10 @@ const weatherWeights: Readonly<Record<Engine, readonly (readonly [FaultScenario,
 const faultFreeForMs = 3_000;
 
 const claimWindowsMs = [150, 400, 1_000];
-/** A grant that nobody is told of is to be found by its waiter who asks again, before it is over. */
+/** The waiter must find a grant without a notification by its poll, before the claim expires. */
 const longClaimWindowsMs = [1_000, 3_000];
 
-/** Of nodes and of clients: less than a lock allows for, in sum. */
+/** The drift of nodes and of clients. The sum is below the drift that a lock allows. */
 const drifts = [
   [0, 0.0099],
   [0.0099, 0],

@@ -2,13 +2,13 @@ import type { LockMode } from "./lock-mode.ts";
 import type { Fault } from "./faults.ts";
 
 /**
- * What the locks stand on. `quorum`: some servers, of which a majority decides. `server`: one. `memory`: none; all clients are in one
- * process, on one driver.
+ * The engine of a schedule. `quorum`: several servers, of which a majority decides. `server`: one server. `memory`: no server; all
+ * clients are in one process, with one driver.
  */
 export type Engine = "quorum" | "server" | "memory";
 export const engines: readonly Engine[] = ["quorum", "server", "memory"];
 
-/** What the keys of a schedule are. Those that are mutexes on the server meet plain mutexes on the same key. */
+/** The kind of lock of a schedule. A kind that is a mutex on the server is mixed with plain mutexes on the same key. */
 export type Kind = "mutex" | "read-write" | "semaphore" | "all" | "reentrant" | "election" | "latch";
 export const kinds: readonly Kind[] = [
   "mutex",
@@ -21,9 +21,9 @@ export const kinds: readonly Kind[] = [
 ];
 
 /**
- * `storm`: everything goes wrong. `calm`: nothing does. `deaf`: no inquiry arrives, by which an earlier rival asks for a vote.
- * `unheard`: no message that wakes a waiter does. `duel`: nothing goes wrong, and several try at the same moment. `death`: nothing
- * goes wrong, but that a process dies.
+ * The faults of a schedule. `storm`: all faults. `calm`: none. `lost-inquiries`: each inquiry is lost, by which a node requests a vote
+ * back for an earlier waiter. `lost-notifications`: each notification is lost that wakes a waiter. `contention`: no faults, and several
+ * callers try at the same time. `process-death`: no faults, except that a process dies.
  */
 export type FaultScenario =
   "storm" | "calm" | "lost-inquiries" | "lost-notifications" | "contention" | "process-death";
@@ -36,15 +36,15 @@ export const scenarios: readonly FaultScenario[] = [
   "process-death",
 ];
 
-/** Plain JSON: what is printed of it can be played again. Times are ms. */
+/** All steps of one simulated run. Plain JSON, so that a printed schedule can be run again. Times are ms. */
 export interface Schedule {
   readonly seed: number;
   readonly engine: Engine;
   readonly kind: Kind;
-  /** Of semaphores, at first; of latches how many attempts open them. */
+  /** The first limit of a semaphore, or the count of a latch. */
   readonly limit?: number;
   readonly scenario: FaultScenario;
-  /** None where the locks are in memory, one where they are on one server. */
+  /** No node for the engine `memory`, and one node for the engine `server`. */
   readonly nodes: readonly NodeSetup[];
   readonly clients: readonly ClientSetup[];
   readonly maxTtlMs: number;
@@ -56,19 +56,19 @@ export interface Schedule {
 }
 
 export interface NodeSetup {
-  /** How far its clock is from the true time at first, and how fast it goes. */
+  /** The first difference of its clock from the true time; `rate` is the speed of the clock. */
   readonly offsetMs: number;
   readonly rate: number;
   readonly durable: boolean;
 }
 
 export interface ClientSetup {
-  /** The client in whose process it is: its own number, or an earlier one, whose clock and driver it shares. */
+  /** The client that owns the process: the client itself, or an earlier client, whose clock and driver it shares. */
   readonly process: number;
   readonly offsetMs: number;
   readonly rate: number;
   readonly handover: boolean;
-  /** One way, by node. */
+  /** The delay in one direction, by node. */
   readonly delaysMs: readonly number[];
   readonly messageDelaysMs: readonly number[];
 }
@@ -76,39 +76,39 @@ export interface ClientSetup {
 export type Step = Action & { readonly at: number };
 export type Action = Use | Break | SetLimit | CountDown | Await | Fault;
 
-/** What a caller asks for, and what it does with it. */
+/** One request of a caller, and what the caller does with the lease. */
 export interface Use {
-  /** `with`: by `withLock`, or by `tryWithLock` where it does not wait. */
+  /** `with`: by `withLock`, or by `tryWithLock` if the caller does not wait. */
   readonly kind: "acquire" | "try" | "with";
   readonly client: number;
-  /** Of several: the first in sorted order. */
+  /** Of several keys, the first in sorted order. */
   readonly key: string;
-  /** As what it asks for the key; none: as a mutex. */
+  /** The mode of the request; none: a mutex. */
   readonly mode?: LockMode;
   readonly ttlMs: number;
-  /** null: for ever. */
+  /** null: without a deadline. */
   readonly waitMs: number | null;
   readonly renew: boolean;
   readonly holdMs: number;
-  /** When it extends the lease, after the grant. */
+  /** When the caller extends the lease, after the grant. */
   readonly extendAtMs?: number;
-  /** When it loses its patience. */
+  /** When the caller aborts the call. */
   readonly abortMs?: number;
   readonly maxHoldMs?: number;
-  /** The name of its attempt: it is repeated where the engine was in trouble. */
+  /** The call is repeated with this `attemptId` if the engine failed. */
   readonly attemptId?: string;
-  /** How it ends, if not by a release: left to expire, the work throws, or given to the client of that number. */
+  /** The end, if not a release: the lease expires, the callback throws, or the lease is transferred to that client. */
   readonly ending?: "orphan" | "throw" | { readonly transferTo: number };
 }
 
-/** An operator ends whatever grant of the key is in force. */
+/** An operator breaks the present grant of the key. */
 export interface Break {
   readonly kind: "break";
   readonly client: number;
   readonly key: string;
 }
 
-/** An operator changes how many permits there are. */
+/** An operator changes the limit of a semaphore. */
 export interface SetLimit {
   readonly kind: "set limit";
   readonly client: number;
@@ -119,25 +119,25 @@ export interface SetLimit {
 interface LatchAction {
   readonly client: number;
   readonly key: string;
-  /** For how long it would begin one. */
+  /** The TTL of the latch that the call may create. */
   readonly ttlMs: number;
-  /** Calls of one client and round are by one `Latch`, which stays with what it met first. */
+  /** All calls of one client and round use one `Latch` object, which belongs to the latch of its first call. */
   readonly round: number;
 }
 
 /** A caller counts a latch down. */
 export interface CountDown extends LatchAction {
   readonly kind: "count down";
-  /** The name of its attempt: it is repeated where the engine was in trouble. */
+  /** The call is repeated with this `attemptId` if the engine failed. */
   readonly attemptId?: string;
 }
 
 /** A caller waits until a latch is open. */
 export interface Await extends LatchAction {
   readonly kind: "await";
-  /** null: for ever. */
+  /** null: without a deadline. */
   readonly waitMs: number | null;
-  /** When it loses its patience. */
+  /** When the caller aborts the call. */
   readonly abortMs?: number;
 }
 
@@ -153,14 +153,14 @@ export function isFault(action: Action): action is Fault {
   return !isUse(action) && !isLatchAction(action) && action.kind !== "break" && action.kind !== "set limit";
 }
 
-/** Nothing goes wrong in it: what a caller must never be told then is a failure. */
+/** Whether a schedule has no faults, so that an error of the engine is a failure. */
 export function isFaultFree({ scenario }: Schedule): boolean {
   return scenario === "calm" || scenario === "contention" || scenario === "process-death";
 }
 
 /**
- * When a node of a quorum lost what it kept while its numbers may have been ahead of the time, as a clock had been set forward: it can
- * give them again, once it votes. ms.
+ * When a node of a quorum lost its data after a clock had been set forward, ms. The lost numbers may have been ahead of the time, so the
+ * node can issue these numbers again, once it votes.
  */
 export function numbersLostAt({ engine, steps }: Schedule): readonly number[] {
   const ahead = steps.find((step) => step.kind === "step node" && step.ms > 0);

@@ -2,7 +2,7 @@ import type { SeedRunResult } from "../run/campaign.ts";
 
 const everyMs = 2_000;
 
-/** Tells from time to time how far a campaign is. */
+/** Prints the progress of a run from time to time. */
 export class Progress {
   readonly #runs: number;
   readonly #print: (line: string) => void;
@@ -29,9 +29,9 @@ export class Progress {
     }
     this.#reportedAt = performance.now();
     const perSecond = (runs / this.ms) * 1_000;
-    const leftSeconds = Math.ceil((this.#runs - runs) / perSecond);
+    const remainingSeconds = Math.ceil((this.#runs - runs) / perSecond);
     this.#print(
-      `${runs} of ${this.#runs} schedules, ${grants} grants, ${failed.length} failed, ${perSecond.toFixed(1)} per second, ${leftSeconds} s left`,
+      `${runs} of ${this.#runs} schedules, ${grants} grants, ${failed.length} failed, ${perSecond.toFixed(1)} per second, ${remainingSeconds} s left`,
     );
   }
 }

@@ -2,14 +2,14 @@ import { describeFinding } from "../judge/findings.ts";
 import { isFault, isLatchAction, isUse, type Step } from "../plan/schedule.ts";
 import type { Shrunk } from "../shrink/shrink.ts";
 
-/** A failing schedule that was made smaller, to be read, and to be played again. */
+/** Describes a shrunk schedule for a reader, with the JSON with which to run the schedule again. */
 export function describeShrunk({ schedule, finding, runs, isDone }: Shrunk): string {
   const { engine, kind, scenario, nodes, clients, steps } = schedule;
   return [
-    `  shrunk in ${runs} plays${isDone ? "" : ", and not to the end"}: ${describeFinding(finding)}`,
-    `  ${engine}, ${kind}, ${scenario}, ${nodes.length} nodes, ${clients.length} clients, peace at ${schedule.quietAt} ms`,
+    `  shrunk in ${runs} runs${isDone ? "" : ", stopped by the time limit"}: ${describeFinding(finding)}`,
+    `  ${engine}, ${kind}, ${scenario}, ${nodes.length} nodes, ${clients.length} clients, quiet period from ${schedule.quietAt} ms`,
     ...steps.map((step) => `    ${describeStep(step)}`),
-    "  to be played again by --schedule, from a file with",
+    "  to run the schedule again, save this JSON to a file and pass the file to --schedule:",
     `  ${JSON.stringify(schedule)}`,
   ].join("\n");
 }

@@ -1,6 +1,6 @@
 import type { Failure, Tally } from "./tally.ts";
 
-/** What was played, and how fast. */
+/** The figures of a run, with its duration. */
 export interface Summary extends Tally {
   readonly firstSeed: number;
   readonly seconds: number;
@@ -21,11 +21,11 @@ export function summaryText(summary: Summary): string {
     `${formatInteger(commands)} scripts and commands run by servers (${perMinute(commands)} per minute)`,
     "schedules by kind:",
     ...formatAmounts(summary.kinds),
-    "schedules by engine and weather:",
-    ...formatAmounts(summary.weathers),
+    "schedules by engine and scenario:",
+    ...formatAmounts(summary.scenarios),
     "faults by kind:",
     ...formatAmounts(summary.faults),
-    "schedules in which something is not judged, by the reason:",
+    "schedules with an excused check, by reason:",
     ...formatAmounts(summary.excuses),
     `${failures === 0 ? "no" : formatInteger(failures)} failure${failures === 1 ? "" : "s"}`,
   ].join("\n");

@@ -2,30 +2,39 @@ import type { Finding } from "../judge/findings.ts";
 import { isFault, type Schedule } from "../plan/schedule.ts";
 import type { RunReport } from "../run/world.ts";
 
-/** What was played, in figures. */
+/** The figures of all schedules that were run. */
 export interface Tally {
   runs: number;
   grants: number;
-  /** Calls of callers: to acquire, extend, release, break, adopt. */
+  /** How many calls callers made: to acquire, extend, release, break, adopt. */
   operations: number;
-  /** Scripts and commands that servers were sent. */
+  /** How many scripts and commands clients sent to servers. */
   commands: number;
-  /** How many schedules there were of each kind, and of each engine and weather. */
+  /** How many schedules were run of each kind, and of each engine and scenario. */
   kinds: Record<string, number>;
-  weathers: Record<string, number>;
+  scenarios: Record<string, number>;
   faults: Record<string, number>;
-  /** In how many schedules something was not judged, by the reason. */
+  /** In how many schedules a check was not applied, by reason. */
   excuses: Record<string, number>;
 }
 
-/** A schedule that went wrong. */
+/** A schedule with findings. */
 export interface Failure {
   readonly seed: number;
   readonly findings: readonly Finding[];
 }
 
 export function emptyTally(): Tally {
-  return { runs: 0, grants: 0, operations: 0, commands: 0, kinds: {}, weathers: {}, faults: {}, excuses: {} };
+  return {
+    runs: 0,
+    grants: 0,
+    operations: 0,
+    commands: 0,
+    kinds: {},
+    scenarios: {},
+    faults: {},
+    excuses: {},
+  };
 }
 
 export function count(tally: Tally, schedule: Schedule, report: RunReport): void {
@@ -34,7 +43,7 @@ export function count(tally: Tally, schedule: Schedule, report: RunReport): void
   tally.operations += report.operations;
   tally.commands += report.commands;
   addAmounts(tally.kinds, schedule.kind, 1);
-  addAmounts(tally.weathers, `${schedule.engine}, ${schedule.scenario}`, 1);
+  addAmounts(tally.scenarios, `${schedule.engine}, ${schedule.scenario}`, 1);
   for (const reason of report.excuses) {
     addAmounts(tally.excuses, reason, 1);
   }
@@ -50,9 +59,9 @@ export function add(tally: Tally, other: Tally): void {
   tally.grants += other.grants;
   tally.operations += other.operations;
   tally.commands += other.commands;
-  for (const what of ["kinds", "weathers", "faults", "excuses"] as const) {
-    for (const [name, amount] of Object.entries(other[what])) {
-      addAmounts(tally[what], name, amount);
+  for (const field of ["kinds", "scenarios", "faults", "excuses"] as const) {
+    for (const [name, amount] of Object.entries(other[field])) {
+      addAmounts(tally[field], name, amount);
     }
   }
 }

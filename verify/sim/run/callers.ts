@@ -10,13 +10,13 @@ import { attemptKey, type SharedGroup } from "../judge/shared-group.ts";
 import { LeaseUse } from "./lease-use.ts";
 import type { Break, SetLimit, Use } from "../plan/schedule.ts";
 import type { WaitingRequest } from "../judge/waiting-request.ts";
-import { AcquireSpecs, withSignal, type AcquireSpec } from "../plan/acquire-options.ts";
+import { AcquireSpecs, withinLimit, type AcquireSpec } from "../plan/acquire-options.ts";
 
-/** How often a named attempt is repeated where its outcome is unknown. */
+/** How often an attempt is repeated if its outcome is unknown. */
 const maxRepeats = 3;
 const repeatAfterMs = 50;
 
-/** The programs on all machines: they ask for locks, hold them for a while, and give them back. */
+/** The programs on all machines. They request locks, hold the leases for a while, and release the leases. */
 export class Callers {
   readonly #history: History;
   readonly #trace: (line: string) => void;
@@ -25,7 +25,7 @@ export class Callers {
   readonly #acquireSpecs = new AcquireSpecs();
   #frames = 0;
 
-  /** @param clients whom a lease may be given to */
+  /** @param clients the clients that may get a transferred lease */
   constructor(history: History, clients: readonly Client[], trace: (line: string) => void) {
     this.#history = history;
     this.#trace = trace;
@@ -34,7 +34,7 @@ export class Callers {
   }
 
   async use(client: Client, planned: Use): Promise<void> {
-    const use = withSignal(planned, this.#limitOf(planned));
+    const use = withinLimit(planned, this.#limitOf(planned));
     client.uses.add(use);
     client.longestTtlMs = Math.max(client.longestTtlMs, use.ttlMs);
     try {
@@ -81,7 +81,7 @@ export class Callers {
 
   #specFor(client: Client, use: Use): AcquireSpec {
     const permits = use.mode?.kind === "permits" ? use.mode.permits : 1;
-    const limit = Math.max(permits, this.#limitOf(use)); // he knows of no less than he asks for
+    const limit = Math.max(permits, this.#limitOf(use)); // a caller names at least the permits that it requests
     this.#history.keyHistory(use.key).limits.used(limit);
     return this.#acquireSpecs.specFor(client, use, limit);
   }
@@ -144,7 +144,7 @@ export class Callers {
     });
   }
 
-  /** @returns undefined: it was refused, and not because another holds the lock */
+  /** @returns null if another caller holds the lock or the caller stopped waiting, undefined after another failure */
   async #runCall(
     client: Client,
     use: Use,
@@ -188,17 +188,17 @@ export class Callers {
     sharedGroup: SharedGroup | undefined,
   ): void {
     this.#trace(`client ${index} granted ${lease.keys.join(" ")} ${lease.fencingToken}`);
-    void lease.signal; // made when somebody asks for it
+    void lease.signal; // the lease creates its signal at the first access
     const keys = [...lease.keys].sort().join();
     if (keys !== keysOf(use).join() || !lease.keys.every((key) => lease.fencingTokens.has(key))) {
-      this.#history.fail("multi-lock", `client ${index} asked for ${keysOf(use).join()} and has ${keys}`);
+      this.#history.fail("multi-lock", `client ${index} requested ${keysOf(use).join()} and got ${keys}`);
     }
     const mayBeShared =
       use.attemptId !== undefined || (use.mode?.kind === "nested" && use.mode.session !== undefined);
     this.#history.granted(request, lease, sharedGroup, mayBeShared);
   }
 
-  /** With whom it may have one grant. */
+  /** The callers with which the caller may share a grant. */
   #sharedGroupOf({ index }: Client, { mode, attemptId }: Use): SharedGroup | undefined {
     if (mode?.kind === "nested") {
       const name = mode.session ?? `frame ${(this.#frames += 1)}`;

@@ -3,26 +3,26 @@ import { seedsFrom } from "./seeds.ts";
 import { add, emptyTally, type Failure, type Tally } from "../report/tally.ts";
 
 export interface SeedRun {
-  /** The first. */
+  /** The first seed. */
   readonly seed: number;
   readonly runs: number;
-  /** The engine, kind or weather that is played; null: all. */
+  /** Only schedules of this engine, kind or scenario are run; null: all. */
   readonly only: string | null;
   readonly stopAtFirst: boolean;
-  /** Ends it early: what is under way is played to its end. */
+  /** Ends the run early, after the schedules in progress. */
   readonly stop: AbortSignal;
 }
 
 export interface SeedRunResult {
   readonly tally: Tally;
-  /** By seed. */
+  /** In the order of seeds. */
   readonly failed: readonly Failure[];
 }
 
-/** How many seeds a member of the crew is given at a time. */
+/** How many seeds a worker gets at a time. */
 const chunkSize = 10;
 
-/** Plays the schedules of all seeds. Where it stops at the first that fails, all before that one are played. */
+/** Runs the schedules of all seeds. With `stopAtFirst`, all seeds before the first failure are run. */
 export async function runSeeds(
   pool: WorkerPool,
   { seed, runs, only, stopAtFirst, stop }: SeedRun,
@@ -37,9 +37,9 @@ export async function runSeeds(
       const size = Math.min(chunkSize, remaining);
       remaining -= size;
       const chunk = Array.from({ length: size }, () => seeds.next().value as number);
-      const played = await pool.run(worker, chunk);
-      add(tally, played.tally);
-      failed.push(...played.failed);
+      const result = await pool.run(worker, chunk);
+      add(tally, result.tally);
+      failed.push(...result.failed);
       progress({ tally, failed });
     }
   };

@@ -3,16 +3,16 @@ import { createLocks, type Driver, type Locks } from "holdfast";
 import type { ProcessMachine } from "./process-machine.ts";
 import type { ClientSetup, Use } from "../plan/schedule.ts";
 
-/** One `Locks`, and the program that uses it. */
+/** One `Locks` object, and the program that uses the object. */
 export class Client {
   readonly index: number;
   readonly process: ProcessMachine;
   readonly locks: Locks;
-  /** Its callers wait in a line of their own, and hand leases on in memory. */
+  /** Callers wait in a local queue, and leases are handed over in memory. */
   readonly handover: boolean;
-  /** What its callers asked for and have not given back. */
+  /** The uses whose lease is requested or not yet released. */
   readonly uses: Set<Pick<Use, "key" | "ttlMs">> = new Set();
-  /** Of what they have asked for so far. */
+  /** The longest TTL of all requests so far. */
   longestTtlMs = 0;
   readonly #pauses = new Set<() => void>();
   #isHurried = false;
@@ -29,7 +29,7 @@ export class Client {
     return this.process.isDead;
   }
 
-  /** What the program does next. */
+  /** Waits before the next step of the program. */
   pause(ms: number): Promise<void> {
     const { clock } = this.process;
     return new Promise((resolve) => {
@@ -49,7 +49,7 @@ export class Client {
     });
   }
 
-  /** From now on its callers do not linger. */
+  /** From now on callers do not pause. */
   endPauses(): void {
     this.#isHurried = true;
     for (const end of this.#pauses) {

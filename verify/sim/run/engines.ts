@@ -6,12 +6,12 @@ import type { NodeSetup, Schedule } from "../plan/schedule.ts";
 
 export const commandTimeoutMs = 400;
 
-/** Nodes whose clocks run at other speeds are further apart, the longer a schedule lasts. */
+/** The difference of clocks with different speeds grows during the schedule. */
 function maxClockDifferenceMs(nodes: readonly NodeSetup[]): number {
   return nodes.every(({ rate }) => rate === 1) ? 200 : 1_000;
 }
 
-/** The library's own driver for the engine of a schedule. */
+/** The driver of the library for the engine of a schedule. */
 export function driverOf(
   { engine, nodes, maxTtlMs, claimMs, nodeTimeoutMs }: Schedule,
   connections: readonly Connection[],

@@ -13,13 +13,13 @@ interface FaultContext {
   readonly machines: readonly ServerMachine[];
   readonly clients: readonly Client[];
   /** When all faults end. */
-  readonly peaceAt: number;
+  readonly quietAt: number;
 }
 
-/** What goes wrong in a world. */
+/** Injects the faults of a schedule. */
 export class WorldFaults {
   readonly #world: FaultContext;
-  /** So many hold a frozen link frozen. */
+  /** How many faults keep each link frozen. */
   readonly #freezes = new Map<FaultInjector, number>();
 
   constructor(world: FaultContext) {
@@ -60,15 +60,15 @@ export class WorldFaults {
     machine.clock.step(ms);
     machine.wasSetBack ||= ms < 0;
     if (ms > 0) {
-      this.#world.history.dataLost(); // what is to expire does so early
+      this.#world.history.dataLost(); // the grants of the node expire early
     }
   }
 
-  /** Whom it disturbs, and for how long. */
+  /** Records which clients a fault disturbs, and for how long. */
   #recordFault(fault: Fault): void {
-    const { history, clients, clock, peaceAt } = this.#world;
+    const { history, clients, clock, quietAt } = this.#world;
     const process = "client" in fault ? this.#process(fault.client) : undefined;
-    const end = "count" in fault ? peaceAt : Math.min(peaceAt, clock.now + durationOf(fault)); // nobody sees when all are used up
+    const end = "count" in fault ? quietAt : Math.min(quietAt, clock.now + durationOf(fault)); // a fault with a count may last until the quiet period
     for (const client of clients) {
       if (process === undefined || client.process === process) {
         history.disturbances.begin(client.index, end + lastingEffectMs(fault));
@@ -127,7 +127,7 @@ export class WorldFaults {
     }
   }
 
-  /** Nothing passes between a client and a node. */
+  /** Stops all traffic between a client and a node. */
   #cut(process: ProcessMachine, node: number, forMs: number): void {
     const faults = process.faults[node] as FaultInjector;
     this.#freezes.set(faults, (this.#freezes.get(faults) ?? 0) + 1);
@@ -162,9 +162,9 @@ export class WorldFaults {
     }
   }
 
-  /** At the latest when peace comes. */
+  /** Runs the action after this time, or at the start of the quiet period, if that is earlier. */
   #after(ms: number, action: () => void): void {
-    this.#world.clock.at(Math.min(this.#world.clock.now + ms, this.#world.peaceAt), action);
+    this.#world.clock.at(Math.min(this.#world.clock.now + ms, this.#world.quietAt), action);
   }
 
   #process(client: number): ProcessMachine {
@@ -180,19 +180,19 @@ function durationOf(fault: Fault): number {
   return "forMs" in fault ? fault.forMs : fault.kind === "restart node" ? fault.downMs : 0;
 }
 
-/** How long a fault has effects behind its end, ms. */
+/** How long the effects of a fault outlast its end, ms. */
 function lastingEffectMs(fault: Fault): number {
   if (fault.kind === "step node") {
-    return Math.abs(fault.ms) + inTransitMs; // tickets never fall: behind a clock that was set back they stay ahead
+    return Math.abs(fault.ms) + inTransitMs; // tickets never fall, so after a clock is set back the tickets stay ahead of it
   } else if (fault.kind === "restart node") {
     return maxUnsubscribedMs;
   }
-  return Math.min(maxUnsubscribedMs, durationOf(fault) + inTransitMs); // the delay between tries doubles while they fail
+  return Math.min(maxUnsubscribedMs, durationOf(fault) + inTransitMs); // the delay between retries doubles while the retries fail
 }
 
-/** What was under way still comes, and a client that slept looks at its clocks, ms. */
+/** In this time requests in flight arrive, and a client that slept compares its clocks, ms. */
 const inTransitMs = 2_000;
-/** A client to which no message came tries again to be heard, and stands in no queue until then, ms. */
+/** A client without notifications verifies its subscription again after this time, and has no queue entry until then, ms. */
 const maxUnsubscribedMs = 7_500;
 
 function isLinkFault(fault: Fault): fault is LinkFault {

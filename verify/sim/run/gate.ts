@@ -2,14 +2,14 @@ import type { Connection, Subscription } from "holdfast/redis";
 
 import type { VirtualClock } from "./virtual-clock.ts";
 
-/** Through it everything reaches one process. Closed while the process is frozen, for ever once it is dead. */
+/** All events reach a process through its gate. The gate is closed while the process is frozen, and after the process has died. */
 export class ProcessGate {
   readonly #world: VirtualClock;
-  #heldBack: (() => void)[] = [];
+  #delayed: (() => void)[] = [];
   readonly #subscriptions: Subscription[] = [];
   /** How many scripts and commands the process has sent. */
   sent = 0;
-  /** Listeners and subscriptions that it has not ended. */
+  /** How many listeners and subscriptions the process has not removed. */
   listeners = 0;
   #isClosed = false;
   #isDestroyed = false;
@@ -26,7 +26,7 @@ export class ProcessGate {
     if (this.isOpen) {
       action();
     } else if (!this.#isDestroyed) {
-      this.#heldBack.push(action);
+      this.#delayed.push(action);
     }
   }
 
@@ -34,20 +34,20 @@ export class ProcessGate {
     this.#isClosed = true;
   }
 
-  /** What was held back comes now, late, in order. */
+  /** Delivers the delayed events now, in their order. */
   open(): void {
     this.#isClosed = false;
-    for (const action of this.#heldBack.splice(0)) {
+    for (const action of this.#delayed.splice(0)) {
       this.#world.at(this.#world.now, () => {
         this.pass(action);
       });
     }
   }
 
-  /** @param keepsConnections its connections stay, as where a machine lost its power */
+  /** @param keepsConnections the connections stay open, as after a power failure */
   destroy(keepsConnections: boolean): void {
     this.#isDestroyed = true;
-    this.#heldBack = [];
+    this.#delayed = [];
     for (const subscription of keepsConnections ? [] : this.#subscriptions) {
       subscription.close();
     }
@@ -64,23 +64,23 @@ export class ProcessGate {
     };
   }
 
-  /** @returns to be called when it ends */
+  /** @returns removes the listener */
   addListener(): () => void {
-    let isOver = false;
+    let isRemoved = false;
     this.listeners += 1;
     return () => {
-      this.listeners -= isOver ? 0 : 1;
-      isOver = true;
+      this.listeners -= isRemoved ? 0 : 1;
+      isRemoved = true;
     };
   }
 }
 
-/** The connection of a process: what it hears passes its gate. */
+/** The connection of a process. Replies and notifications pass the gate of the process. */
 export function gatedConnection(connection: Connection, gate: ProcessGate): Connection {
-  const through = <T>(answer: Promise<T>): Promise<T> => {
+  const through = <T>(reply: Promise<T>): Promise<T> => {
     gate.sent += 1;
     return new Promise((resolve, reject) => {
-      answer.then(
+      reply.then(
         (value) => {
           gate.pass(() => {
             resolve(value);

@@ -1,28 +1,28 @@
-/** A grant that is handed on inside its process, each time with the next number. */
+/** A grant that is handed over inside its process, each time with the next number. */
 export interface GrantRun {
   readonly client: number;
   readonly first: bigint;
   last: bigint;
-  /** An operator ends it: that it is over may be told late. */
+  /** An operator has broken the grant. Its holder may learn of the break late. */
   isBroken: boolean;
-  /** It was granted then or later: its first owner asked for it. */
+  /** When the first owner requested the grant. The engine granted it then or later. */
   readonly since: number;
 }
 
-/** How many numbers a grant has for those it is handed on to. */
+/** How many numbers a grant reserves: for its first owner, and for hand-overs. */
 const maxNumbersPerGrant = 17n;
 
-/** The grants of one key by their numbers: which belong together, and which an operator has ended. */
+/** The grants of one key by number: which leases were handed over on one grant, and which grants an operator has broken. */
 export class GrantRuns {
-  /** Of those who share the key: each run by its last number. */
+  /** The runs of holders that share the key, by last number. */
   readonly #shared = new Map<bigint, GrantRun>();
   #newest: GrantRun = { client: -1, first: 0n, last: 0n, isBroken: false, since: 0 };
-  /** Since when each number may have been granted. */
+  /** When the grant with each number was requested. */
   readonly #granted = new Map<bigint, number>();
-  /** The numbers that operators have named. */
+  /** The numbers that operators have named in a break. */
   readonly #broken: bigint[] = [];
 
-  /** The grant that is handed on in its process with this number: of a mutex it is the newest one. Undefined: there is none. */
+  /** The grant whose hand-over has this number. Of a mutex only the newest grant. Undefined: there is none. */
   precedingRun(client: number, fencingToken: bigint, isShared: boolean): GrantRun | undefined {
     const run = isShared ? this.#shared.get(fencingToken - 1n) : this.#newest;
     return run?.client === client && fencingToken === run.last + 1n ? run : undefined;
@@ -36,12 +36,12 @@ export class GrantRuns {
     );
   }
 
-  /** Whether a caller has been told of a lease with this number. */
+  /** Whether a caller has got a lease with this number. */
   wasGranted(number: bigint): boolean {
     return this.#granted.has(number);
   }
 
-  /** What is wrong with the number of a grant that nobody shares. */
+  /** Describes what is wrong with the number of an exclusive grant. */
   problemOf(fencingToken: bigint): string | undefined {
     return fencingToken <= this.#newest.last ? ` after ${this.#newest.last}` : undefined;
   }
@@ -73,7 +73,7 @@ export class GrantRuns {
     return this.#newest.first <= fencingToken ? this.#newest : own;
   }
 
-  /** That with this number, which somebody else has now, or has as something else. */
+  /** The run of a known number, after an adoption or a downgrade. */
   runOf(client: number, fencingToken: bigint): GrantRun {
     return this.#newest.first <= fencingToken && this.#newest.client >= 0
       ? this.#newest
@@ -87,9 +87,9 @@ export class GrantRuns {
   }
 
   /**
-   * An operator ends the grant with that number. Where nobody has that, it is another one of that client's grant: nodes of a quorum may
-   * have different ones for it, and who reached only some of them was told of theirs.
-   * @param current those that are in force
+   * An operator breaks the grant with that number. If no grant has the number, the number belongs to another grant of that client. Nodes
+   * of a quorum may store different numbers for one grant, and the operator may have reached only some nodes.
+   * @param current the runs with a present lease
    */
   breaks(fencingToken: bigint, client: number, current: readonly GrantRun[], isShared: boolean): void {
     this.#broken.push(fencingToken);
@@ -99,8 +99,8 @@ export class GrantRuns {
         ? fencingToken >= first && fencingToken <= last
         : fencingToken >= first && fencingToken < first + maxNumbersPerGrant,
     );
-    const meant = named.length > 0 ? named : current.filter((run) => run.client === client);
-    for (const run of meant) {
+    const broken = named.length > 0 ? named : current.filter((run) => run.client === client);
+    for (const run of broken) {
       run.isBroken = true;
     }
   }

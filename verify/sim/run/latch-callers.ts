@@ -10,21 +10,21 @@ import type { LatchHistory } from "../judge/latch-history.ts";
 import type { MemoryLatchObserver } from "../judge/latch-snapshot.ts";
 import type { Await, CountDown } from "../plan/schedule.ts";
 
-/** How often an attempt is repeated whose outcome is unknown: by its name, as the same. */
+/** How often an attempt with an unknown outcome is repeated, with the same `attemptId`. */
 const maxRepeats = 3;
 const repeatAfterMs = 50;
-/** In peace latches may end meanwhile; the next one is opened then. */
+/** How many latches a client tries to open in the quiet period, because a latch may expire before it is open. */
 const maxRounds = 5;
 
-/** One key: what watches over it, and where it is in memory. */
+/** The judge of one latch, and the expected state of a latch in memory. */
 export interface WatchedLatch {
   readonly history: LatchHistory;
   readonly memory: MemoryLatchObserver | undefined;
 }
 
-type CallResult = "done" | "over" | "failed";
+type CallResult = "done" | "expired" | "failed";
 
-/** The programs that count down, and those that wait. */
+/** The programs that count latches down, and the programs that wait for latches. */
 export class LatchCallers {
   readonly #history: History;
   readonly #judge: CallJudge;
@@ -56,7 +56,7 @@ export class LatchCallers {
     }
   }
 
-  /** Everybody counts down by the names that everybody has, so that who waits is let go. */
+  /** Every client counts down with the same attempts, so that all waits return. */
   async open(client: Client, key: string, ttlMs: number): Promise<void> {
     let isOpen = false;
     for (let turn = 0; turn < maxRounds && !isOpen; turn += 1) {
@@ -133,7 +133,7 @@ export class LatchCallers {
       this.#trace(`client ${client.index} was refused ${step.key}: ${String(error)}`);
       if (isLockError(error, "latch-expired")) {
         history.expired(call);
-        return "over";
+        return "expired";
       }
       history.refused(call);
       if (error !== abortReason) {
@@ -161,10 +161,10 @@ export class LatchCallers {
   }
 }
 
-/** Rounds that no schedule has. */
+/** The first round that no schedule uses. */
 const quietRound = 1_000;
 const abortReason = new Error("the caller lost its patience");
-/** Who waits less may be gone before the server has answered. */
+/** A shorter wait may end before the server has replied, ms. */
 const shortWaitMs = 100;
 
 function expectedCodes({ waitMs }: Await): readonly string[] {

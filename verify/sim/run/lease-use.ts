@@ -12,7 +12,7 @@ import type { AcquireSpecs } from "../plan/acquire-options.ts";
 
 const done = "the work is done";
 
-/** What callers do with the leases that they have. */
+/** Uses the leases of callers: holds, extends, downgrades, transfers and releases the leases. */
 export class LeaseUse {
   readonly #history: History;
   readonly #judge: CallJudge;
@@ -38,15 +38,15 @@ export class LeaseUse {
 
   async useLease(client: Client, use: Use, granted: Lease): Promise<void> {
     const { ending, mode } = use;
-    const mayRelease = mode?.kind === "writer" && mode.downgradeAtMs !== undefined;
-    const lease = mayRelease ? await this.#downgrade(client, use, granted as WriteLease) : granted;
+    const downgrades = mode?.kind === "writer" && mode.downgradeAtMs !== undefined;
+    const lease = downgrades ? await this.#downgrade(client, use, granted as WriteLease) : granted;
     if (!lease) {
       return;
     }
     await this.#holdFor(client, use, lease);
     if (ending === "orphan") {
       lease.orphan();
-      // What was handed over in memory lasts as long as whoever had it before had asked for.
+      // A lease that was handed over in memory has the TTL of its earlier holder.
       this.#history.reserve(lease, (client.handover ? client.longestTtlMs : use.ttlMs) * slowestClockFactor);
       this.#trace(`client ${client.index} leaves ${lease.fencingToken} to expire`);
     } else if (typeof ending === "object" && lease.remainingMs() > 0) {
@@ -56,7 +56,7 @@ export class LeaseUse {
     }
   }
 
-  /** What a `withLock` does. */
+  /** The callback of a `withLock`. */
   async runCallback(client: Client, use: Use, lease: Lease, reentrantUse = ""): Promise<string> {
     if (use.mode?.kind === "nested") {
       await this.#reentrantUse.runNested(client, use, lease, reentrantUse, use.mode.depth);
@@ -65,7 +65,10 @@ export class LeaseUse {
     this.#trace(`client ${client.index} ends its work under ${lease.fencingToken}`);
     this.#history.operations += 1;
     if (lease.remainingMs() === 0) {
-      this.#history.failUnlessFaulty("release", `client ${client.index} lost ${lease.fencingToken} at work`);
+      this.#history.failUnlessFaulty(
+        "release",
+        `client ${client.index} lost ${lease.fencingToken} during its callback`,
+      );
     }
     this.#history.released(lease);
     if (use.ending === "throw") {
@@ -74,18 +77,18 @@ export class LeaseUse {
     return done;
   }
 
-  /** A `withLock` answered. */
+  /** A `withLock` returned. */
   checkResult({ ending, waitMs }: Use, value: unknown): void {
     const { ran, value: result } = (waitMs === 0 ? value : { ran: true, value }) as {
       ran: boolean;
       value?: unknown;
     };
     if (ending === "throw" ? ran : ran && result !== done) {
-      this.#history.fail("release", `the work under a lock came to ${String(result)}`);
+      this.#history.fail("release", `withLock returned ${String(result)}, which its callback did not return`);
     }
   }
 
-  /** @returns whether a `withLock` may have ended so: the work is done, and its lease was lost */
+  /** @returns whether a `withLock` may have failed with this error: the callback had returned, and the lease was lost */
   checkLoss({ ending }: Use, error: LeaseLostError): boolean {
     if (ending !== "throw" && error.result === done) {
       this.#history.failUnlessFaulty("release", String(error));
@@ -94,7 +97,7 @@ export class LeaseUse {
     return false;
   }
 
-  /** Lets readers in. @returns undefined: it was lost */
+  /** @returns undefined: the lease was lost */
   async #downgrade(client: Client, use: Use, writer: WriteLease): Promise<Lease | undefined> {
     await client.pause((use.mode as { downgradeAtMs: number }).downgradeAtMs);
     this.#history.operations += 1;
@@ -103,14 +106,14 @@ export class LeaseUse {
     this.#history.startsDowngrade(writer);
     try {
       const lease = await writer.downgrade();
-      void lease.signal; // made when somebody asks for it
+      void lease.signal; // the lease creates its signal at the first access
       this.#history.downgraded(client.index, lease, writer);
       return lease;
     } catch (error) {
       if (leftMs > 0) {
         this.#history.failUnlessFaulty(
           "release",
-          `client ${client.index} lost ${writer.fencingToken} in its downgrade`,
+          `client ${client.index} lost ${writer.fencingToken} during its downgrade`,
         );
       }
       this.#judge.errorReported(error, ["lease-lost"]);
@@ -135,7 +138,10 @@ export class LeaseUse {
       await lease.extend(ttlMs);
     } catch (error) {
       if (error instanceof LeaseLostError && lease.remainingMs() > 0) {
-        this.#history.fail("loss", `${lease.fencingToken} is told to be lost and has time left`);
+        this.#history.fail(
+          "loss",
+          `an extension reports ${lease.fencingToken} as lost, but the lease has remaining time`,
+        );
       }
       this.#judge.errorReported(error, []);
     }
@@ -145,11 +151,11 @@ export class LeaseUse {
     const { fencingToken, key } = lease;
     const leftMs = lease.remainingMs();
     this.#trace(`client ${client.index} gives ${fencingToken} to ${recipient?.index}`);
-    this.#history.transferred(lease, Math.max(leftMs, use.ttlMs) * slowestClockFactor); // a claim is being prolonged
+    this.#history.transferred(lease, Math.max(leftMs, use.ttlMs) * slowestClockFactor); // an extension of the claim may be in flight
     const serialized = JSON.stringify(lease.transfer());
-    this.#releases.isExpired(lease);
+    this.#releases.checkUnusable(lease);
     if (await lease.release()) {
-      this.#history.fail("release", `${fencingToken} was given away, and its release says it was not`);
+      this.#history.fail("release", `the release of ${fencingToken} returned true after its transfer`);
     }
     if (recipient && !recipient.isDead) {
       recipient.process.gate.pass(() => {
@@ -167,15 +173,15 @@ export class LeaseUse {
     this.#history.operations += 1;
     try {
       const lease = await recipient.locks.adopt(serialized, { renew: use.renew });
-      void lease.signal; // made when somebody asks for it
+      void lease.signal; // the lease creates its signal at the first access
       const bounds = { weight: weightOf(use.mode), ttlMs: use.ttlMs };
       this.#history.adopted(recipient.index, lease, transferredToken, bounds);
       await recipient.pause(rest.holdMs);
-      // What a majority of those who answered first has left may be short, and nothing prolongs it.
+      // The remaining time at the first majority of replies may be short, and without renewal nothing extends the lease.
       await this.#releases.release(recipient, lease, !use.renew);
     } catch (error) {
       this.#history.leaseAbandoned(use.ttlMs);
-      // Whose first request it is may not know enough nodes yet.
+      // A client may not know enough nodes yet at its first request.
       this.#judge.errorReported(
         error,
         this.#history.isRegistered(recipient.index) ? [] : ["quorum-not-reached"],

@@ -7,7 +7,7 @@ import { ProcessGate, gatedConnection } from "./gate.ts";
 import type { ClientSetup, Schedule } from "../plan/schedule.ts";
 import { ClockView, wallStart, type VirtualClock } from "./virtual-clock.ts";
 
-/** A process that locks, and its connections to all nodes. */
+/** A process with its clock, its driver, and its connections to all nodes. */
 export class ProcessMachine {
   readonly id: string;
   readonly clock: ClockView;
@@ -15,7 +15,7 @@ export class ProcessMachine {
   readonly driver: Driver;
   readonly faults: readonly FaultInjector[];
   isDead = false;
-  /** It was frozen, or its wall clock was set: its timers may tell late. */
+  /** The process was frozen, or its wall clock was set, so that its timers may fire late. */
   hadFault = false;
   readonly #setup: ClientSetup;
 
@@ -70,7 +70,7 @@ export class ProcessMachine {
     }
   }
 
-  /** Somebody sets its wall clock. */
+  /** Sets the wall clock. */
   step(ms: number): void {
     this.hadFault = true;
     this.clock.step(ms);

@@ -1,20 +1,20 @@
 import { allReaders, type LockMode } from "../plan/lock-mode.ts";
 import { isLatchAction, isUse, type Kind, type Schedule, type Step, type Use } from "../plan/schedule.ts";
 
-/** What a client wants when the faults are over: every key, as what the schedule is about. */
+/** The requests of a client in the quiet period: every key, in a mode of the schedule's kind. */
 export function quietPeriodUses({ kind, steps, maxTtlMs }: Schedule, client: number): Use[] {
   if (kind === "latch") {
     return [];
   }
   const keys = keysIn(steps);
-  const mode = kind === "all" ? [keys[0] ?? "a"] : keys;
-  return mode.map((key, index): Use => {
-    const modes = modeOf(kind, { keys, turn: client + index });
+  const requested = kind === "all" ? [keys[0] ?? "a"] : keys;
+  return requested.map((key, index): Use => {
+    const mode = modeOf(kind, { keys, turn: client + index });
     return {
       kind: "acquire",
       client,
       key,
-      ...(modes ? { mode: modes } : {}),
+      ...(mode ? { mode } : {}),
       ttlMs: maxTtlMs,
       waitMs: null,
       renew: true,
@@ -23,7 +23,7 @@ export function quietPeriodUses({ kind, steps, maxTtlMs }: Schedule, client: num
   });
 }
 
-/** Every key that somebody asks for, in sorted order. */
+/** Every key of a schedule, in sorted order. */
 export function keysIn(steps: readonly Step[]): readonly string[] {
   const keys = steps.flatMap((step) => {
     if (!isUse(step)) {
@@ -34,7 +34,7 @@ export function keysIn(steps: readonly Step[]): readonly string[] {
   return [...new Set(keys)].sort();
 }
 
-/** Some take a share, and some all that there is. */
+/** Requests share the key in every second turn, and are exclusive in the other turns. */
 function modeOf(kind: Kind, { keys, turn }: { keys: readonly string[]; turn: number }): LockMode | undefined {
   const takesAll = turn % 2 === 0;
   switch (kind) {
@@ -44,7 +44,7 @@ function modeOf(kind: Kind, { keys, turn }: { keys: readonly string[]; turn: num
     case "read-write":
       return { kind: takesAll ? "writer" : "reader" };
     case "semaphore":
-      return { kind: "permits", permits: takesAll ? allReaders : 1 }; // as many as there are
+      return { kind: "permits", permits: takesAll ? allReaders : 1 }; // reduced to the limit by the caller
     case "all":
       return {
         kind: "several",

@@ -9,7 +9,7 @@ import type { Use } from "../plan/schedule.ts";
 
 const longestMs = 30;
 
-/** Those who hold a reentrant lock enter it again. */
+/** Enters a reentrant lock again inside its hold. */
 export class ReentrantUse {
   readonly #history: History;
   readonly #judge: CallJudge;
@@ -19,7 +19,7 @@ export class ReentrantUse {
     this.#judge = judge;
   }
 
-  /** Branches that enter again at the same time, each as deep as is left, inside the `withLock` of `outer`. */
+  /** Enters in several branches at the same time, each up to the remaining depth, inside the `withLock` of `outer`. */
   async runNested(client: Client, use: Use, outer: Lease, name: string, depth: number): Promise<void> {
     const { branches } = use.mode as Nested;
     let inside = 0;
@@ -27,7 +27,10 @@ export class ReentrantUse {
       await this.#enterAgain(client, use, outer, name, async (lease) => {
         inside += 1;
         if (inside > 1) {
-          this.#history.fail("reentry", `${inside} branches of client ${client.index} are in ${use.key}`);
+          this.#history.fail(
+            "reentry",
+            `${inside} branches of client ${client.index} hold ${use.key} at the same time`,
+          );
         }
         await client.pause(Math.min(use.holdMs, longestMs) / (branch + 1));
         if (depth > 1) {
@@ -56,12 +59,15 @@ export class ReentrantUse {
         await work(lease);
         this.#history.released(lease);
       });
-      this.#isStillHeld(client, outer);
+      this.#checkStillHeld(client, outer);
     } catch (error) {
       if (!isLockError(error, "lease-lost")) {
         this.#judge.errorReported(error, []);
       } else if (outer.remainingMs() > 0) {
-        this.#history.fail("reentry", `client ${client.index} is told that its hold is lost, and it is not`);
+        this.#history.fail(
+          "reentry",
+          `client ${client.index} got lease-lost, but its hold has remaining time`,
+        );
       }
     }
   }
@@ -70,19 +76,22 @@ export class ReentrantUse {
     if (lease.fencingToken !== outer.fencingToken) {
       this.#history.fail(
         "reentry",
-        `client ${index} entered ${outer.fencingToken} again and has ${lease.fencingToken}`,
+        `client ${index} entered ${outer.fencingToken} again and got ${lease.fencingToken}`,
       );
     }
-    void lease.signal; // made when somebody asks for it
+    void lease.signal; // the lease creates its signal at the first access
     const request = this.#history.requestStarted({ ...use, kind: "try", client: index }, false);
     this.#history.granted(request, lease, sharedGroup, true);
     this.#history.requestSettled(request);
   }
 
-  /** Who left the inner one is in the outer one. */
-  #isStillHeld({ index }: Client, outer: Lease): void {
+  /** The release of an inner lease keeps the outer lease. */
+  #checkStillHeld({ index }: Client, outer: Lease): void {
     if (outer.remainingMs() === 0 && !outer.signal.aborted) {
-      this.#history.fail("reentry", `client ${index} left an inner lease, and has no outer one any more`);
+      this.#history.fail(
+        "reentry",
+        `client ${index} lost its outer lease with the release of an inner lease`,
+      );
     }
   }
 }

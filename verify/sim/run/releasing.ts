@@ -5,7 +5,7 @@ import type { History } from "../judge/history.ts";
 import type { CallJudge } from "../judge/judge.ts";
 import type { AcquireSpecs } from "../plan/acquire-options.ts";
 
-/** How callers give their leases back, and what they must be told then. */
+/** Releases the leases of callers, and checks the results. */
 export class LeaseRelease {
   readonly #history: History;
   readonly #judge: CallJudge;
@@ -19,11 +19,11 @@ export class LeaseRelease {
     this.#trace = trace;
   }
 
-  /** @param mayExpire before its time: less was left of it than was asked for */
+  /** @param mayExpire the lease may expire early, because its remaining time was shorter than its TTL */
   async release({ index, process }: Client, lease: Lease, mayExpire: boolean): Promise<void> {
     const { fencingToken, validUntil } = lease;
     const leftMs = lease.remainingMs();
-    const wallEnd = process.clock.wall() + leftMs; // the other clock stands still while the machine sleeps
+    const wallEnd = process.clock.wall() + leftMs; // the monotonic clock stands still while the machine sleeps
     const isBroken = this.#history.operator.breakOf(lease);
     const isExpectedToLast = (): boolean => !mayExpire && !isBroken();
     this.#trace(`client ${index} releases ${fencingToken} with ${leftMs.toFixed(1)} ms left`);
@@ -35,20 +35,20 @@ export class LeaseRelease {
     try {
       const wasHeld = await this.#releaseTwice(lease);
       const { clock } = process;
-      const wasInTime = clock.now() < validUntil && clock.wall() < wallEnd; // else it had expired when the engine came to it
+      const wasInTime = clock.now() < validUntil && clock.wall() < wallEnd; // otherwise the grant had expired before the engine executed the release
       if (wasHeld && leftMs === 0) {
-        this.#history.fail("release", `${fencingToken} was lost, and its release says it was not`);
+        this.#history.fail("release", `the release of the lost lease ${fencingToken} returned true`);
       } else if (!wasHeld && leftMs > 0 && wasInTime && isExpectedToLast()) {
-        this.#history.releaseRefused(lease, `client ${index} lost ${fencingToken} in its release`);
+        this.#history.releaseRefused(lease, `client ${index} lost ${fencingToken} during its release`);
       }
     } catch (error) {
       this.#judge.errorReported(error, []);
     }
-    this.isExpired(lease);
+    this.checkUnusable(lease);
   }
 
-  /** Looks whether it may still be used. */
-  isExpired(lease: Lease): void {
+  /** Checks that the released lease is unusable. */
+  checkUnusable(lease: Lease): void {
     let isUsable = lease.remainingMs() > 0;
     try {
       lease.throwIfLost();
@@ -57,15 +57,18 @@ export class LeaseRelease {
       isUsable ||= !(error instanceof LeaseLostError);
     }
     if (isUsable) {
-      this.#history.fail("release", `${lease.fencingToken} was given back and may still be used`);
+      this.#history.fail("release", `the released lease ${lease.fencingToken} is still usable`);
     }
   }
 
   async #releaseTwice(lease: Lease): Promise<boolean> {
     const wasHeld = await this.#acquireSpecs.release(lease);
-    // Who resigned is not helped by a release of the term.
+    // A leader has resigned from its term, so a second release of the lease proves nothing.
     if (!this.#acquireSpecs.isLeadership(lease) && (await lease.release()) !== wasHeld) {
-      this.#history.fail("release", `a second release of ${lease.fencingToken} answers otherwise`);
+      this.#history.fail(
+        "release",
+        `the second release of ${lease.fencingToken} returned another result than the first`,
+      );
     }
     return wasHeld;
   }

@@ -4,7 +4,7 @@ import { describeFinding } from "../judge/findings.ts";
 import type { Schedule } from "../plan/schedule.ts";
 import { runSchedule } from "./world.ts";
 
-/** Plays one schedule, tells all that happens, and ends with a hash of it: the same schedule, the same hash. */
+/** Runs one schedule, prints every event, and then prints a hash of all events. Equal schedules give equal hashes. */
 export async function replay(schedule: Schedule, print: (line: string) => void): Promise<boolean> {
   const hash = createHash("sha256");
   const writeLine = (line: string): void => {

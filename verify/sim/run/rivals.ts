@@ -8,29 +8,29 @@ import { faulty, manualRandom } from "holdfast/testing";
 import { ClockView, wallStart, VirtualClock } from "./virtual-clock.ts";
 
 const [nodeCount, rivalCount] = [5, 20];
-/** The clocks of two rivals differ at least by so much, and those of two nodes at the most. */
+/** The smallest difference between the clocks of two rivals, and the largest between the clocks of two nodes, ms. */
 const intervalMs = 50;
 const holdMs = 0.5;
 
 export interface ContentionSetup {
-  /** `acquire`: waits in the queue. `try`: tries again after a while at random. */
+  /** `acquire`: the caller waits in the queue. `try`: the caller tries again after a random delay. */
   readonly how: "acquire" | "try";
-  /** Of each rival. */
+  /** The callers of each rival. */
   readonly callers: number;
   readonly handover: boolean;
-  /** Of each caller. */
+  /** The acquisitions of each caller. */
   readonly acquisitions: number;
 }
 
 export interface ContentionResult {
-  /** Grants by the engine, by how many rounds their number took. */
+  /** How many grants of the engine took each number of rounds for their fencing number. */
   readonly rounds: ReadonlyMap<number, number>;
   readonly leases: number;
   readonly tookMs: number;
   readonly commands: number;
 }
 
-/** Twenty drivers, each with its own clock, want one lock of five nodes, over a network that is seldom slow. */
+/** Twenty drivers, each with its own clock, contend for one lock of five nodes, over a network that is seldom slow. */
 export async function runContention(contest: ContentionSetup): Promise<ContentionResult> {
   const rounds = new Map<number, number>();
   const count = (message: unknown): void => {
@@ -49,7 +49,7 @@ export async function runContention(contest: ContentionSetup): Promise<Contentio
   }
 }
 
-/** Which part of the grants took one round. */
+/** The fraction of grants that took one round. */
 export function singleBroadcastShare({ rounds }: ContentionResult): number {
   const all = [...rounds.values()].reduce((sum, grants) => sum + grants, 0);
   return (rounds.get(1) ?? 0) / all;
@@ -134,7 +134,7 @@ class ContentionRun {
     return { clock, locks: createLocks(driver, this.#setup.handover ? {} : { handover: false }) };
   }
 
-  /** With other delays from one request to the next. */
+  /** A connection with new delays for each request. */
   #linkTo(node: FakeRedis): Connection {
     const { connection, controls } = faulty(node.connect(), { clock: this.#clockView(0) });
     const [requestMs, replyMs, messageMs] = [this.#random, this.#random, this.#random].map(delayMs);
@@ -162,10 +162,10 @@ class ContentionRun {
   }
 }
 
-/** Nobody may need so long, ms. */
+/** The contention must end within this time, ms. */
 const waitMs = 60_000;
 
-/** One way, ms: of a hundred one is slow. */
+/** The delay in one direction, ms. One of a hundred delays is long. */
 function delayMs(random: Random): number {
   const fast = 0.15 + 0.25 * random.nextFloat();
   return random.nextFloat() < 0.01 ? fast * 10 : fast;

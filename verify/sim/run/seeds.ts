@@ -8,7 +8,7 @@ export interface SeedResults {
   readonly failed: readonly Failure[];
 }
 
-/** Plays one seed after the other. */
+/** Runs the schedules of the seeds, one after the other. */
 export async function runSeedBatch(seeds: readonly number[]): Promise<SeedResults> {
   const tally = emptyTally();
   const failed: Failure[] = [];
@@ -23,10 +23,10 @@ export async function runSeedBatch(seeds: readonly number[]): Promise<SeedResult
   return { tally, failed };
 }
 
-/** What goes wrong once goes on being wrong. */
+/** How many findings of a schedule are reported, because one failure usually causes further findings. */
 const maxFindings = 5;
 
-/** The seeds from the first on whose schedules are of that engine, kind or weather, or of several such; null: all. */
+/** The seeds from the first one whose schedules match the engines, kinds and scenarios in `only`; null: all. */
 export function* seedsFrom(first: number, only: string | null): Generator<number> {
   for (let seed = first; ; seed += 1) {
     if (only === null || matches(planSchedule(seed), only)) {

@@ -9,9 +9,9 @@ import { ClockView, wallStart, type VirtualClock } from "./virtual-clock.ts";
 export class ServerMachine {
   readonly clock: ClockView;
   readonly server: FakeRedis;
-  /** For a while some client could not reach it. */
+  /** A client could not reach the server for some time. */
   wasDown = false;
-  /** Its clock was. */
+  /** The clock of the server was set back. */
   wasSetBack = false;
 
   constructor(

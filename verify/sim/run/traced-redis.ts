@@ -1,27 +1,27 @@
 import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
 
-/** What a quorum's node keeps of a mutex. */
+/** The state of a mutex on one node of a quorum. */
 export interface NodeState {
-  /** The token that has the vote; undefined: nobody's. */
+  /** The token that has the vote; undefined: no token has the vote. */
   readonly holder: string | undefined;
-  /** The number of its newest grant. */
+  /** The number of the newest grant. */
   readonly fencingNumber: number;
-  /** Tokens, the first in front. */
+  /** The waiting tokens, the first position first. */
   readonly queue: readonly string[];
 }
 
-/** One operation as the node executed it. */
+/** One operation that the node executed. */
 export interface TracedOperation {
   readonly name: string;
   readonly token: string;
-  /** What it says of a number, as `yield` and `agree` do; else 0. */
+  /** The number in the arguments of `yield` and `raiseFence`; 0 for other operations. */
   readonly fencingNumber: number;
-  /** An acquire that does not queue. */
+  /** The operation is an acquire that does not queue. */
   readonly isTry: boolean;
   readonly reply: unknown;
 }
 
-/** What a node did in one script call for one key. */
+/** The effect of one script call on one key of a node. */
 interface TracedCall {
   readonly kind: "call";
   readonly node: number;
@@ -33,15 +33,15 @@ interface TracedCall {
 
 export type TraceEvent =
   | TracedCall
-  /** A node lost all that it kept. */
+  /** A node lost all its data. */
   | { readonly kind: "wiped"; readonly node: number; readonly serverMs: number }
-  /** A caller was told of a lease. */
+  /** A caller got a lease. */
   | { readonly kind: "held"; readonly fencingNumber: number };
 
-/** @param key undefined: of all keys */
+/** @param key undefined: the event concerns all keys */
 export type Record = (key: string | undefined, event: TraceEvent) => void;
 
-/** The arguments of each operation of `execute-quorum.lua` behind the candidate. */
+/** How many arguments each operation of `execute-quorum.lua` has after the proposed fencing number. */
 const argumentCounts: Readonly<globalThis.Record<string, number>> = {
   acquire: 7,
   yield: 7,
@@ -54,7 +54,7 @@ const argumentCounts: Readonly<globalThis.Record<string, number>> = {
   inspect: 0,
 };
 
-/** A server that tells what its scripts did. */
+/** A server that records the effects of its scripts. */
 export class TracedRedis extends FakeRedis {
   readonly #record: Record;
   readonly #node: number;
@@ -72,9 +72,9 @@ export class TracedRedis extends FakeRedis {
     if (script.name !== "execute-quorum") {
       return super.execute(...call);
     }
-    const locks = [...new Set(keys.filter((_, clientId) => clientId % 4 === 0))];
+    const locks = [...new Set(keys.filter((_, index) => index % 4 === 0))];
     const statesBefore = locks.map((lock) => this.#stateOf(lock));
-    const answers = super.execute(...call) as unknown[];
+    const replies = super.execute(...call) as unknown[];
     const operations = operationsOf(args.at(-1) ?? "[]");
     locks.forEach((lock, index) => {
       this.#record(lock, {
@@ -82,13 +82,13 @@ export class TracedRedis extends FakeRedis {
         node: this.#node,
         serverMs: this.#clock.wall(),
         operations: operations
-          .map((operation, clientId) => ({ ...operation, reply: answers[clientId + 1] }))
-          .filter((_, clientId) => keys[clientId * 4] === lock),
+          .map((operation, position) => ({ ...operation, reply: replies[position + 1] }))
+          .filter((_, position) => keys[position * 4] === lock),
         before: statesBefore[index] as NodeState,
         after: this.#stateOf(lock),
       });
     });
-    return answers;
+    return replies;
   }
 
   override restart(how: Parameters<FakeRedis["restart"]>[0]): void {

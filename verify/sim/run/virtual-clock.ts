@@ -7,25 +7,25 @@ interface Event {
   action: (() => void) | undefined;
 }
 
-/** What a right wall clock says as a world begins. */
+/** The time of a correct wall clock at the start of a world. */
 export const wallStart = 1_700_000_000_000;
 
-/** So much happens within a millisecond only where something goes round in circles. */
+/** More events within a millisecond are a livelock. */
 const maxEventsPerMs = 20_000;
 
-/** Time stands still, as what happens brings about more of the same at once. */
+/** Time does not advance, because each event causes another event at once. */
 export class LivelockError extends Error {}
 
-/** True time, ms, which nobody in the world can read. What is due at one moment happens in the order in which it was planned. */
+/** The true time, ms, which no machine of the world can read. Events of one time run in the order in which they were planned. */
 export class VirtualClock {
-  /** The next one last. */
+  /** The next event is last. */
   readonly #events: Event[] = [];
   readonly #afterEach: () => void;
   #now = 0;
-  /** How much has happened within the present millisecond. */
+  /** How many events have run within the present millisecond. */
   #eventCount = 0;
 
-  /** @param afterEach called whenever what happened has come to rest */
+  /** @param afterEach called after each event, when all its microtasks have run */
   constructor(afterEach: () => void = () => undefined) {
     this.#afterEach = afterEach;
   }
@@ -34,7 +34,7 @@ export class VirtualClock {
     return this.#now;
   }
 
-  /** @returns what cancels it */
+  /** @returns cancels the event */
   at(moment: number, action: () => void): () => void {
     const event: Event = { moment: Math.max(this.#now, moment), action };
     this.#events.splice(this.#indexOf(event.moment), 0, event);
@@ -44,7 +44,7 @@ export class VirtualClock {
   }
 
   /**
-   * Lets time pass.
+   * Advances the time, and runs the events that become due.
    * @throws {LivelockError}
    */
   async advance(ms: number): Promise<void> {
@@ -70,7 +70,7 @@ export class VirtualClock {
   #count(moment: number): void {
     this.#eventCount = Math.floor(moment) === Math.floor(this.#now) ? this.#eventCount + 1 : 0;
     if (this.#eventCount > maxEventsPerMs) {
-      throw new LivelockError("time stands still");
+      throw new LivelockError(`more than ${maxEventsPerMs} events within one millisecond`);
     }
   }
 
@@ -88,14 +88,14 @@ export class VirtualClock {
   }
 }
 
-/** All promises and ticks that are ready, and those that follow from them. */
+/** Waits for all promises and ticks that are ready, and for all that follow from them. */
 function waitForMicrotasks(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** A timer is never early, whatever the rounding. */
+/** Added to each timer, so that rounding never makes a timer early, ms. */
 const timerResolutionMs = 1e-6;
 
 interface ViewTimer {
@@ -104,7 +104,7 @@ interface ViewTimer {
   cancel: () => void;
 }
 
-/** What one machine of the world takes for the time, and the timers of a process on it. */
+/** The clocks of one machine of the world, and the timers of a process on that machine. */
 export class ClockView implements Clock {
   readonly #world: VirtualClock;
   readonly #rate: number;
@@ -115,7 +115,7 @@ export class ClockView implements Clock {
   #isFrozen = false;
   #isDead = false;
 
-  /** @param rate how fast it goes; 1.01: one percent too fast */
+  /** @param rate the speed of the clock; 1.01: one percent too fast */
   constructor(world: VirtualClock, { rate = 1, wall = 0 }: { rate?: number; wall?: number } = {}) {
     this.#world = world;
     this.#rate = rate;
@@ -151,18 +151,18 @@ export class ClockView implements Clock {
     return this.#timers.size;
   }
 
-  /** Somebody sets the wall clock. */
+  /** Sets the wall clock. */
   step(ms: number): void {
     this.#wallAheadMs += ms;
   }
 
-  /** No timer runs. @param sleeps the machine does: its monotonic clock stands still */
+  /** Stops all timers. @param sleeps the machine sleeps, so that its monotonic clock stands still */
   freeze(sleeps: boolean): void {
     this.#isFrozen = true;
     this.#sleepStartedAt = sleeps ? this.#world.now : undefined;
   }
 
-  /** What was due meanwhile runs now, late, in order. */
+  /** Timers that became due while the machine was frozen run now, in order. */
   thaw(): void {
     if (this.#sleepStartedAt !== undefined) {
       this.#sleptMs += this.#world.now - this.#sleepStartedAt;
@@ -175,7 +175,7 @@ export class ClockView implements Clock {
     }
   }
 
-  /** No timer ever runs again. */
+  /** Stops all timers for ever. */
   die(): void {
     this.#isDead = true;
     for (const timer of this.#timers) {

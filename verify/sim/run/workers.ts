@@ -3,10 +3,10 @@ import { fileURLToPath } from "node:url";
 
 import { runSeedBatch, type SeedResults } from "./seeds.ts";
 
-/** Who plays seeds: this process, or several others beside it. */
+/** Runs seeds in this process, or in several child processes. */
 export interface WorkerPool extends AsyncDisposable {
   readonly size: number;
-  /** @param worker from 0; one job at a time each */
+  /** @param worker its index, from 0. Each worker runs one batch at a time */
   run(worker: number, seeds: readonly number[]): Promise<SeedResults>;
 }
 
@@ -32,12 +32,12 @@ class ProcessPool implements WorkerPool {
     const process = this.#workers[worker] as ChildProcess;
     return new Promise((resolve, reject) => {
       const ended = (code: number | null): void => {
-        reject(new Error(`A process that played seeds ${seeds[0]} and on ended with code ${code}`));
+        reject(new Error(`The worker for the batch from seed ${seeds[0]} on exited with code ${code}`));
       };
       process.once("exit", ended);
-      process.once("message", (played) => {
+      process.once("message", (results) => {
         process.off("exit", ended);
-        resolve(played as SeedResults);
+        resolve(results as SeedResults);
       });
       process.send(seeds);
     });
@@ -45,10 +45,10 @@ class ProcessPool implements WorkerPool {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(
-      this.#workers.map(async (member) => {
-        if (member.connected) {
-          const exited = new Promise((resolve) => member.once("exit", resolve));
-          member.disconnect();
+      this.#workers.map(async (worker) => {
+        if (worker.connected) {
+          const exited = new Promise((resolve) => worker.once("exit", resolve));
+          worker.disconnect();
           await exited;
         }
       }),

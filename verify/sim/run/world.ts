@@ -31,26 +31,26 @@ import { WorldFaults } from "./fault-injector.ts";
 import { LivelockError, VirtualClock } from "./virtual-clock.ts";
 
 export interface RunOptions {
-  /** Hears of everything that happens. */
+  /** Called with each event. */
   readonly trace?: (line: string) => void;
-  /** Hears of what servers do with mutexes of a quorum, and of leases. */
+  /** Called with each effect on a mutex of a quorum's node, and with each lease. */
   readonly record?: Record | undefined;
-  /** Puts something between the drivers and who uses them. */
+  /** Wraps the driver of each process. */
   readonly wrapDriver?: (driver: Driver) => Driver;
 }
 
 export interface RunReport {
   readonly findings: readonly Finding[];
-  /** What was not judged, by the reason. */
+  /** The reasons for which a check was not applied. */
   readonly excuses: readonly string[];
   readonly grants: number;
-  /** Calls of callers. */
+  /** How many calls callers made. */
   readonly operations: number;
-  /** Scripts and commands that servers were sent. */
+  /** How many scripts and commands clients sent to servers. */
   readonly commands: number;
 }
 
-/** Plays a schedule to its end, and says what went wrong. The same schedule, the same report. */
+/** Runs a schedule to its end, and reports the failed checks. Equal schedules give equal reports. */
 export async function runSchedule(schedule: Schedule, options: RunOptions = {}): Promise<RunReport> {
   const world = new World(schedule, options);
   const { history } = world;
@@ -61,7 +61,7 @@ export async function runSchedule(schedule: Schedule, options: RunOptions = {}):
   let timer: NodeJS.Timeout | undefined;
   const stuck = new Promise<void>((resolve) => {
     timer = setTimeout(() => {
-      history.fail("progress", "the world waits for what never comes");
+      history.fail("progress", `the schedule has not ended within ${stuckTimeoutMs / 1_000} s of real time`);
       resolve();
     }, stuckTimeoutMs);
   });
@@ -88,7 +88,7 @@ export async function runSchedule(schedule: Schedule, options: RunOptions = {}):
 
 const maxTries = 100;
 
-/** Of real time: a schedule takes far less, on slow machines too. */
+/** Real time, ms. A schedule takes far less, on slow machines too. */
 const stuckTimeoutMs = 60_000;
 
 class World {
@@ -125,9 +125,9 @@ class World {
       (setup, index) => new ServerMachine(this.#clock, index, setup, seed * 16 + 15 - index, record),
     );
     const servers = this.#machines.map(({ server }) => server);
-    const hasRoom = schedule.engine === "server" && ["read-write", "semaphore"].includes(schedule.kind);
+    const isShared = schedule.engine === "server" && ["read-write", "semaphore"].includes(schedule.kind);
     this.history.serverWatches = servers.flatMap((server) =>
-      hasRoom ? keysIn(schedule.steps).map((key) => new ServerWatch(this.history, server, key)) : [],
+      isShared ? keysIn(schedule.steps).map((key) => new ServerWatch(this.history, server, key)) : [],
     );
     const processes = new Map<number, ProcessMachine>();
     const drivers = new Map<ProcessMachine, Driver>();
@@ -151,7 +151,7 @@ class World {
       history: this.history,
       machines: this.#machines,
       clients: this.#clients,
-      peaceAt: quietAt,
+      quietAt,
     });
   }
 
@@ -212,7 +212,7 @@ class World {
     return step.kind === "break" ? this.#callers.break(client, step) : this.#callers.setLimit(client, step);
   }
 
-  /** The faults are over: everybody who lives gets every lock. */
+  /** Ends all faults. In the quiet period every living client must be granted every lock. */
   async #endFaults(): Promise<void> {
     this.#trace("peace");
     const { scenario, steps } = this.#schedule;
@@ -234,19 +234,19 @@ class World {
       this.#acquireEverything(client, keys);
     }
     const rounds = scenario === "lost-notifications" ? keys.length * this.#clients.length * 2 : 1;
-    const begun = Math.max(this.#clock.now, ...steps.map(({ at }) => at)); // some come in peace
-    const leftMs = (): number => this.#clock.now - begun + this.history.reservedForMs;
+    const begun = Math.max(this.#clock.now, ...steps.map(({ at }) => at)); // some steps are in the quiet period
+    const elapsedMs = (): number => this.#clock.now - begun + this.history.reservedForMs;
     const ownMs = boundMs * rounds + allWaitersMs + lateLatchMs(this.#schedule);
-    let allMs = ownMs + leftMs();
-    while ((this.#hasPending.length > 0 || this.#clock.now < begun) && this.#clock.now < begun + allMs) {
+    let allMs = ownMs + elapsedMs();
+    while ((this.#pendingClients.length > 0 || this.#clock.now < begun) && this.#clock.now < begun + allMs) {
       await this.#clock.advance(20);
-      allMs = Math.max(allMs, ownMs + (this.history.reservedForMs > 0 ? leftMs() : 0));
+      allMs = Math.max(allMs, ownMs + (this.history.reservedForMs > 0 ? elapsedMs() : 0));
     }
-    for (const { index, uses } of this.#hasPending) {
+    for (const { index, uses } of this.#pendingClients) {
       for (const use of uses) {
         this.history.fail(
           "progress",
-          `client ${index} has not got ${use.key} within ${allMs.toFixed(0)} ms of peace`,
+          `client ${index} was not granted ${use.key} within ${allMs.toFixed(0)} ms of the quiet period`,
         );
       }
     }
@@ -261,7 +261,7 @@ class World {
     }
   }
 
-  /** An operator sets the last limit again, until he hears that it is set. */
+  /** An operator sets the last limit again, until the engine confirms the limit. */
   async #settleLimits(): Promise<void> {
     const last = this.#schedule.steps.findLast((step) => step.kind === "set limit");
     const [client] = this.#livingClients;
@@ -282,7 +282,7 @@ class World {
     return this.#clients.filter(({ isDead }) => !isDead);
   }
 
-  get #hasPending(): readonly Client[] {
+  get #pendingClients(): readonly Client[] {
     return this.#livingClients.filter(({ uses }) => uses.size > 0);
   }
 
@@ -293,7 +293,7 @@ class World {
   }
 }
 
-/** What a message begins with that wakes who waits. */
+/** The prefix of the messages that wake waiters. */
 function grantEvent({ kind }: Schedule): string {
   return kind === "latch" ? "open" : "grant";
 }

@@ -5,20 +5,20 @@ import { shrinkSteps } from "./simpler.ts";
 export interface Shrunk {
   readonly schedule: Schedule;
   readonly finding: Finding;
-  /** How many schedules were played for it. */
+  /** How many schedules were run to shrink this one. */
   readonly runs: number;
-  /** Nothing more can be left out, as far as was tried: it was not the time that ended it. */
+  /** No further step of shrinking keeps the failure. False: the time limit ended the shrinking. */
   readonly isDone: boolean;
 }
 
 interface ShrinkOptions {
   readonly run: (schedule: Schedule) => Promise<readonly Finding[]>;
-  /** Whether there is time for another play. */
+  /** Whether there is time for another run. */
   readonly mayContinue: () => boolean;
-  readonly progress: (schedule: Schedule, plays: number) => void;
+  readonly progress: (schedule: Schedule, runs: number) => void;
 }
 
-/** Makes a failing schedule smaller while it fails in the same way. Undefined: it does not fail at all. */
+/** Makes a failing schedule smaller while the same check fails. Undefined: the schedule does not fail. */
 export async function shrink(schedule: Schedule, options: ShrinkOptions): Promise<Shrunk | undefined> {
   const [finding] = await options.run(schedule);
   return finding ? new Shrinker(schedule, finding, options).run() : undefined;
@@ -49,7 +49,7 @@ class Shrinker {
     return { schedule: this.#best, finding: this.#finding, runs: this.#runs, isDone };
   }
 
-  /** Delta debugging, after Zeller: by halves first, and ever smaller parts. */
+  /** Delta debugging, after Zeller: removes halves of the steps first, then smaller and smaller ranges. */
   async #removeSteps(): Promise<void> {
     let size = Math.ceil(this.#best.steps.length / 2);
     while (size >= 1 && this.#options.mayContinue()) {
@@ -74,7 +74,7 @@ class Shrinker {
     }
   }
 
-  /** @returns whether it fails in the same way */
+  /** @returns whether the same check fails */
   async #accept(schedule: Schedule): Promise<boolean> {
     if (!this.#options.mayContinue()) {
       return false;

@@ -9,7 +9,7 @@ import {
   type Step,
 } from "../plan/schedule.ts";
 
-/** Schedules that say less than this one, the greatest steps first; each is a candidate by itself. */
+/** Schedules with one simplification each, the largest simplifications first. */
 export function* shrinkSteps(schedule: Schedule): Generator<Schedule> {
   yield* withFewerClients(schedule);
   yield* withFewerNodes(schedule);
@@ -49,16 +49,16 @@ function renumbered(step: Step, renumber: (client: number) => number): Step {
     : moved;
 }
 
-/** The last one goes, if nothing happens to it, and if those that may forget stay a minority. */
+/** Removes the last node if no fault concerns it, and if the nodes that may lose data stay a minority. */
 function* withFewerNodes(schedule: Schedule): Generator<Schedule> {
   const { nodes, clients, steps } = schedule;
   const last = nodes.length - 1;
-  const forgetful = new Set(
+  const unreliable = new Set(
     steps.map((step) => (step.kind === "restart node" || step.kind === "step node" ? step.node : -1)),
   );
-  forgetful.delete(-1);
+  unreliable.delete(-1);
   const isNeeded = steps.some((step) => isFault(step) && "node" in step && step.node === last);
-  if (nodes.length > 3 && !isNeeded && forgetful.size < last / 2) {
+  if (nodes.length > 3 && !isNeeded && unreliable.size < last / 2) {
     yield {
       ...schedule,
       nodes: nodes.slice(0, last),
@@ -103,7 +103,7 @@ function* withSimplerClients(schedule: Schedule): Generator<Schedule> {
   }
 }
 
-/** In memory all are in one. */
+/** With the engine `memory` all clients share one process. */
 function sharesProcesses({ engine }: Schedule): boolean {
   return engine === "memory";
 }
@@ -143,7 +143,7 @@ function* simplerSteps(step: Step): Generator<Step> {
   }
 }
 
-/** A call that has no name, and no end to its patience. */
+/** The call without its `attemptId`, or without its abort. */
 function withoutOptions(step: (CountDown | Await) & Step): Step {
   if (step.kind === "await") {
     const { abortMs: _, ...rest } = step;

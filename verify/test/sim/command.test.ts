@@ -20,7 +20,7 @@ function run(...args: readonly string[]): { code: number | null; out: string; er
   return { code: status, out: stdout, errors: stderr };
 }
 
-test("a summary tells what was played, also of several processes", () => {
+test("a summary has the figures of all schedules, also with several processes", () => {
   const { code, out } = run("--runs", "40", "--seed", "7", "--workers", "2", "--json");
   const summary = JSON.parse(out) as Record<string, number>;
   expect(code).toBe(0);
@@ -31,7 +31,7 @@ test("a summary tells what was played, also of several processes", () => {
   expect(Object.keys(summary["kinds"] ?? {})).toEqual(expect.arrayContaining(["mutex", "read-write"]));
 });
 
-test("only what is asked for is played", () => {
+test("--only restricts the schedules that are run", () => {
   const { out } = run("--runs", "10", "--only", "memory", "--workers", "1");
   expect(out).toMatch(/^10 schedules from seed 1 on/);
   expect(out).toMatch(/^ {2}memory, /m);
@@ -41,7 +41,7 @@ test("only what is asked for is played", () => {
   expect(both.out).not.toMatch(/^ {2}(memory|mutex)/m);
 });
 
-test("a schedule from a file is played", () => {
+test("--schedule runs a schedule from a file", () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-sim-"));
   try {
     const file = join(folder, "schedule.json");
@@ -61,21 +61,21 @@ test.each([
     ["--only", "rain"],
     'Expected --only to be one of quorum, server, memory, mutex, read-write, semaphore, all, reentrant, election, latch, storm, calm, lost-inquiries, lost-notifications, contention, process-death, got "rain"',
   ],
-  [["--trace", "--runs", "2"], 'Expected --runs to be 1 where --trace is given, got "2"'],
+  [["--trace", "--runs", "2"], 'Expected --runs to be 1 with --trace, got "2"'],
   [["--workers", ""], 'Expected --workers to be an integer from 1 to 256, got ""'],
   [["--shrink-seconds=-1"], 'Expected --shrink-seconds to be an integer from 0 to 3600, got "-1"'],
-])("%j is refused", (args, message) => {
+])("%j fails with a message about the option", (args, message) => {
   const { code, out, errors } = run(...args);
   expect({ code, out, errors }).toEqual({ code: 2, out: "", errors: `verify:sim: ${message}\n` });
 });
 
-test("a long run is of a hundred thousand schedules", () => {
+test("--long runs a hundred thousand schedules", () => {
   expect(parseOptions(["--long"]).runs).toBe(100_000);
   expect(parseOptions(["--long", "--runs", "5"]).runs).toBe(5);
 });
 
-/** Says that some seeds fail; plays nothing. */
-function fakeRun(failing: readonly number[], played: number[]): WorkerPool {
+/** A worker pool that reports some seeds as failed, and runs no schedule. */
+function fakePool(failing: readonly number[], played: number[]): WorkerPool {
   return {
     size: 1,
     run: async (_, seeds) => {
@@ -91,29 +91,29 @@ function fakeRun(failing: readonly number[], played: number[]): WorkerPool {
 
 const order = { seed: 1, runs: 100, only: null, stopAtFirst: false, stop: new AbortController().signal };
 
-test("all seeds are played, each once, and those that fail are told by seed", async () => {
+test("every seed is run once, and the failing seeds are reported in order", async () => {
   const played: number[] = [];
-  const { tally, failed } = await runSeeds(fakeRun([55, 23], played), order, () => undefined);
+  const { tally, failed } = await runSeeds(fakePool([55, 23], played), order, () => undefined);
   expect(played).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
   expect(tally.runs).toBe(100);
   expect(failed.map(({ seed }) => seed)).toEqual([23, 55]);
 });
 
-test("a campaign stops at the first seed that fails if it is told to, and when it is asked to end", async () => {
+test("a run stops at the first failing seed with --stop-at-first, and after an abort", async () => {
   const played: number[] = [];
   const atFirst = { ...order, stopAtFirst: true };
-  const { failed } = await runSeeds(fakeRun([55, 23], played), atFirst, () => undefined);
+  const { failed } = await runSeeds(fakePool([55, 23], played), atFirst, () => undefined);
   expect(failed.map(({ seed }) => seed)).toEqual([23]);
   expect(played.length).toBe(30);
 
   const controller = new AbortController();
-  const { tally } = await runSeeds(fakeRun([], []), { ...order, stop: controller.signal }, () => {
+  const { tally } = await runSeeds(fakePool([], []), { ...order, stop: controller.signal }, () => {
     controller.abort();
   });
   expect(tally.runs).toBe(10);
 });
 
-test("the seeds of an engine are those whose schedules are on it", () => {
+test("--only with an engine selects the seeds whose schedules use that engine", () => {
   const seeds = seedsFrom(1, "memory");
   const some = Array.from({ length: 5 }, () => seeds.next().value as number);
   expect(some.map((seed) => planSchedule(seed).engine)).toEqual(Array.from({ length: 5 }, () => "memory"));

@@ -75,7 +75,7 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/joint-acquire.ts",
-        "    const leases = waiting.map(() => this.#createLease(hold)); // all are counted before the first is used\n    waiting.forEach((companion, index) => companion.settle(leases[index] as L));\n",
+        "    const leases = waiting.map(() => this.#createLease(hold)); // count all leases before the first caller can release its lease\n    waiting.forEach((companion, index) => companion.settle(leases[index] as L));\n",
         "    waiting.slice(0, 1).forEach((companion) => {\n      companion.settle(this.#createLease(hold));\n    });\n",
       ),
     ],

@@ -4,7 +4,7 @@ import type { ResolvedAcquire } from "../options.ts";
 
 type WaitOptions = Pick<ResolvedAcquire, "waitMs" | "signal">;
 
-/** Turns inside this process: one at a time, in order of arrival. */
+/** A mutex within this process, in order of arrival. */
 export class AsyncMutex {
   readonly #coordinator: LocalCoordinator;
   readonly #waiting = new Set<() => void>();
@@ -14,7 +14,7 @@ export class AsyncMutex {
     this.#coordinator = coordinator;
   }
 
-  /** Resolves with whether it became ours within `waitMs`; rejects with the signal's reason, and `closed`. */
+  /** Resolves with whether the mutex was acquired within `waitMs`. Rejects with the signal's reason, or `closed`. */
   async acquire({ waitMs, signal }: WaitOptions): Promise<boolean> {
     const isFree = !this.#isLocked;
     this.#isLocked = true;
@@ -35,13 +35,13 @@ export class AsyncMutex {
       const timer = clock.setTimer(
         () => end(() => resolve(false)),
         Math.min(waitMs, maxTimerMs),
-        true, // somebody waits for it
+        true, // a caller waits
       );
       this.#waiting.add(grant);
     });
   }
 
-  /** The next one's turn. */
+  /** Grants the mutex to the next waiter. */
   release(): void {
     for (const grant of this.#waiting) {
       grant();
@@ -51,5 +51,5 @@ export class AsyncMutex {
   }
 }
 
-/** A timer of Node's is for 24 days at most. Nobody waits so long for his own process. */
+/** The limit of a timer of Node.js is 24.8 days. No local wait is longer. */
 const maxTimerMs = 86_400_000 * 24;

@@ -5,22 +5,24 @@ import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { Holder, LockEvent, LockState } from "../lock-state.ts";
 import type { MutexFactory } from "./mutex.ts";
 
-/** Who of many candidates leads: the holder of a key, for as long as it lives and does not resign. */
+/** A leader election: the leader is the holder of the key, until it resigns or loses its lease. */
 export interface Election {
   /**
-   * Waits until we lead; without a bound unless `waitMs` is given. The term is a lease: its `signal` aborts at the loss of
-   * leadership, its `fencingToken` is larger than that of every earlier leader. It lasts until it is released or lost.
-   * @throws {LockError} `self-deadlock` where this candidate leads already
+   * Waits until this candidate leads, without a bound unless `waitMs` is given. The term is a lease, and lasts until its release or loss.
+   * Its `signal` aborts at the loss of leadership. Its `fencingToken` is larger than the fencing tokens of all earlier leaders.
+   * @throws {LockError} `self-deadlock`: this candidate already leads
+   * @throws {WaitTimeoutError} `waitMs` has passed, and another candidate leads
    */
   campaign(options?: AcquireOptions): Promise<Lease>;
-  /** Ends our term; the next candidate leads at once. @returns whether we led */
+  /** Ends the term, so that the next candidate leads at once. @returns whether this candidate led */
   resign(): Promise<boolean>;
+  /** The present leader; null: none. */
   leader(): Promise<Holder | null>;
-  /** The leader now, then every change; null: there is none. Ends with the signal. */
+  /** Yields the present leader, then every change, until the signal aborts; null: no leader. */
   observe(options?: { signal?: AbortSignal | undefined }): AsyncIterable<Holder | null>;
 }
 
-/** What an election needs to see. */
+/** The views of a lock that an election uses. */
 interface InspectHost {
   inspect(key: string): Promise<LockState>;
   watch(key: string, options?: { signal?: AbortSignal | undefined }): AsyncIterable<LockEvent>;
@@ -73,7 +75,7 @@ export class MutexElection implements Election {
 
   async #campaign(options: ResolvedAcquire): Promise<Lease> {
     if (this.#term && this.#term.remainingMs() > 0) {
-      const message = `This candidate leads "${this.#key}" already, and would wait for itself`;
+      const message = `This candidate already leads "${this.#key}", so this call would wait for itself`;
       throw new LockError(message, { code: "self-deadlock", key: this.#key });
     }
     const term = await this.#mutexes.acquireAlone(this.#key, options);

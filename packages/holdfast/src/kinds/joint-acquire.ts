@@ -7,15 +7,15 @@ import { ReentrantHold } from "./reentrant-hold.ts";
 
 type WaitOptions = Pick<ResolvedAcquire, "waitMs" | "signal">;
 
-/** Asks the engine: resolves with null where another holds the lock. */
+/** Requests a lease from the engine. Resolves with null if another holder has the lock. */
 type RequestLease = (wait: WaitOptions) => Promise<InternalLease | null>;
 
-/** Caller of one name. */
+/** A caller of one name. */
 interface JointCaller<L> {
   readonly requestLease: RequestLease;
   readonly wait: WaitOptions;
   readonly isTry: boolean;
-  /** On the scale of `clock.now()`. */
+  /** The end of its wait, on the scale of `clock.now()`. */
   readonly deadline: number;
   /** Null: the lock was not granted in time. */
   settle(lease: L | null): void;
@@ -25,9 +25,9 @@ interface JointCaller<L> {
   heldResult: { readonly error: WaitTimeoutError; readonly at: number } | undefined;
 }
 
-/** What one name has: a lease, or a caller that asks for it and others that wait for the answer. */
+/** The state of one name: its lease, or a leader that requests the lease and followers that wait for the result. */
 interface Entry<L> {
-  /** Weak, so that a forgotten lease is found out. */
+  /** Weak, so that a leaked lease is detected. */
   hold: WeakRef<ReentrantHold> | undefined;
   leader: JointCaller<L> | undefined;
   readonly followers: Set<JointCaller<L>>;
@@ -36,12 +36,12 @@ interface Entry<L> {
 /** The greatest age of an earlier caller's result at the deadline of the caller that gets the same result. */
 const maxHeldAgeMs = 250;
 
-/** How many entries may stay behind until the next sweep. */
+/** The number of entries at the first sweep of idle entries. */
 const minSweepSize = 64;
 
 /**
- * Callers of one name share one lease. At most one of them asks the engine at a time; its grant is given to all who wait for it.
- * If it fails, the next caller asks, with its own patience.
+ * Lets callers of one name share one lease. At most one of them, the leader, requests the lock at a time, and all waiting callers
+ * share its grant. If the leader fails, the next caller requests the lock, until its own deadline.
  */
 export class SharedAcquire<L> {
   readonly #coordinator: LocalCoordinator;
@@ -49,18 +49,18 @@ export class SharedAcquire<L> {
   readonly #entries = new Map<string, Entry<L>>();
   #sweepAt = minSweepSize;
 
-  /** @param createLease makes a lease that is counted in the nest */
+  /** @param createLease creates a lease that the hold counts */
   constructor(coordinator: LocalCoordinator, createLease: (hold: ReentrantHold) => L) {
     this.#coordinator = coordinator;
     this.#createLease = createLease;
   }
 
-  /** Waits for `waitMs`; null: the lock was not granted in that time. Rejects with the signal's reason, `closed`, or what the engine says. */
+  /** Resolves with null if the lock is not granted within `waitMs`. Rejects with the signal's reason, `closed`, or the engine's error. */
   acquire(name: string, wait: WaitOptions, requestLease: RequestLease): Promise<L | null> {
     return this.#join(name, wait, requestLease, false);
   }
 
-  /** The same at once. It waits for the answer to another try, and for no other caller. */
+  /** Tries once. A try waits for the result of another try, but not for a caller that waits for the lock. */
   try(name: string, wait: WaitOptions, requestLease: RequestLease): Promise<L | null> {
     return this.#join(name, { ...wait, waitMs: 0 }, requestLease, true);
   }
@@ -78,7 +78,7 @@ export class SharedAcquire<L> {
     } else if (entry.leader && !entry.leader.isTry && wait.waitMs === 0) {
       return null;
     } else if (entry.followers.size >= this.#coordinator.options.maxWaiters) {
-      const message = `${entry.followers.size} callers of this process already wait for the same attempt`;
+      const message = `${entry.followers.size} callers of this process already wait for the same attempt; the limit is \`maxWaiters\``;
       throw new LockError(message, { code: "too-many-waiters", retryable: true });
     }
     return new Promise<L | null>((resolve, reject) => {
@@ -109,7 +109,7 @@ export class SharedAcquire<L> {
       }
     };
     const rejectUnlessLeading = (reason: unknown): void => {
-      // The leader's own request settles it: a grant that races the end has to be given back first.
+      // The leader's own request settles the leader, because a grant that races the abort must be released first.
       if (isTry || entry.leader !== caller) {
         caller.fail(reason);
       }
@@ -132,11 +132,11 @@ export class SharedAcquire<L> {
         caller.settle(null);
       }
     };
-    const timer = isTry ? undefined : clock.setTimer(timeOut, Math.min(waitMs, maxTimerMs), true); // a caller waits for it
+    const timer = isTry ? undefined : clock.setTimer(timeOut, Math.min(waitMs, maxTimerMs), true); // a caller waits
     return caller;
   }
 
-  /** A try asks for all who try meanwhile: the signal of one of them does not end it. */
+  /** The request of a try serves all concurrent tries, so the signal of one of them does not abort the request. */
   #lead(name: string, entry: Entry<L>, caller: JointCaller<L>): void {
     entry.leader = caller;
     const { wait, deadline, isTry, requestLease } = caller;
@@ -160,10 +160,10 @@ export class SharedAcquire<L> {
     hold.ended = () => this.#deleteIfIdle(name, entry);
     entry.hold = new WeakRef(hold);
     const waiting = [leader, ...entry.followers].filter(({ isSettled }) => !isSettled);
-    const leases = waiting.map(() => this.#createLease(hold)); // all are counted before the first is used
+    const leases = waiting.map(() => this.#createLease(hold)); // count all leases before the first caller can release its lease
     waiting.forEach((companion, index) => companion.settle(leases[index] as L));
     if (waiting.length === 0) {
-      base.release().catch(() => false); // it goes on in the background
+      base.release().catch(() => false); // the engine retries in the background
     }
   }
 
@@ -190,7 +190,7 @@ export class SharedAcquire<L> {
     }
   }
 
-  /** Callers that the answer to this one is for as well: of a try, those that try. */
+  /** The leader, and the callers that share its result. The result of a try is shared by the other tries. */
   #companions(entry: Entry<L>, leader: JointCaller<L>): readonly JointCaller<L>[] {
     return [leader, ...(leader.isTry ? entry.followers : [])].filter(
       (companion) => companion === leader || companion.isTry,
@@ -215,7 +215,7 @@ export class SharedAcquire<L> {
     return entry;
   }
 
-  /** No call ends the entry of a lease that was orphaned, transferred or forgotten. */
+  /** Deletes the entries of leases that were orphaned, transferred or leaked, because no call deletes them. */
   #sweep(): void {
     if (this.#entries.size >= this.#sweepAt) {
       for (const [name, entry] of this.#entries) {
@@ -233,5 +233,5 @@ export class SharedAcquire<L> {
   }
 }
 
-/** A timer of Node's is for 24 days at most. */
+/** The limit of a timer of Node.js is 24.8 days. */
 const maxTimerMs = 86_400_000 * 24;

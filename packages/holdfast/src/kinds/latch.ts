@@ -11,48 +11,53 @@ import {
   checkTtl,
 } from "../option-checks.ts";
 
+/** The count and TTL of a latch. */
 export interface LatchOptions {
-  /** How many attempts open it, 1 to 10 000. All who use the key have to name the same. */
+  /** How many countdowns open the latch, 1 to 10 000. Calls with another count are rejected: `limit-mismatch`. */
   count: number;
-  /** How long there is this latch, open or not, from its first use on: 100 to 86 400 000 ms. The first who uses it decides. */
+  /** The life of the latch from its first call, open or not: 100 to 86 400 000 ms. The first call decides the TTL. */
   ttlMs: number;
 }
 
+/** Options of one countdown. */
 export interface CountDownOptions {
   /**
-   * The caller's own idempotency key: whoever counts down with it, here or in another process, it counts once.
-   * @defaultValue each call counts
+   * The caller's own idempotency key, at most 512 bytes. Countdowns with the same key, in any process, count once.
+   * @defaultValue none: each call counts
    */
   attemptId?: string | undefined;
 }
 
+/** Options of one wait for a latch. */
 export interface LatchWaitOptions {
   /**
-   * How long to wait, ms; 0: look once, then `wait-timeout`; `Infinity` is allowed.
+   * The longest wait, ms. With 0 the call reads the count once, and rejects with `wait-timeout` unless the latch is open.
+   * `Infinity` is allowed.
    * @defaultValue 10 000
    */
   waitMs?: number | undefined;
-  /** Ends the waiting: rejects with the signal's reason. */
+  /** Aborts the wait: the call rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Opens when `count` attempts have counted down, and stays open until its TTL is over. This object stays with the latch that it met at
- * its first call: when that is over its calls reject `latch-expired`, and another object may begin the next one.
+ * A latch that opens after `count` countdowns and stays open until its TTL has expired. The first call binds this object to one latch.
+ * After the end of that latch, calls reject with `latch-expired`. A new object starts or joins the next latch.
  */
 export interface Latch {
   /**
-   * @returns what is left: 0, it is open
-   * @throws {LockError} `latch-expired`; `limit-mismatch` where it has another count; `kind-mismatch`
-   * @throws {EngineError} when the engine does not answer within its command budget; with `outcome: "unknown"` it may have counted, and
-   * only a repeat with the same `attemptId` makes sure
+   * Counts down by one.
+   * @returns the remaining count; 0: the latch is open
+   * @throws {LockError} `latch-expired`, `kind-mismatch`, or `limit-mismatch` if the latch has another count
+   * @throws {EngineError} the engine does not reply within its command budget. With `outcome: "unknown"` the call may have counted.
+   * A repeat with the same `attemptId` is safe.
    */
   countDown(options?: CountDownOptions): Promise<number>;
   /**
-   * Resolves when it is open, through transient failures of the engine.
-   * @throws {WaitTimeoutError} when `waitMs` passes before
-   * @throws {LockError} `latch-expired`; `limit-mismatch`; `kind-mismatch`
-   * @throws {EngineError} when the engine cannot be reached until `waitMs` has passed; at once where that cannot pass by itself
+   * Resolves when the latch is open. The wait continues during transient failures of the engine.
+   * @throws {WaitTimeoutError} `waitMs` has passed, and the latch is not open
+   * @throws {LockError} `latch-expired`, `kind-mismatch`, or `limit-mismatch` if the latch has another count
+   * @throws {EngineError} the engine is unreachable when `waitMs` has passed; at once if the failure is permanent
    */
   wait(options?: LatchWaitOptions): Promise<void>;
 }
@@ -68,7 +73,7 @@ export function checkLatch(options: LatchOptions, maxTtlMs: number): LatchOption
 }
 
 export function latch(ref: LatchRef, coordinator: LocalCoordinator): Latch {
-  const latches = coordinator.driver.latches as LatchEngine; // its kinds say that it has them
+  const latches = coordinator.driver.latches as LatchEngine; // `capabilities.kinds` includes the latch
   const countDown = async (attemptId: string | undefined): Promise<number> => {
     coordinator.assertOpen(ref.key);
     return latches.countDown(ref, attemptId);

@@ -4,22 +4,22 @@ import { LockError } from "../errors.ts";
 import type { InternalLease } from "../lease/lease.ts";
 
 interface Scope {
-  /** Whose it is. */
+  /** The `LockScope` of the `Locks` that entered it. */
   readonly owner: LockScope;
   readonly lease: InternalLease;
   readonly outer: Scope | undefined;
 }
 
-/** One for all: Node 20 asks each storage that was ever used at every promise, for as long as the process lives. */
+/** One storage for all instances, because Node 20 calls every storage ever used at each promise. */
 const storage = new AsyncLocalStorage<Scope>();
 
-/** Knows inside which `withLock` a call is made, so that a wait for oneself is refused at once. */
+/** Records the `withLock` calls around a call, so that a self-deadlock is rejected at once. */
 export class LockScope {
   run<T>(lease: InternalLease, work: () => T): T {
     return storage.run({ owner: this, lease, outer: storage.getStore() }, work);
   }
 
-  /** The lease of the innermost `withLock` around this call that is such a one. */
+  /** The lease of the innermost `withLock` around this call that matches. */
   find(matches: (lease: InternalLease) => boolean): InternalLease | undefined {
     for (let scope = storage.getStore(); scope; scope = scope.outer) {
       if (scope.owner === this && matches(scope.lease)) {
@@ -32,7 +32,7 @@ export class LockScope {
   /** @throws {LockError} `self-deadlock` inside a `withLock` that still holds the key */
   assertNotWithin(key: string): void {
     if (this.find((lease) => lease.keys.includes(key) && lease.isInForce)) {
-      const message = `"${key}" is held by the \`withLock\` around this call, which would wait for itself`;
+      const message = `"${key}" is held by the \`withLock\` around this call, so this call would wait for itself`;
       throw new LockError(message, { code: "self-deadlock", key });
     }
   }

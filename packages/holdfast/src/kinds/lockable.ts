@@ -5,32 +5,37 @@ import type { Lease, InternalLease } from "../lease/lease.ts";
 import { invalidValue } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 
-/** The answer of a `tryWithLock`: the value of the work, or that it did not run as another held the lock. */
+/** The result of `tryWithLock`: the value of the callback, or `ran: false` if another holder has the lock. */
 export type WithLockResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
+/** A callback that runs while its lease is held. */
 export type LockedCallback<T, L extends Lease = Lease> = (lease: L) => T | Promise<T>;
 
-/** What every kind of lock offers. See `Locks` for what the calls guarantee. */
+/** The calls of every kind of lock. `Locks` documents their guarantees. */
 export interface Lockable<O = AcquireOptions, L extends Lease = Lease> {
+  /** Tries once. @returns null only if another holder has the lock */
   tryAcquire(options?: Omit<O, "waitMs">): Promise<L | null>;
+  /** Waits for the lock. @throws {WaitTimeoutError} `waitMs` has passed, and the lock is still held */
   acquire(options?: O): Promise<L>;
+  /** Runs `work` under the lock. @throws {LeaseLostError} the lease was lost before `work` ended */
   withLock<T>(work: LockedCallback<T, L>): Promise<T>;
   withLock<T>(options: O, work: LockedCallback<T, L>): Promise<T>;
+  /** Runs `work` if the lock is free, without waiting. */
   tryWithLock<T>(work: LockedCallback<T, L>): Promise<WithLockResult<T>>;
   tryWithLock<T>(options: Omit<O, "waitMs">, work: LockedCallback<T, L>): Promise<WithLockResult<T>>;
 }
 
-/** How one kind of lock is asked for, with its key and defaults in it. */
+/** How one lock is acquired. The key and the defaults are bound. */
 export interface AcquireStrategy<O, R extends ResolvedAcquire, L extends InternalLease> {
-  /** Checks options. @throws {TypeError | RangeError} */
+  /** Validates options. @throws {TypeError | RangeError} */
   resolve(options: O | undefined): R;
   resolveTry(options: Omit<O, "waitMs"> | undefined): R;
-  /** @param isForWithLock whether a `withLock` asks, which releases by itself and whose work knows where it runs */
+  /** @param isForWithLock whether the caller is a `withLock`, which releases the lease and runs its callback in a scope */
   acquire(options: R, isForWithLock: boolean): Promise<L>;
   try(options: R, isForWithLock: boolean): Promise<L | null>;
 }
 
-/** The calls of a kind of lock, made of the way to ask for it. */
+/** Builds the calls of a lock from its strategy. */
 export function lockable<O, R extends ResolvedAcquire, L extends InternalLease>(
   strategy: AcquireStrategy<O, R, L>,
   runner: LockRunner,
@@ -57,7 +62,7 @@ export function lockable<O, R extends ResolvedAcquire, L extends InternalLease>(
   };
 }
 
-/** Runs work under a lease. */
+/** Runs callbacks under a lease. */
 export class LockRunner {
   readonly #scope: LockScope;
   readonly #clock: Clock;
@@ -68,8 +73,8 @@ export class LockRunner {
   }
 
   /**
-   * Releases in every case. The work's error wins. Work that ended well is told of a loss, and never fails for a release
-   * that takes longer.
+   * Always releases the lease. If `work` throws, its error is rethrown. After a loss the call rejects.
+   * A release that fails or takes long does not make the call reject.
    */
   async run<T, L extends InternalLease>(
     lease: L,

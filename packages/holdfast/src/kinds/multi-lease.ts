@@ -5,7 +5,7 @@ import type { InternalLease, SerializedLease } from "../lease/lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
 import { onAbort } from "../runtime/abort-listeners.ts";
 
-/** One lease on several keys, lost if any of them is lost. Then the others are left to expire, unless it is released. */
+/** One lease on several keys. If one key is lost, the lease is lost, and the other keys expire unless the lease is released. */
 export class MultiLease extends BaseLease implements InternalLease {
   readonly #leases: readonly LeaseHandle[];
   readonly #ifLost: ResolvedAcquire["ifLost"];
@@ -93,7 +93,7 @@ export class MultiLease extends BaseLease implements InternalLease {
   }
 
   transfer(): SerializedLease {
-    const message = "A lease of several keys cannot be transferred";
+    const message = `A lease of several keys cannot be transferred; acquire "${this.key}" alone to transfer it`;
     throw new LockError(message, { code: "unsupported", key: this.key });
   }
 
@@ -113,7 +113,7 @@ export class MultiLease extends BaseLease implements InternalLease {
     }
     this.#loss = { reason };
     for (const lease of this.#leases) {
-      lease.orphan(); // of one that is lost already, nothing
+      lease.orphan(); // no effect on a lost lease
     }
     this.#abort();
   }

@@ -10,11 +10,12 @@ import type { MutexFactory } from "./mutex.ts";
 import { SharedLease } from "./reentrant-hold.ts";
 
 const maxKeys = 64;
+/** A shorter wait may end before the reply of the engine. */
 const minWaitMs = 50;
 
 /**
- * Several keys under one lease: every key or none. Who waits takes the keys one after another in sorted order and keeps what he
- * has, so that no two wait for each other, in whatever order their callers named them.
+ * Acquires several keys under one lease: all keys or none. A waiting caller acquires the keys one after another in sorted order, and
+ * holds the acquired keys while it waits. Because all callers use the same order, no two callers wait for each other.
  */
 export class MultiLock {
   readonly #coordinator: LocalCoordinator;
@@ -42,7 +43,7 @@ export class MultiLock {
     };
   }
 
-  /** A repeat names the same keys. It has all that the first one has. */
+  /** A repeat has the same keys and `attemptId`, and shares the lease of the first call. */
   async #acquireShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease> {
     const lease = await this.#sharedAttempts.acquire(attemptName(keys, options), options, ({ waitMs }) =>
       this.#acquire(keys, { ...options, waitMs }),
@@ -64,7 +65,7 @@ export class MultiLock {
     const deadline = clock.now() + options.waitMs;
     const lease = await this.#tryAcquireMany(keys, options).catch((error: unknown) => {
       if (clock.now() >= deadline) {
-        throw error; // to ask for one after another would take as long again
+        throw error; // the sequential requests would exceed the deadline
       }
       return rethrowUnlessRetryable(error);
     });
@@ -80,7 +81,7 @@ export class MultiLock {
     }
   }
 
-  /** What we have is renewed while we wait for the rest. */
+  /** Acquires the keys in sorted order. Acquired leases are renewed during the wait for the others. */
   async #acquireInOrder(
     keys: readonly string[],
     options: ResolvedAcquire,
@@ -92,7 +93,7 @@ export class MultiLock {
     try {
       for (const key of keys) {
         const remainingMs = deadline - clock.now();
-        // What waiting for others has left may be too little for an answer: then it is tried once.
+        // If earlier waits left too little time for a reply, the key is tried once.
         const isTooLittle = remainingMs < options.waitMs && remainingMs < minWaitMs;
         const waitMs = isTooLittle ? 0 : Math.max(0, remainingMs);
         leases.push(await this.#mutexes.acquireAlone(key, { ...renewed, waitMs }));
@@ -106,7 +107,7 @@ export class MultiLock {
     }
   }
 
-  /** Null: one was lost while we waited for the others. */
+  /** Combines the leases into one. Null: a lease was lost during the wait for the others. */
   async #combine(leases: readonly LeaseHandle[], options: ResolvedAcquire): Promise<MultiLease | null> {
     try {
       if (!options.renew) {
@@ -129,7 +130,7 @@ export class MultiLock {
     return null;
   }
 
-  /** In one step, where all are free and the engine can: null where one is held, undefined where it cannot. */
+  /** Acquires all keys in one step. Null: one is held. Undefined: the engine has no such step for these keys. */
   async #tryAcquireMany(
     keys: readonly string[],
     options: ResolvedAcquire,
@@ -168,7 +169,7 @@ export class MultiLock {
   }
 }
 
-/** In sorted order, each once. @throws {TypeError | RangeError} where it is no list of 1 to 64 keys */
+/** The keys in sorted order, without duplicates. @throws {TypeError | RangeError} `keys` is not an array of 1 to 64 keys */
 export function distinctKeys(keys: readonly string[], check: (key: string) => string): readonly string[] {
   if (!Array.isArray(keys)) {
     throw invalidValue("keys", "an array of keys", keys);
@@ -184,7 +185,7 @@ function attemptName(keys: readonly string[], { attemptId }: ResolvedAcquire): s
   return JSON.stringify([attemptId, ...keys]);
 }
 
-/** Who waits lives through an engine that fails for a while. */
+/** A waiting caller tolerates transient failures of the engine. */
 function rethrowUnlessRetryable(error: unknown): undefined {
   const isOfEngine = isLockError(error, "engine-unavailable") || isLockError(error, "replicas-not-reached");
   if (!isOfEngine || !error.retryable) {

@@ -11,13 +11,13 @@ import { withTimeout } from "../runtime/timeout.ts";
 import { SharedAcquire } from "./joint-acquire.ts";
 import { SharedLease } from "./reentrant-hold.ts";
 
-/** Of a request without a name, or of one that repeats may share. */
+/** A lease of one caller, or a lease that repeats of an attempt share. */
 export type MutexLease = LeaseHandle | SharedLease;
 
-/** How long a caller whose time is over waits to learn which owner holds the lock. */
+/** The longest time to look up the holder for a `WaitTimeoutError`. */
 const maxInspectMs = 250;
 
-/** The mutex by key, on which the other exclusive kinds stand: refuses what must not reach the engine, and tells of the rest. */
+/** Acquires locks by key, for all kinds. Refuses calls that must not reach the engine, and traces the others. */
 export class MutexFactory {
   readonly #coordinator: LocalCoordinator;
   readonly #scope: LockScope;
@@ -29,7 +29,7 @@ export class MutexFactory {
     this.#sharedAttempts = new SharedAcquire(coordinator, (hold) => new SharedLease(hold));
   }
 
-  /** The way to the mutex of one key. */
+  /** The strategy for one key. */
   strategy(
     key: string,
     defaults: ResolvedAcquire,
@@ -62,7 +62,7 @@ export class MutexFactory {
       : this.#admitAndTrace(key, options, 0, () => this.#tryShared(key, options));
   }
 
-  /** A lease that no repeat shares. */
+  /** Acquires a lease that no repeat shares. */
   acquireAlone(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
     return this.#admitAndTrace(key, options, options.waitMs, () => this.#acquireOnce(key, options));
   }
@@ -71,7 +71,7 @@ export class MutexFactory {
     return this.#admitAndTrace(key, options, 0, () => this.#tryOnce(key, options));
   }
 
-  /** Several keys in one step; undefined where the engine has no such step. */
+  /** Acquires several keys in one step. Null: one is held. Undefined: the engine has no such step for these keys. */
   async tryAcquireMany(
     keys: readonly string[],
     options: ResolvedAcquire,
@@ -118,7 +118,7 @@ export class MutexFactory {
     return "held" in tried ? null : tried.lease;
   }
 
-  /** Without waiting; where it is held, by whom. */
+  /** Tries once. If the lock is held, the error names the holder. */
   async #acquireNow(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
     const tried = await tryAcquire(this.#coordinator, key, options);
     if ("held" in tried) {
@@ -129,7 +129,7 @@ export class MutexFactory {
     return tried.lease;
   }
 
-  /** A repeat of an attempt shares the lease of the first one. A repeat that asks itself keeps the place of its arrival. */
+  /** A repeat shares the lease of the first call. If a repeat requests the lock later, it has the ticket of its arrival. */
   async #acquireShared(key: string, options: ResolvedAcquire): Promise<SharedLease> {
     const { driver, clock } = this.#coordinator;
     const ticket = driver.ticket(key);
@@ -150,12 +150,12 @@ export class MutexFactory {
     );
   }
 
-  /** Refuses what must not reach the engine. */
+  /** @throws {LockError} `closed` or `self-deadlock`; or the reason of an aborted signal */
   #assertAllowed(key: string, options: ResolvedAcquire): void {
     this.#coordinator.assertOpen(key);
     options.signal?.throwIfAborted();
     if (options.lockMode?.kind !== "semaphore") {
-      this.#scope.assertNotWithin(key); // of a semaphore there may be permits left
+      this.#scope.assertNotWithin(key); // a semaphore may have free permits
     }
   }
 
@@ -171,7 +171,7 @@ function recordOutcome(context: AcquireTrace, lease: MutexLease | null | undefin
   }
 }
 
-/** The name of an attempt. Another mode, or another number of permits, is another attempt; a limit may be changed between repeats. */
+/** The name of an attempt. Another mode or other permits make another attempt. The limit may change between repeats. */
 function attemptName(key: string, { lockMode, attemptId }: ResolvedAcquire): string {
   const mode = lockMode?.kind === "semaphore" ? lockMode.permits : lockMode?.mode;
   return JSON.stringify([key, lockMode?.kind, mode, attemptId]);

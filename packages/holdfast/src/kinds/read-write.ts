@@ -4,11 +4,13 @@ import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { MutexFactory } from "./mutex.ts";
 
 /**
- * Many readers or one writer, in order of arrival: writers are not passed over by readers that come later, and readers that stand
- * together at the head are granted together.
+ * A lock for many readers or one writer, in order of arrival. A later reader never overtakes a waiting writer.
+ * Adjacent readers at the head of the queue are granted together.
  */
 export interface ReadWrite {
+  /** Acquires for reading. */
   readonly read: Lockable;
+  /** Acquires for writing. */
   readonly write: Lockable<AcquireOptions, WriteLease>;
 }
 

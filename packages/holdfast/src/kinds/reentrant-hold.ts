@@ -4,15 +4,15 @@ import { LeaseLostError, LockError, type LossReason } from "../errors.ts";
 import { BaseLease, lossControllerOf } from "../lease/base-lease.ts";
 import type { InternalLease, Lease, SerializedLease } from "../lease/lease.ts";
 
-/** One lease at the engine, and how many leases of its owners stand on it. */
+/** One lease at the engine, and the number of leases that share it. */
 export class ReentrantHold {
   readonly coordinator: LocalCoordinator;
   readonly base: InternalLease;
-  /** What callers that may join it say; undefined: none may. */
+  /** The name by which callers may join this hold; undefined: no caller may join. */
   readonly name: string | undefined;
   /** Called when the last of its leases has been released. */
   ended: () => void = () => undefined;
-  /** It is left to expire: a lease that joined it now would not be renewed. */
+  /** The base is left to expire, so no lease may join, because the lease would not be renewed. */
   isOrphaned = false;
   count = 0;
 
@@ -22,12 +22,12 @@ export class ReentrantHold {
     this.name = name;
   }
 
-  /** All of its leases are released, or it was lost. A late answer to a renewal does not revive a lease that was reported as lost. */
+  /** Whether all leases are released, or the base is lost. A late reply to a renewal never revives a lost lease. */
   get isEnded(): boolean {
     return this.count === 0 || this.base.currentLoss() !== undefined || this.base.remainingMs() === 0;
   }
 
-  /** The last lease that leaves releases the base. */
+  /** Ends one lease. The end of the last lease releases the base. */
   async exit(): Promise<boolean> {
     this.count -= 1;
     if (this.count > 0) {
@@ -41,7 +41,7 @@ export class ReentrantHold {
   }
 }
 
-/** A lease that shares its base with others of this process. The lock is free when the last of them is released. */
+/** A lease that shares its base with other leases of this process. The last release frees the lock. */
 export class NestedLease extends BaseLease implements InternalLease {
   readonly hold: ReentrantHold;
   #controller: AbortController | undefined;
@@ -129,7 +129,7 @@ export class NestedLease extends BaseLease implements InternalLease {
     return this.#releasing;
   }
 
-  /** Of all leases that share the base. */
+  /** Orphans all leases that share the base. */
   orphan(): void {
     this.hold.isOrphaned = true;
     this.#base.orphan();
@@ -137,7 +137,7 @@ export class NestedLease extends BaseLease implements InternalLease {
 
   transfer(): SerializedLease {
     if (this.hold.count > 1) {
-      const message = `"${this.key}" is held ${this.hold.count} times here; only the last of its leases can be transferred`;
+      const message = `"${this.key}" is held ${this.hold.count} times in this process; release the other leases before a transfer`;
       throw new LockError(message, { code: "unsupported", key: this.key });
     }
     this.throwIfLost();
@@ -149,9 +149,9 @@ export class NestedLease extends BaseLease implements InternalLease {
   }
 }
 
-/** One of several leases that repeats of a named attempt have on one grant. */
+/** A lease of an attempt with an `attemptId`. Repeats of the attempt share its grant. */
 export class SharedLease extends NestedLease {
-  /** @throws {LockError} `unsupported`: another owner may write with this grant */
+  /** @throws {LockError} `unsupported`: a repeat may write with the same grant */
   downgrade(): Promise<Lease> {
     const message = `A repeat of the same attempt may have the lease of "${this.key}"; it cannot be downgraded`;
     return Promise.reject(new LockError(message, { code: "unsupported", key: this.key }));

@@ -10,10 +10,11 @@ import type { MutexFactory } from "./mutex.ts";
 import { ReentrantHold, NestedLease } from "./reentrant-hold.ts";
 import { AsyncMutex } from "./async-mutex.ts";
 
+/** Options of a reentrant acquire. */
 export interface ReentrantOptions extends AcquireOptions {
   /**
-   * Who asks, for work that is not one call tree: acquires of one session are nested whatever called them.
-   * @defaultValue the innermost `withLock` of this `Locks` instance around the call; outside of any, each acquire is by itself
+   * The name of the holder, at most 512 bytes. Acquires with the same session are nested, also in separate call trees.
+   * @defaultValue the innermost `withLock` of this `Locks` around the call; without one, each acquire is a separate holder
    */
   session?: string | undefined;
 }
@@ -23,8 +24,8 @@ export interface ResolvedReentrant extends ResolvedAcquire {
 }
 
 /**
- * Locks that their holder may acquire again: the server sees one mutex, the count lives in this process. Options that outlive
- * the grant are those of the outermost acquire.
+ * Creates locks that their holder may acquire again. The engine has one mutex, and this process counts the leases.
+ * The outermost acquire decides the TTL, renewal, `maxHoldMs` and metadata.
  */
 export class ReentrantFactory {
   readonly #coordinator: LocalCoordinator;
@@ -65,7 +66,7 @@ export class ReentrantFactory {
     return withSession(this.#mutexes.resolve(options, defaults), session, defaults.session);
   }
 
-  /** Undefined: others of this process have it, of whom the caller has to wait for one. */
+  /** Joins the hold around this call or of its session, or acquires the mutex. Null: the lock is held, or `waitMs` has passed. */
   async #enter(
     key: string,
     options: ResolvedReentrant,
@@ -85,14 +86,14 @@ export class ReentrantFactory {
       isTry ? this.#mutexes.try(key, options) : this.#mutexes.acquire(key, { ...options, waitMs });
     if (name !== undefined) {
       this.#scope.assertNotWithin(key);
-      return this.#sessions.acquire(name, options, requestLease); // one asks the engine; the others wait for its answer
+      return this.#sessions.acquire(name, options, requestLease); // one caller requests the lock; the others wait for its result
     }
     const base = await requestLease(options);
     return base && new ReentrantLease(new ReentrantHold(this.#coordinator, base));
   }
 }
 
-/** A lease that shares its base with those around it. */
+/** A lease that shares its base with the leases around it. */
 export class ReentrantLease extends NestedLease {
   readonly #branches: AsyncMutex;
   readonly #onReleased: (() => void) | undefined;
@@ -104,8 +105,8 @@ export class ReentrantLease extends NestedLease {
   }
 
   /**
-   * A lease inside this one's `withLock`. Of the branches of that work one at a time has a `withLock` of its own; the others wait for
-   * that one, and not for us. Null: not within `waitMs`.
+   * Creates a lease inside this lease's `withLock`. Concurrent branches of that callback enter inner `withLock` calls one at a time, and
+   * wait for each other for at most `waitMs`. Null: `waitMs` has passed.
    */
   async enter(options: ResolvedAcquire, isForWithLock: boolean): Promise<ReentrantLease | null> {
     if (!(await this.#branches.acquire(options))) {

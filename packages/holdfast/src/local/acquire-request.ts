@@ -1,7 +1,7 @@
 import type { AcquireRequest, LockMode } from "../driver.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
 
-/** What a request needs to know of the other callers of its process. */
+/** The facts about other callers of the process that a request depends on. */
 export interface RequestHost {
   readonly options: ResolvedLocks;
   readonly usesLocalQueues: boolean;
@@ -16,7 +16,7 @@ interface WaitingCall {
   onDequeued(): void;
 }
 
-/** Fencing numbers beyond this could run ahead of the engine's clock, which is their floor when the engine has lost its counter. */
+/** More fencing tokens in one grant could run ahead of the engine's clock, which is their floor when the engine has lost its counter. */
 const maxHandovers = 64;
 
 /** The request of one call to the engine. @param wait absent: the call only tries */
@@ -40,9 +40,9 @@ export function requestFor(
 }
 
 /**
- * How many fencing numbers to request: one for each possible hand-over. A request asks for more than one number only if another caller
- * of this process waits, holds the lock, or releases it in the same step, because such a caller often returns at once.
- * A lone caller requests one number, so the engine always knows the number of its lease.
+ * How many fencing tokens to request: one for each possible hand-over. This applies only if another caller of this process waits, or has
+ * the lock. Such a caller often returns at once.
+ * A lone caller requests one fencing token, so the engine always knows the fencing token of its lease.
  */
 function fencingCountFor(host: RequestHost, options: ResolvedAcquire): number {
   const { handover } = host.options;

@@ -18,7 +18,7 @@ export function acquire(
 ): Promise<LeaseHandle> {
   const queues = coordinator.queuesOf(key);
   if (queues.waiterCount >= coordinator.options.maxWaiters) {
-    const message = `${queues.waiterCount} callers of this process already wait for "${key}"`;
+    const message = `${queues.waiterCount} callers of this process already wait for "${key}"; the limit is \`maxWaiters\``;
     return Promise.reject(new LockError(message, { code: "too-many-waiters", key, retryable: true }));
   }
   return new Acquisition(coordinator, queues, key, options).start();

@@ -15,7 +15,7 @@ import { requestFor, usesLocalQueue, type RequestHost } from "./acquire-request.
 import type { KeyQueues } from "./key-queues.ts";
 import type { LocalQueue, LocalWaiter } from "./local-queue.ts";
 
-/** What an acquisition needs of its process. */
+/** The surroundings of an acquisition in its process. */
 export interface AcquisitionHost extends RequestHost, LeaseHost<LeaseState> {
   /** All acquisitions that are not settled. */
   readonly acquisitions: UnorderedSet<Acquisition>;

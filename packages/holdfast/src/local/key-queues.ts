@@ -2,14 +2,14 @@ import type { LockMode } from "../driver.ts";
 import type { Handoverable } from "../lease/handover-run.ts";
 import { LocalQueue } from "./local-queue.ts";
 
-/** So many lines of a semaphore are kept, also those that nobody stands in. */
+/** Up to this many queues of a semaphore are kept, also idle ones. */
 const idleQueuesKept = 8;
 
-/** All lines before one key. Callers that want the same of it stand in one: of a semaphore as many permits of the same limit. */
+/** All local queues of one key. Callers share a queue if their requests are equal: for a semaphore, equal permits and limit. */
 export class KeyQueues<Hold extends Handoverable<Hold>> {
   readonly mutex: LocalQueue<Hold> = new LocalQueue<Hold>(1, 0);
   #semaphores: Map<string, LocalQueue<Hold>> | undefined;
-  /** Callers that wait for the key past the lines, each by itself. */
+  /** How many callers wait for the key at the engine, each without a local queue. */
   directWaiters = 0;
 
   get isEmpty(): boolean {
@@ -25,7 +25,7 @@ export class KeyQueues<Hold extends Handoverable<Hold>> {
     return this.#semaphores ? [this.mutex, ...this.#semaphores.values()] : [this.mutex];
   }
 
-  /** Of a semaphore the first that waits always stands in the queue of the engine, which therefore remembers the limit. */
+  /** The first waiter of a semaphore is always queued at the engine, so that the engine remembers the limit. */
   queueFor(lockMode: LockMode | undefined): LocalQueue<Hold> {
     if (lockMode?.kind !== "semaphore") {
       return this.mutex;

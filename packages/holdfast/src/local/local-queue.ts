@@ -2,41 +2,42 @@ import { HandoverRun, type Handoverable } from "../lease/handover-run.ts";
 import { LinkedQueue, type QueueNode } from "../runtime/linked-queue.ts";
 import type { Waiter } from "../lock-state.ts";
 
-/** A local caller in a line. The line tells it what its turn is; it tells the line when it leaves. */
+/** A caller in a local queue. The queue decides its turn, and the caller dequeues itself when it stops waiting. */
 export interface LocalWaiter<Hold> {
-  /** Its place in the line. */
+  /** The node of the caller in the queue. */
   readonly queueNode: QueueNode<LocalWaiter<Hold>>;
-  /** It has gone to the engine. The line keeps this; nobody else writes it. */
+  /** Whether the caller waits at the engine. Only the queue writes it. */
   isAtEngine: boolean;
-  /** For `inspect`. */
+  /** The caller as shown by `inspect`. */
   describe(): Omit<Waiter, "position">;
-  /** Whether it may take this hold over in memory. */
+  /** Whether the lease may be handed over to this caller. */
   canTakeOver(hold: Hold): boolean;
-  /** Takes the hold over; what it holds from now on. */
+  /** Takes the grant of the lease over. @returns the lease of this caller */
   takeOver(hold: Hold): Hold;
   /**
-   * Goes to the engine. With `from` it gives that hold up in the same step, so that other processes get their turn.
-   * @returns with `from`: whether it was still ours
+   * Requests the lock from the engine. With `previous`, that lease is released in the same step, so that other processes get their
+   * turn.
+   * @returns with `previous`: whether that lease held the lock until its release
    */
   requestFromEngine(previous?: Hold): Promise<boolean> | undefined;
 }
 
-/** How far a run of hand-overs may go before other processes get their turn. */
+/** The bounds of the hand-overs of one grant, before other processes get their turn. */
 export interface HandoverLimits {
   readonly max: number;
   readonly maxMs: number;
 }
 
-/** What a release comes to: the hold goes on in memory, or was passed on by the engine, or is the caller's to release. */
+/** The result of a release: handed over to a local caller, requeued at the engine, or to be released at the engine. */
 export type ReleaseDecision =
   | { readonly to: "caller" }
   | { readonly to: "others"; readonly released: Promise<boolean> | undefined }
   | { readonly to: "engine" };
 
 /**
- * Callers of this process that want the same of one key, in order of arrival. So many contend at the engine as there are places that
- * the process does not hold, and at least `spare`: the others wait here. A mutex has one place and none to spare.
- * Knows order and hand-over; nothing of time, timers or engines.
+ * Callers of this process with equal requests for one key, in order of arrival. At most `capacity` leases and requests exist at once,
+ * but at least `minAtEngine` callers may wait at the engine. The other callers wait in this queue. A mutex has the capacity 1.
+ * The queue decides order and hand-over. It has no timers and does not know the engine.
  */
 export class LocalQueue<Hold extends Handoverable<Hold>> {
   readonly #capacity: number;
@@ -45,7 +46,7 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
   readonly #held = new LinkedQueue<Hold>();
   #atEngineCount = 0;
   #wasGranted = false;
-  /** The last holder that reported waiting callers to the engine. */
+  /** The last lease that reported local waiters to the engine. */
   waiterReporter: Hold | undefined;
 
   constructor(capacity: number, minAtEngine: number) {
@@ -53,17 +54,17 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     this.#minAtEngine = minAtEngine;
   }
 
-  /** Nobody waits, contends or holds: the line may be forgotten. */
+  /** Whether the queue has no waiter and no lease, so that it may be dropped. */
   get isEmpty(): boolean {
     return this.waiterCount === 0 && this.#held.size === 0;
   }
 
-  /** How many callers of this line wait, at the engine or here. */
+  /** How many callers wait, in this queue or at the engine. */
   get waiterCount(): number {
     return this.#waiting.size + this.#atEngineCount;
   }
 
-  /** Callers that wait here and not at the engine, in order. */
+  /** The callers that wait in this queue and not at the engine, in order. */
   get waiting(): Iterable<LocalWaiter<Hold>> {
     return this.#waiting.items();
   }
@@ -72,7 +73,7 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     return this.#waiting.size;
   }
 
-  /** How many callers of the line a waiting one has before it, those at the engine included. */
+  /** How many callers come before a waiter, including those at the engine. */
   positionOf(waiter: LocalWaiter<Hold>): number {
     let position = this.#atEngineCount;
     for (let link = waiter.queueNode.previous; link; link = link.previous) {
@@ -81,12 +82,12 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     return position;
   }
 
-  /** The holds that the next in line may be handed, those of the oldest runs first. */
+  /** The leases that may be handed over to the next waiter, oldest grants first. */
   get held(): Iterable<Hold> {
     return this.#held.items();
   }
 
-  /** This process holds all places that there are. */
+  /** Whether this process holds all of the capacity. */
   get isFull(): boolean {
     return this.#held.size >= this.#capacity;
   }
@@ -95,19 +96,19 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     return this.#held.first;
   }
 
-  /** The engine has granted what this line asks for, since the first of those came that are in it now. */
+  /** Whether the engine has granted a request of this queue since the queue was last empty. */
   get wasGranted(): boolean {
     return this.#wasGranted;
   }
 
-  /** Stands in line. Whoever finds a place free contends at once. */
+  /** Adds a caller. If the capacity allows, the caller requests the lock at once. */
   enqueue(waiter: LocalWaiter<Hold>): void {
     this.#wasGranted &&= !this.isEmpty;
     this.#waiting.add(waiter.queueNode);
     this.#advance();
   }
 
-  /** A caller gives up or was refused: the next one's turn. */
+  /** Removes a caller that stopped waiting or was refused. The next caller gets its turn. */
   dequeue(waiter: LocalWaiter<Hold>): void {
     if (!this.#leaveEngine(waiter)) {
       this.#waiting.delete(waiter.queueNode);
@@ -115,7 +116,7 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     this.#advance();
   }
 
-  /** The engine granted a caller, which begins a run. */
+  /** Records a grant of the engine, which starts a new run of hand-overs. */
   granted(waiter: LocalWaiter<Hold>, hold: Hold, now: number): void {
     if (this.#leaveEngine(waiter)) {
       this.#addHolder(hold, 0, now);
@@ -125,14 +126,14 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     }
   }
 
-  /** A hold that was got past the line serves it too, unless its places are held or contended for. */
+  /** Adds a lease that was acquired without this queue, unless the capacity is used up. */
   startRun(hold: Hold, now: number): void {
     if (this.#held.size + this.#atEngineCount < this.#capacity) {
       this.#addHolder(hold, 0, now);
     }
   }
 
-  /** The hold is given back by its owner. */
+  /** Decides how a lease is released. */
   release(hold: Hold, now: number, limits: HandoverLimits): ReleaseDecision {
     const { handoverRun } = hold;
     if (!handoverRun?.isQueued) {
@@ -151,7 +152,7 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     return { to: "engine" };
   }
 
-  /** The hold ended in another way: lost, orphaned, transferred. Nobody can be handed it. */
+  /** Removes a lease that was lost, orphaned or transferred, because it cannot be handed over. */
   leaseEnded(hold: Hold): void {
     if (hold.handoverRun?.isQueued === true) {
       this.#held.delete(hold.handoverRun);

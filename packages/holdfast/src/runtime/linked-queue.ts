@@ -1,4 +1,4 @@
-/** Its own place in one queue, at the most. */
+/** A node of at most one queue. */
 export class QueueNode<T> {
   readonly item: T;
   isQueued = false;
@@ -11,8 +11,8 @@ export class QueueNode<T> {
 }
 
 /**
- * In order of arrival; who leaves may stand anywhere. Not a `Set`, for the same reason as {@link Pool} is none: whoever has left is
- * linked to nobody.
+ * A queue in order of arrival, from which any node can be removed. It is not a `Set`, for the same reason as `UnorderedSet`.
+ * A removed node has no links to other nodes.
  */
 export class LinkedQueue<T> {
   #first: QueueNode<T> | undefined;
@@ -27,7 +27,7 @@ export class LinkedQueue<T> {
     return this.#first?.item;
   }
 
-  /** In order. */
+  /** The items in order of arrival. */
   *items(): Generator<T, void, undefined> {
     for (let node = this.#first; node; node = node.next) {
       yield node.item;

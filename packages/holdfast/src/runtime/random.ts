@@ -2,13 +2,13 @@ import { createHash, randomBytes } from "node:crypto";
 
 import { systemClock, type Clock } from "./clock.ts";
 
-/** The only source of chance. Handed in everywhere, so that a simulation replays. */
+/** The only source of randomness. It is injected everywhere, so that a simulation can be replayed. */
 export interface Random {
   /** 128 random bits as 32 hex digits: unguessable and unique. */
   id(): string;
   /** A number from 0 up to, but not including, 1, for jitter. */
   nextFloat(): number;
-  /** Throws away what was drawn in advance: a clone of this machine has it, too. Absent: nothing is. */
+  /** Discards random bytes that were drawn in advance, because a clone of this machine has the same bytes. Absent: none are. */
   refresh?(): void;
 }
 
@@ -17,8 +17,8 @@ const poolBytes = idBytes * 256;
 const jumpMs = 50;
 
 /**
- * The operating system's randomness, asked for 256 ids at a time. What is left of them is thrown away when the wall clock jumped: the
- * machine may be a clone that was made from a snapshot, and its twin has them, too.
+ * Random ids from the operating system, drawn for 256 ids at a time. If the wall clock has jumped, the remaining bytes are discarded.
+ * The machine may then be a clone from a snapshot, and another clone has the same bytes.
  */
 export function pooledRandom(clock: Clock, draw: (bytes: number) => Buffer = randomBytes): Random {
   let pool: Buffer = Buffer.alloc(0);
@@ -44,17 +44,17 @@ export function pooledRandom(clock: Clock, draw: (bytes: number) => Buffer = ran
 
 export const systemRandom: Random = pooledRandom(systemClock);
 
-/** `baseMs` lengthened by up to `share` of itself, so that many do not act at once. */
+/** `baseMs`, lengthened by a random part of up to `fraction`, so that many clients do not act at once. */
 export function jittered(random: Random, baseMs: number, fraction: number): number {
   return baseMs * (1 + fraction * random.nextFloat());
 }
 
-/** How long to pause after so many failures in a row, ms: 50, then twice as long each time, and jittered. */
+/** The pause after a number of failures in a row, ms. It starts at 50 ms, doubles up to `maxMs`, and is jittered. */
 export function backoffMs(random: Random, failures: number, maxMs = 1_000): number {
   return jittered(random, Math.min(maxMs, 50 * 2 ** Math.min(failures, 10)), 0.5);
 }
 
-/** The same 32 hex digits for the same texts, in every process. */
+/** A hash of texts as 32 hex digits, equal in every process. */
 export function hash32(...texts: readonly string[]): string {
   const hash = createHash("sha256");
   for (const text of texts) {
@@ -63,7 +63,7 @@ export function hash32(...texts: readonly string[]): string {
   return hash.digest("hex").slice(0, 32);
 }
 
-/** By which a server's script cache knows a text. */
+/** The hash by which a server's script cache identifies a script. */
 export function sha1(text: string): string {
   return createHash("sha1").update(text).digest("hex");
 }

@@ -2,8 +2,8 @@ import { onAbort } from "./abort-listeners.ts";
 import type { Clock, Timer } from "./clock.ts";
 
 /**
- * What `work` resolves with, or undefined when `limitMs` has passed first; the work goes on then. Rejects as the work does.
- * Somebody waits for it, so its timer keeps the process alive.
+ * Waits for `work`, for at most `limitMs`. Resolves with undefined if the time has passed, and `work` then continues.
+ * Rejects if `work` rejects in time. The timer keeps the process alive, because a caller waits.
  */
 export async function withTimeout<T>(
   clock: Clock,
@@ -21,15 +21,20 @@ export async function withTimeout<T>(
   }
 }
 
-/** Resolves after `ms`, or when the signal aborts. @param hold whether its timer keeps the process alive */
-export function pause(clock: Clock, ms: number, hold = true, signal?: AbortSignal): Promise<void> {
+/** Resolves after `ms`, or when the signal aborts. @param keepsProcessAlive whether the timer keeps the process alive */
+export function pause(
+  clock: Clock,
+  ms: number,
+  keepsProcessAlive = true,
+  signal?: AbortSignal,
+): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clock.clearTimer(timer);
       stopListening?.();
       resolve();
     };
-    const timer = clock.setTimer(end, ms, hold);
+    const timer = clock.setTimer(end, ms, keepsProcessAlive);
     const stopListening = signal && onAbort(signal, end);
     if (signal?.aborted) {
       end();

@@ -1,11 +1,11 @@
 import type { Clock } from "./clock.ts";
 
-/** A deadline's timer is due earlier by at least so much: a timer that counts whole milliseconds may run this late. */
+/** The smallest lead of a deadline's timer. A timer that counts whole milliseconds may run this late. */
 const minLeadMs = 2;
 const maxLeadMs = 50;
 const windowMs = 30_000;
 
-/** How late the timers of this process run, and how much earlier a deadline's timer is therefore due. */
+/** Records how late the timers of this process run, and computes the lead of a deadline's timer from it. */
 export class TimerLateness {
   readonly #clock: Clock;
   #windowStart: number;
@@ -17,7 +17,7 @@ export class TimerLateness {
     this.#windowStart = clock.now();
   }
 
-  /** A timer that was due at `dueAt` runs now. */
+  /** Records that a timer with the time `dueAt` runs now. */
   record(dueAt: number): void {
     const now = this.#clock.now();
     if (now - this.#windowStart >= windowMs) {
@@ -29,8 +29,8 @@ export class TimerLateness {
   }
 
   /**
-   * The worst lateness of this window and the one before, and 2 ms. At most a twentieth of the TTL and 50 ms: a lease is not cut
-   * short by more because the event loop was blocked once.
+   * The largest lateness of the present and the previous window, plus 2 ms. The lead is at most a twentieth of the TTL and 50 ms,
+   * because one blocked event loop must not shorten leases further.
    */
   leadMs(ttlMs: number): number {
     return Math.min(minLeadMs + Math.max(this.#maxMs, this.#previousMaxMs), ttlMs / 20, maxLeadMs);

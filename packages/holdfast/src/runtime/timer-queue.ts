@@ -1,18 +1,18 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** Something with one next moment. The queue keeps `slot`; nobody else writes it or `dueAt`. */
+/** An item with one due time. Only the timer queue writes `slot` and `dueAt`. */
 export interface Scheduled {
   dueAt: number;
   slot: number;
 }
 
 const absent = -1;
-/** At most this many items are woken in one go. Then the process reads the replies that have arrived, before the next go. */
+/** The largest number of items in one run of the timer. Afterwards the process reads the replies that have arrived. */
 const mostAtOnce = 256;
 
 /**
- * Many moments, one timer: calls `wake` for each item when its moment has come, earliest first.
- * A binary heap whose items know their slot, so that the usual case (a lease that ends long before its moment) costs O(log n).
+ * Many due times, one timer: calls `fire` for each due item, earliest first.
+ * A binary heap whose items know their slot, so that a removal costs O(log n). Most items are removed long before their due time.
  */
 export class TimerQueue<T extends Scheduled> {
   readonly #clock: Clock;
@@ -22,7 +22,7 @@ export class TimerQueue<T extends Scheduled> {
   #timer: Timer = undefined;
   #timerAt = Infinity;
 
-  /** @param keepsProcessAlive whether its timer keeps the process alive: true only where a caller waits for it */
+  /** @param keepsProcessAlive whether the timer keeps the process alive: true only if callers wait for it */
   constructor(clock: Clock, fire: (item: T) => void, keepsProcessAlive = false) {
     this.#clock = clock;
     this.#fire = fire;
@@ -37,7 +37,7 @@ export class TimerQueue<T extends Scheduled> {
     return this.#heap;
   }
 
-  /** Sets or moves the item's moment, on the scale of `clock.now()`. `Infinity`: it has none. */
+  /** Sets or moves the due time of an item, on the scale of `clock.now()`. `Infinity` removes the item. */
   schedule(item: T, dueAt: number): void {
     if (dueAt === Infinity) {
       this.cancel(item);
@@ -50,7 +50,7 @@ export class TimerQueue<T extends Scheduled> {
     }
     this.#settle(item);
     if (dueAt < this.#timerAt && this.#timerAt > this.#clock.now()) {
-      this.#arm(dueAt); // one that is due already runs sooner than a new one would, as after the process stood still
+      this.#arm(dueAt); // a timer that is already due runs sooner than a new timer
     }
   }
 
@@ -70,7 +70,7 @@ export class TimerQueue<T extends Scheduled> {
     }
   }
 
-  /** Wakes now what is due, instead of by the timer. */
+  /** Fires the due items now, without the timer. */
   wakeDue(): void {
     this.#disarm();
     this.#run();
@@ -100,8 +100,8 @@ export class TimerQueue<T extends Scheduled> {
   readonly #run = (): void => {
     this.#timerAt = Infinity;
     try {
-      const left = this.#fireDue(mostAtOnce);
-      this.#fireDue(left); // items that became due in the meantime: a new timer would run after all replies
+      const remaining = this.#fireDue(mostAtOnce);
+      this.#fireDue(remaining); // items that became due during the run: a new timer would run after all replies
     } finally {
       const next = this.#heap[0];
       if (next !== undefined && next.dueAt < this.#timerAt) {
@@ -110,20 +110,20 @@ export class TimerQueue<T extends Scheduled> {
     }
   };
 
-  /** @returns how many of `most` are left */
-  #fireDue(most: number): number {
+  /** @returns how many more items may fire in this run */
+  #fireDue(limit: number): number {
     const now = this.#clock.now();
-    let left = most;
+    let remaining = limit;
     for (
       let first = this.#heap[0];
-      left > 0 && first !== undefined && first.dueAt <= now;
+      remaining > 0 && first !== undefined && first.dueAt <= now;
       first = this.#heap[0]
     ) {
-      left -= 1;
+      remaining -= 1;
       this.cancel(first);
       this.#fire(first);
     }
-    return left;
+    return remaining;
   }
 
   #settle(item: T): void {

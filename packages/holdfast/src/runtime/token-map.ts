@@ -1,10 +1,11 @@
-/** So many of the last characters of a token are taken for its hash: those of its ticket that differ most. */
+/** The hash of a token uses this many of its last characters: the digits of the ticket, which differ most. */
 const hashedDigits = 8;
 const minSize = 16;
 
 /**
- * What is known by its token. Not a `Map`, for the same reason as {@link Pool} is no `Set`. Open addressing with linear probing; what is
- * taken out leaves no mark, as those behind it move up (Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
+ * A map from tokens to items. It is not a `Map`, for the same reason as `UnorderedSet` is no `Set`.
+ * Open addressing with linear probing. A removal leaves no mark, because later entries move up (Knuth, The Art of Computer Programming 3,
+ * 6.4, algorithm R).
  */
 export class TokenMap<T> {
   #tokens: (string | undefined)[] = Array.from({ length: minSize });
@@ -19,7 +20,7 @@ export class TokenMap<T> {
     return this.#items[this.#slotOf(token)];
   }
 
-  /** In no order. */
+  /** All items, in no order. */
   items(): T[] {
     return this.#items.filter((item) => item !== undefined);
   }
@@ -60,7 +61,7 @@ export class TokenMap<T> {
     this.#items[free] = undefined;
   }
 
-  /** Where the token is, or would be. */
+  /** The slot of the token, or the free slot for it. */
   #slotOf(token: string): number {
     const tokens = this.#tokens;
     const mask = tokens.length - 1;

@@ -1,19 +1,19 @@
-/** Something that stands in one pool at the most. The pool keeps `place`; nobody else writes it. */
+/** An item of at most one set. Only the set writes `index`. */
 export interface Indexed {
   index: number;
 }
 
-/** The place of who stands in no pool. */
+/** The index of an item that is in no set. */
 export const absent = -1;
 
 /**
- * A set of what comes and goes with every lock. Not a `Set`: its tables are made anew again and again, V8 links each to the next, and
- * what was in them then is kept until the next full collection (measured: a fifth of what a lock allocates).
+ * A set of short-lived items. It is not a `Set`, because V8 replaces the table of a `Set` often and links old tables to new ones.
+ * Removed items then stay in memory until the next full collection (measured: a fifth of the allocations of a lock).
  */
 export class UnorderedSet<T extends Indexed> {
   readonly #items: T[] = [];
 
-  /** In no order. */
+  /** All items, in no order. */
   get items(): readonly T[] {
     return this.#items;
   }

@@ -110,7 +110,7 @@ describe("a repeat while the first holds", () => {
     const locks = open();
     const first = await locks.acquire("k", attempt);
     const repeat = await locks.acquire("k", attempt);
-    expect(() => first.transfer()).toThrow("is held 2 times here");
+    expect(() => first.transfer()).toThrow("is held 2 times in this process");
     await first.release();
     const given = repeat.transfer();
     expect(await locks.tryAcquire("k", attempt)).toBeNull();

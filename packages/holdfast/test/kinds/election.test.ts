@@ -30,7 +30,7 @@ test("a leader cannot campaign, because it would wait for itself", async () => {
   await election.campaign();
   await expect(election.campaign()).rejects.toMatchObject({
     code: "self-deadlock",
-    message: 'This candidate leads "k" already, and would wait for itself',
+    message: 'This candidate already leads "k", so this call would wait for itself',
   });
 });
 

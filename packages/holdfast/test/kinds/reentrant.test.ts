@@ -135,7 +135,7 @@ describe("the leases of one reentrant hold", () => {
     const own = open().reentrant("k", { session: "s", ttlMs });
     const [first, second] = [await own.acquire(), await own.acquire()];
     expect(() => second.transfer()).toThrow(
-      '"k" is held 2 times here; only the last of its leases can be transferred',
+      '"k" is held 2 times in this process; release the other leases before a transfer',
     );
     await first.release();
     expect(() => first.transfer()).toThrow(lost("released"));

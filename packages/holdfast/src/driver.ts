@@ -69,7 +69,10 @@ export interface AcquireRequest {
   /** How many fencing tokens to request for the grant, at least 1. All repeats of the request have the same count. */
   readonly fencingCount: number;
   readonly info: HolderInfo | undefined;
-  /** Called when the deadline has passed and the request has left the queue. The result may come later, because the engine looks up the holder first. */
+  /**
+   * Called when the deadline has passed and the request has left the queue. The result may come later, because the driver looks up the
+   * holder first.
+   */
   readonly waiter?: { onDequeued(): void } | undefined;
 }
 
@@ -237,10 +240,16 @@ export interface Driver {
   /** Adds a listener. @returns a function that removes the listener */
   listen(listener: DriverListener): () => void;
 
+  /** The present state of one key. */
   inspect(key: string): Promise<LockState>;
-  /** Lists one page in bounded time. A page may be empty, and only the cursor null is the end. Rejects with the reason of an aborted signal. */
+  /**
+   * Lists one page in bounded time. A page may be empty, and only the cursor null is the end. Rejects with the reason of an aborted
+   * signal.
+   */
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }>;
+  /** Yields a snapshot, then coalesced changes, until the signal aborts. */
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent>;
+  /** Ends the grant with this fencing token by force. @returns whether the grant held the key */
   breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean>;
   /**
    * Whether the lease with this fencing token holds the key now. `unknown`: the fencing token belongs to the present grant, and the
@@ -248,6 +257,7 @@ export interface Driver {
    * Rejects with an `EngineError` if the engine cannot decide.
    */
   checkFence(key: string, fencingToken: bigint): Promise<FenceState>;
+  /** The state of each server. */
   nodes(): Promise<NodeState[]>;
   /** Closes the connections that the driver opened. Pending requests reject with `closed`. */
   close(): Promise<void>;

@@ -18,7 +18,7 @@ export type LockErrorCode =
 /**
  * Why a lease was lost. `expired`: the validity ended. `stolen`: another holder has the lock. `broken`: an operator ended the grant.
  * `max-hold`: `maxHoldMs` has passed. `engine-unreachable`: renewals failed until the deadline. `suspended`: the machine slept.
- * `released`: the lease was released before its use.
+ * `released`: the lease was used after its release, or `close()` released the lease.
  */
 export type LossReason =
   "expired" | "stolen" | "broken" | "max-hold" | "engine-unreachable" | "suspended" | "released";
@@ -63,7 +63,7 @@ export class WaitTimeoutError extends LockError {
   override readonly name = "WaitTimeoutError";
   /** The holder in the last reply of the engine, if known. */
   readonly holder: Holder | undefined;
-  /** The last known queue position, from 0. Of a caller in the local queue it is a lower bound, because only local waiters are counted. */
+  /** The last known queue position, from 0. A caller in the local queue knows a lower bound, because only local waiters are counted. */
   readonly position: number | undefined;
 
   /** @param remaining the remaining count of a latch; undefined for a lock */

@@ -106,7 +106,7 @@ export interface Locks extends AsyncDisposable {
    */
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease>;
   /**
-   * Rejects all waiters with `closed` and releases all leases, within `closeTimeoutMs`. Later calls reject with `closed`.
+   * Rejects all waiters with `closed` and releases all leases, within `closeTimeoutMs`. Later calls fail with `closed`.
    * The last `Locks` of a driver also closes the driver.
    */
   close(): Promise<void>;

@@ -70,7 +70,7 @@ export type TryOptions = Omit<AcquireOptions, "waitMs">;
 export interface LocksOptions {
   /**
    * How often (`max`), and for how long (`maxMs`, ms), a grant may be handed over within this process while other processes wait.
-   * More than 64 hand-overs in a row never happen. With `false` every caller has its own queue entry at the engine, so that callers of
+   * At most 64 hand-overs happen in a row. With `false` every caller has its own queue entry at the engine, so that callers of
    * all processes are served in order of arrival.
    * @defaultValue `{ max: 16, maxMs: 100 }`
    */

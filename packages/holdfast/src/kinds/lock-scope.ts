@@ -4,7 +4,7 @@ import { LockError } from "../errors.ts";
 import type { InternalLease } from "../lease/lease.ts";
 
 interface Scope {
-  /** The `LockScope` of the `Locks` that entered it. */
+  /** The instance that entered this scope. */
   readonly owner: LockScope;
   readonly lease: InternalLease;
   readonly outer: Scope | undefined;

@@ -2,7 +2,7 @@ import type { ExtendResult, Grant, HolderInfo } from "../driver.ts";
 import { engineExpiry } from "../validity.ts";
 import type { LeaseHost } from "./lease-host.ts";
 
-/** A lease as its requests to the engine see it. */
+/** The parts of a lease that its requests to the engine need. */
 interface GrantedLease {
   readonly grant: Grant;
   readonly fencingToken: bigint;

@@ -7,7 +7,7 @@ import { jittered, type Random } from "../runtime/random.ts";
 import { TimerQueue, type Scheduled } from "../runtime/timer-queue.ts";
 import { wasSuspended, remainingValidityMs, extendValidity, type Validity } from "../validity.ts";
 
-/** A lease, as the watchdog sees it. */
+/** The parts of a lease that the watchdog needs. */
 export interface Renewable {
   readonly key: string;
   readonly validity: Validity;

@@ -25,7 +25,7 @@ export interface AcquisitionHost extends RequestHost, LeaseHost<LeaseState> {
   abandonGrant(grant: Grant): void;
 }
 
-/** A request that lasted less than this may be unanswered although the engine is well. */
+/** A healthy engine may leave a request unanswered for this time. */
 const minReplyMs = 50;
 const keepAliveMs = 86_400_000;
 
@@ -43,7 +43,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   readonly #options: ResolvedAcquire;
   readonly #startedAt: number;
   readonly #deadline: number;
-  /** Its ticket in the engine's queue; undefined: the engine gives one when the request arrives. */
+  /** The ticket in the engine's queue; undefined: the request gets one on its arrival. */
   readonly ticket: number | undefined;
   #requestedAt = 0;
   readonly #usesLocalQueue: boolean;
@@ -123,7 +123,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
     return { owner: this.#options.info?.owner ?? owner, since };
   }
 
-  /** The mode to request. A semaphore's request says if it waited after grants of its own limit. */
+  /** The mode to request. For a semaphore, the mode says whether the caller has waited after grants of the same limit. */
   get lockMode(): LockMode | undefined {
     const { lockMode } = this.#options;
     return lockMode?.kind === "semaphore" && this.#hasWaited && this.#queue.wasGranted

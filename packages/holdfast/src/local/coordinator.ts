@@ -100,7 +100,7 @@ export class LocalCoordinator implements AcquisitionHost {
     return queues ? withLocalQueues(engineState, queues, this.#heldLeases(engineState.key)) : engineState;
   }
 
-  /** How many callers wait in memory for the lease. After the first report of a grant, each later one is sent too, also a 0. */
+  /** How many callers wait in memory for the lease. After its first report, each extension of a grant reports the count, also 0. */
   localWaitersToReport(leaseState: LeaseState): number | undefined {
     const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
     const waiting = queue?.holder === leaseState ? queue.localWaiterCount : 0;
@@ -117,7 +117,7 @@ export class LocalCoordinator implements AcquisitionHost {
     }
   }
 
-  /** Whether the lease with this fencing token was handed over in memory. The engine may not know that yet. */
+  /** Whether the lease with this fencing token was handed over in memory. The engine may not know of the hand-over yet. */
   wasHandedOver(key: string, fencingToken: bigint): boolean {
     return this.#heldLeases(key).some(
       (leaseState) =>

@@ -22,7 +22,7 @@ afterAll(() => {
 });
 
 test.each([1, 2, 3] as const)(
-  "40 schedules keep every promise with all bounds set to %d",
+  "no check fails in 40 schedules with all bounds set to %d",
   async (bound) => {
     const root = repositoryRoot();
     const program = join(folder, `${bound}.mjs`);

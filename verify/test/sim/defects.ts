@@ -12,8 +12,8 @@ export function altered(driver: Driver, overrides: Partial<Driver>): Driver {
   });
 }
 
-/** Every grant has the number 1. */
-export function ofNumberOne(driver: Driver): Driver {
+/** The driver with the fencing number 1 for every grant. */
+export function withConstantNumber(driver: Driver): Driver {
   return altered(driver, {
     acquire: (request) => {
       const pending = driver.acquire(request);
@@ -29,8 +29,8 @@ export function ofNumberOne(driver: Driver): Driver {
 
 type Latches = NonNullable<Driver["latches"]>;
 
-/** The driver with another way to do what is done with latches. */
-export function latching(
+/** The driver with changed operations of latches. */
+export function withLatches(
   change: (latches: Latches, driver: Driver) => Partial<Latches>,
 ): (driver: Driver) => Driver {
   return (driver) => {
@@ -46,9 +46,9 @@ export function latching(
   };
 }
 
-/** Drivers that go wrong, by the check that is to find it. Each is made anew for one world. */
+/** Drivers with a defect, by the check that must find the defect. Each driver is created for one world. */
 export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Driver>> = {
-  /** Who tries has what another was granted last. */
+  /** A try gets the latest grant of another caller. */
   exclusion: () => {
     let last: Grant | undefined;
     return (driver) =>
@@ -70,8 +70,8 @@ export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Drive
         },
       });
   },
-  fencing: () => ofNumberOne,
-  /** It keeps another limit than it was told. */
+  fencing: () => withConstantNumber,
+  /** The engine gets a higher limit than the caller named. */
   capacity: () => (driver) =>
     altered(driver, {
       acquire: ({ lockMode, ...request }) =>
@@ -80,25 +80,25 @@ export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Drive
           lockMode: lockMode?.kind === "semaphore" ? { ...lockMode, limit: lockMode.limit + 1 } : lockMode,
         }),
     }),
-  /** One of several keys is forgotten. */
+  /** The result lacks one of several keys. */
   "multi-lock": () => (driver) =>
     altered(driver, {
       acquireMany: async (requests) => {
-        const together = (await driver.acquireMany?.(requests)) as MultiAcquired;
-        return together.outcome === "granted" ? { ...together, grants: together.grants.slice(1) } : together;
+        const result = (await driver.acquireMany?.(requests)) as MultiAcquired;
+        return result.outcome === "granted" ? { ...result, grants: result.grants.slice(1) } : result;
       },
     }),
-  /** Who gave a lock back has the same grant again. */
-  reentry: () => ofNumberOne,
-  /** Who comes is first. */
+  /** A caller gets the same grant again after its release. */
+  reentry: () => withConstantNumber,
+  /** The latest waiter is the first in the queue. */
   order: () => {
-    let place = 2 ** 52;
+    let ticket = 2 ** 52;
     return (driver) =>
-      altered(driver, { acquire: (request) => driver.acquire({ ...request, ticket: (place -= 1) }) });
+      altered(driver, { acquire: (request) => driver.acquire({ ...request, ticket: (ticket -= 1) }) });
   },
-  /** It says that it has released. */
+  /** A release returns true without an effect. */
   progress: () => (driver) => altered(driver, { release: () => Promise.resolve(true) }),
-  /** It says that it has not. */
+  /** A release has its effect, and returns false. */
   release: () => (driver) =>
     altered(driver, {
       release: async (key, token, until) => {
@@ -106,19 +106,19 @@ export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Drive
         return false;
       },
     }),
-  /** Waiting is refused by an error that is none of ours. */
+  /** An acquire fails with an error that is no error of the library. */
   refusal: () => (driver) =>
     altered(driver, {
       acquire: () => ({ result: Promise.reject(new Error("planted")), cancel: () => undefined }),
     }),
-  /** A name is no name: each call counts. */
-  count: () => latching(({ countDown }) => ({ countDown: (latch) => countDown(latch, undefined) })),
-  /** Who knew a latch that is over has the next one. */
+  /** The `attemptId` is lost, so that each call counts. */
+  count: () => withLatches(({ countDown }) => ({ countDown: (latch) => countDown(latch, undefined) })),
+  /** A caller that has used an expired latch counts the next latch down. */
   latch: () =>
-    latching(({ countDown }) => ({
+    withLatches(({ countDown }) => ({
       countDown: (latch, attemptId) => countDown({ ...latch, generation: undefined }, attemptId),
     })),
-  /** Its timers run late. */
+  /** All timers fire late. */
   loss: () => (driver) => {
     const { clock } = driver;
     const late: Clock = {
@@ -129,7 +129,7 @@ export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Drive
     };
     return altered(driver, { clock: late });
   },
-  /** A timer is forgotten. */
+  /** A timer is never cleared. */
   residue: () => (driver) =>
     altered(driver, {
       acquire: (request) => {
@@ -137,7 +137,7 @@ export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Drive
         return driver.acquire(request);
       },
     }),
-  /** Nobody hears of a failure. */
+  /** A rejected promise has no handler. */
   rejection: () => (driver) =>
     altered(driver, {
       acquire: (request) => {
@@ -145,13 +145,13 @@ export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Drive
         return driver.acquire(request);
       },
     }),
-  /** It asks and asks. */
+  /** Each acquire sends many needless requests. */
   messages: () => (driver) =>
     altered(driver, {
       acquire: (request) => {
         for (let i = 0; i < 20; i += 1) {
           driver.clock.setTimer(() => {
-            driver.verify(request.key, "nobody").catch(() => undefined);
+            driver.verify(request.key, "no token").catch(() => undefined);
           }, i * 5);
         }
         return driver.acquire(request);

@@ -1,4 +1,4 @@
 import { testSchedules } from "./schedules.ts";
 
-// A file of its own: the test runner has two workers.
+// These seeds have their own file, because the test runner runs two files at a time.
 testSchedules(501, 500);

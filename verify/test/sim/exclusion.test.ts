@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { History } from "../../sim/judge/history.ts";
 import { checkNames, FakeLease, grant, history, world } from "./history-fixture.ts";
 
-test("two valid leases at once are found", () => {
+test("the judge finds two valid leases at the same time", () => {
   const watched = history();
   grant(watched, 0, new FakeLease(1));
   expect(checkNames(watched)).toEqual([]);
@@ -11,10 +11,10 @@ test("two valid leases at once are found", () => {
   expect(checkNames(watched)).toEqual(["exclusion"]);
 });
 
-test("of two leases one is over, given back, broken, or on the same grant", () => {
+test("two leases do not conflict if the first is expired, released, broken, or on the same grant", () => {
   for (const ends of [
     (first: FakeLease) => {
-      first.end({ isTold: true });
+      first.end({ isReported: true });
     },
     (first: FakeLease, watched: History) => {
       watched.released(first);
@@ -34,11 +34,11 @@ test("of two leases one is over, given back, broken, or on the same grant", () =
   grant(named, 0, new FakeLease(1), "name");
   grant(named, 0, new FakeLease(1), "name");
   expect(checkNames(named)).toEqual([]);
-  grant(named, 1, new FakeLease(2), "name"); // another process is a stranger
+  grant(named, 1, new FakeLease(2), "name"); // the same attempt of another process has its own grant
   expect(checkNames(named)).toEqual(["exclusion"]);
 });
 
-test("who hears of a grant when an operator has ended it does not hold it", () => {
+test("a caller that gets a grant after its break is no holder", () => {
   const watched = history();
   watched.operator.breaks("k", 1n, 0);
   grant(watched, 0, new FakeLease(30));
@@ -46,7 +46,7 @@ test("who hears of a grant when an operator has ended it does not hold it", () =
   expect(checkNames(watched)).toEqual([]);
 });
 
-test("one server that forgets is not asked for exclusion beside what it forgot, but of what it granted since", () => {
+test("after one server has lost its data, exclusion applies only to later grants", () => {
   const watched = history("storm");
   grant(watched, 0, new FakeLease(1));
   world.now = 1;
@@ -57,7 +57,7 @@ test("one server that forgets is not asked for exclusion beside what it forgot, 
   expect(checkNames(watched)).toEqual(["exclusion"]);
 });
 
-test("a quorum of which one node forgets is asked for exclusion all the same", () => {
+test("exclusion applies to all grants of a quorum after one node has lost its data", () => {
   const watched = history("storm", [], [0, 0, 0]);
   grant(watched, 0, new FakeLease(1));
   world.now = 1;
@@ -66,7 +66,7 @@ test("a quorum of which one node forgets is asked for exclusion all the same", (
   expect(checkNames(watched)).toEqual(["exclusion"]);
 });
 
-test("an operator who was told another number of a client's grant ends that, and no other client's", () => {
+test("a break with an unknown number ends the grant of the named client only", () => {
   for (const [client, found] of [
     [0, []],
     [1, ["exclusion"]],
@@ -79,7 +79,7 @@ test("an operator who was told another number of a client's grant ends that, and
   }
 });
 
-test.each([1, 2])("a number that does not rise is found: %i after 2", (number) => {
+test.each([1, 2])("the judge finds a number that does not rise: %i after 2", (number) => {
   const watched = history();
   const first = new FakeLease(2);
   grant(watched, 0, first);
@@ -88,15 +88,15 @@ test.each([1, 2])("a number that does not rise is found: %i after 2", (number) =
   expect(checkNames(watched)).toEqual(["fencing"]);
 });
 
-const terms = { weight: 2 ** 31, ttlMs: 1_000 };
+const bounds = { weight: 2 ** 31, ttlMs: 1_000 };
 
-test("an adopted lease with another number is found", () => {
+test("the judge finds an adopted lease with another number", () => {
   const watched = history();
-  const given = new FakeLease(1);
-  grant(watched, 0, given);
-  watched.transferred(given, 100);
-  watched.adopted(1, new FakeLease(1), 1n, terms);
+  const transferred = new FakeLease(1);
+  grant(watched, 0, transferred);
+  watched.transferred(transferred, 100);
+  watched.adopted(1, new FakeLease(1), 1n, bounds);
   expect(checkNames(watched)).toEqual([]);
-  watched.adopted(1, new FakeLease(2), 1n, terms);
+  watched.adopted(1, new FakeLease(2), 1n, bounds);
   expect(checkNames(watched)).toContain("fencing");
 });

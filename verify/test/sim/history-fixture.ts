@@ -16,16 +16,16 @@ beforeEach(() => {
   Object.assign(world, { now: 0, isRunning: true, hadFault: false });
 });
 
-/** @param offsetsMs of the nodes' clocks; none: it is one server */
+/** @param offsetsMs the offsets of the nodes' clocks; none: one server */
 export function history(
-  weather: Schedule["scenario"] = "calm",
+  scenario: Schedule["scenario"] = "calm",
   steps: readonly Step[] = [],
   offsetsMs: readonly number[] = [],
 ): History {
   const nodes = offsetsMs.map((offsetMs) => ({ offsetMs, rate: 1 }));
   const engine = nodes.length > 0 ? "quorum" : "server";
   const clients = [1, 1, 1, 1.01].map((rate) => ({ rate }));
-  const schedule = { scenario: weather, steps, engine, nodes, clients, kind: "mutex" } as unknown as Schedule;
+  const schedule = { scenario, steps, engine, nodes, clients, kind: "mutex" } as unknown as Schedule;
   return new History(
     () => world.now,
     schedule,
@@ -43,11 +43,11 @@ export const use: Use = {
   holdMs: 0,
 };
 
-/** A lease on "k" that ends when it is told to. */
+/** A lease on "k" that a test ends. */
 export class FakeLease implements WatchedLease {
   readonly key = "k";
   readonly fencingToken: bigint;
-  leftMs: number = 1_000;
+  leaseMs: number = 1_000;
   readonly #controller = new AbortController();
 
   constructor(fencingToken: number) {
@@ -59,11 +59,11 @@ export class FakeLease implements WatchedLease {
   }
 
   remainingMs(): number {
-    return this.leftMs;
+    return this.leaseMs;
   }
 
-  end({ isTold: isReported }: { isTold: boolean }): void {
-    this.leftMs = 0;
+  end({ isReported }: { isReported: boolean }): void {
+    this.leaseMs = 0;
     if (isReported) {
       this.#controller.abort();
     }
@@ -74,7 +74,7 @@ export function checkNames({ findings }: History): string[] {
   return findings.list.map(({ check }) => check);
 }
 
-/** Asks, and has it at once. */
+/** Requests the lock, and gets the lease at once. */
 export function grant(to: History, client: number, lease: WatchedLease, attemptId?: string): void {
   const request = to.requestStarted(
     { ...use, client, ...(attemptId === undefined ? {} : { attemptId }) },

@@ -10,57 +10,62 @@ import { seedsFrom } from "../../sim/run/seeds.ts";
 import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
 import { wallStart } from "../../sim/run/virtual-clock.ts";
 import { runSchedule } from "../../sim/run/world.ts";
-import { altered, defects, latching, ofNumberOne } from "./defects.ts";
+import { altered, defects, withLatches, withConstantNumber } from "./defects.ts";
 
 type Latches = NonNullable<Driver["latches"]>;
 
-/** Drivers that go wrong with kinds beside the mutex, where that shows, and by what. */
+/** Drivers with a defect in one kind of lock, the schedules in which the defect shows, and the check that finds the defect. */
 const kindDefects: readonly (readonly [what: string, only: string, CheckName, (driver: Driver) => Driver])[] =
   [
     [
-      "writers ask as readers",
+      "writers are sent as readers",
       "read-write,calm",
       "exclusion",
       requesting({ kind: "read-write", mode: "read" }),
     ],
-    ["all ask for one permit", "semaphore,calm", "exclusion", requesting({ kind: "semaphore", permits: 1 })],
-    ["readers' numbers do not rise", "read-write,calm", "fencing", ofNumberOne],
-    ["permits' numbers do not rise", "semaphore,calm", "fencing", ofNumberOne],
-    ["who comes is first to read or write", "read-write,calm", "order", defects.order()],
-    ["who comes is first to have permits", "semaphore,calm", "order", defects.order()],
-    ["permits are not given back", "semaphore,server,calm", "progress", defects.progress()],
     [
-      "a downgrade is not told to the engine",
+      "every request is sent for one permit",
+      "semaphore,calm",
+      "exclusion",
+      requesting({ kind: "semaphore", permits: 1 }),
+    ],
+    ["readers' numbers do not rise", "read-write,calm", "fencing", withConstantNumber],
+    ["permits' numbers do not rise", "semaphore,calm", "fencing", withConstantNumber],
+    ["the latest reader or writer is first in the queue", "read-write,calm", "order", defects.order()],
+    ["the latest request for permits is first in the queue", "semaphore,calm", "order", defects.order()],
+    ["a release does not return permits", "semaphore,server,calm", "progress", defects.progress()],
+    [
+      "a downgrade is not sent to the engine",
       "read-write,calm",
       "progress",
       (driver) => altered(driver, { downgrade: () => Promise.resolve(true) }),
     ],
-    ["leaders do not hear of their end", "election,storm", "loss", defects.loss()],
+    ["leaders learn late of a loss", "election,storm", "loss", defects.loss()],
     [
-      "a leader's release is not told to the engine",
+      "a leader's release is not sent to the engine",
       "election,process-death",
       "progress",
       defects.progress(),
     ],
-    ["a named attempt counts at each call", "latch,calm", "count", defects.count()],
+    ["an attempt counts at each call", "latch,calm", "count", defects.count()],
     [
-      "a count in memory is answered, and not carried out",
+      "a countdown in memory returns without an effect",
       "latch,memory",
       "count",
-      latching(() => ({ countDown: async ({ count }) => count - 1 })),
+      withLatches(() => ({ countDown: async ({ count }) => count - 1 })),
     ],
-    ["who knew a latch counts the next one down", "latch,storm", "latch", defects.latch()],
+    ["a caller of an expired latch counts the next latch down", "latch,storm", "latch", defects.latch()],
     [
-      "who waits is let go at once",
+      "a wait for a latch returns at once",
       "latch,calm",
       "latch",
-      latching(() => ({ wait: () => ({ result: Promise.resolve(0), cancel: () => undefined }) })),
+      withLatches(() => ({ wait: () => ({ result: Promise.resolve(0), cancel: () => undefined }) })),
     ],
-    ["who waits is told late", "latch,calm", "progress", latching(reportedLate)],
-    ["who gives up still stands there", "latch,calm", "residue", latching(neverDequeued)],
+    ["a wait for a latch returns late", "latch,calm", "progress", withLatches(waitReturnsLate)],
+    ["an abandoned wait keeps its queue entry", "latch,calm", "residue", withLatches(neverDequeued)],
   ];
 
-function reportedLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
+function waitReturnsLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
   const later = (): Promise<void> =>
     new Promise((resolve) => {
       clock.setTimer(resolve, 1_000);
@@ -83,7 +88,7 @@ function reportedLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
   };
 }
 
-/** Its caller hears that it is over, and the engine does not. */
+/** The caller gets the end of its wait, but the engine does not. */
 function neverDequeued({ wait }: Latches): Partial<Latches> {
   return {
     wait: (latch, deadline) => {
@@ -98,20 +103,20 @@ function neverDequeued({ wait }: Latches): Partial<Latches> {
   };
 }
 
-/** Whatever is asked for, this is told to the engine. */
-function requesting(reported: { kind: "read-write"; mode: "read" } | { kind: "semaphore"; permits: number }) {
+/** Sends this mode to the engine, whatever the caller requests. */
+function requesting(sent: { kind: "read-write"; mode: "read" } | { kind: "semaphore"; permits: number }) {
   return (driver: Driver): Driver =>
     altered(driver, {
       acquire: ({ lockMode, ...request }) =>
         driver.acquire({
           ...request,
-          lockMode: lockMode && ({ ...lockMode, ...reported } as typeof lockMode),
+          lockMode: lockMode && ({ ...lockMode, ...sent } as typeof lockMode),
         }),
     });
 }
 
 test.each(kindDefects)(
-  "%s: it is found in schedules of %s by the check of %s",
+  "%s: schedules of %s find the defect by the check %s",
   async (_, only, check, wrapDriver) => {
     const found: string[] = [];
     for (const seed of seedsFrom(1, only)) {
@@ -125,7 +130,7 @@ test.each(kindDefects)(
   },
 );
 
-test.each(kinds)("schedules of the kind %s are played, and end well", async (kind) => {
+test.each(kinds)("no check fails in schedules of the kind %s", async (kind) => {
   let grants = 0;
   const seeds = seedsFrom(10_001, kind);
   for (let i = 0; i < 25; i += 1) {
@@ -137,7 +142,7 @@ test.each(kinds)("schedules of the kind %s are played, and end well", async (kin
   expect(grants).toBeGreaterThan(100);
 });
 
-test("what is handed on in a process has the next number of its grant, whatever others were granted meanwhile", () => {
+test("a handed-over lease has the next number of its grant, also after grants to other clients", () => {
   const { holdings: watched, findings } = holdings(new Limits(2));
   const first = lease(10);
   watched.granted(requestOf(0, 1), first);
@@ -152,10 +157,10 @@ test("what is handed on in a process has the next number of its grant, whatever 
 
 test.each([
   ["of another client", 1, 11, true],
-  ["that is not the next one", 0, 12, true],
-  ["while its last owner has it", 0, 11, false],
-  ["that another has had", 0, 100, true],
-])("a number %s is not one that was handed on", (_, client, number, isReleased) => {
+  ["that is not the next number", 0, 12, true],
+  ["of a grant that is still held", 0, 11, false],
+  ["that another grant has had", 0, 100, true],
+])("the judge does not take a number %s for a hand-over", (_, client, number, isReleased) => {
   const { holdings: watched, findings } = holdings(new Limits(3));
   const first = lease(10);
   watched.granted(requestOf(0, 1), first);
@@ -175,8 +180,8 @@ function holdings(
   numbersLostAt: readonly number[] = [],
 ): { holdings: Holdings; findings: Findings } {
   const findings = new Findings(() => now);
-  const judges = { dataLostAt: () => -Infinity, isQuorum, numbersLostAt };
-  return { holdings: new Holdings(findings, limits, judges), findings };
+  const context = { dataLostAt: () => -Infinity, isQuorum, numbersLostAt };
+  return { holdings: new Holdings(findings, limits, context), findings };
 }
 
 function requestOf(client: number, weight: number): WaitingRequest {
@@ -212,7 +217,7 @@ function lease(fencingToken: number, leftMs = 100): WatchedLease {
   };
 }
 
-test("permits beyond the limit are found, and those beyond a lower one only of who came after it", () => {
+test("the judge finds permits above the limit, and after a lower limit only those of later grants", () => {
   const limits = new Limits(3);
   const watched = holdings(limits);
   for (const number of [1, 2, 3]) {
@@ -229,7 +234,7 @@ test("permits beyond the limit are found, and those beyond a lower one only of w
   expect(watched.findings.list.map(({ check }) => check)).toEqual(["exclusion"]);
 });
 
-test("readers who asked at the same time may have one number on a quorum, and nowhere else", () => {
+test("only on a quorum may readers with requests at the same time have the same number", () => {
   for (const isQuorum of [true, false]) {
     const { holdings: watched, findings } = holdings(new Limits(2 ** 31), isQuorum);
     const [one, other] = [requestOf(1, 1), requestOf(2, 1)];
@@ -239,11 +244,11 @@ test("readers who asked at the same time may have one number on a quorum, and no
   }
 });
 
-test("a number below one that had been told is found, as is that of a writer after a reader's", () => {
+test("the judge finds a number below an earlier reported number, and a writer's number below a reader's", () => {
   const { holdings: watched, findings } = holdings(new Limits(2 ** 31), true);
   const [writer, early] = [requestOf(1, 2 ** 31), requestOf(2, 1)];
   watched.granted(requestOf(3, 1), lease(7, 0));
-  watched.granted(early, lease(6, 0)); // asked before 7 was told
+  watched.granted(early, lease(6, 0)); // requested before 7 was reported
   expect(findings.list).toEqual([]);
   now += 1;
   watched.granted(writer, lease(5, 0));
@@ -253,14 +258,14 @@ test("a number below one that had been told is found, as is that of a writer aft
   expect(findings.list.map(({ check }) => check)).toEqual(["fencing", "fencing"]);
 });
 
-test("a number may be given again only where a node lost it, and while it is ahead of the time", () => {
+test("a number may be issued again only if a node has lost it while it is ahead of the time", () => {
   const lostAt = (now += 1);
-  for (const [toldAt, aheadMs, found] of [
+  for (const [reportedAt, aheadMs, found] of [
     [lostAt - 5, 1_000, []],
     [lostAt - 5, 1, ["fencing"]],
     [lostAt + 1, 1_000, ["fencing"]],
   ] as const) {
-    now = toldAt;
+    now = reportedAt;
     const { holdings: watched, findings } = holdings(new Limits(2 ** 31), true, [lostAt]);
     const number = (wallStart + now + aheadMs) * 1_000;
     watched.granted(requestOf(1, 2 ** 31), lease(number, 0));
@@ -270,21 +275,21 @@ test("a number may be given again only where a node lost it, and while it is ahe
   }
 });
 
-test("who is let into what it gave back is found, and not who comes in while another is in", () => {
+test("the judge finds an entry into a released hold, but no entry into a present hold", () => {
   const { holdings: watched, findings } = holdings(new Limits(2 ** 31));
-  const nest = { by: "nest", name: "session" } as const;
+  const session = { name: "session" };
   const [first, second] = [lease(1), lease(1)];
   const enter = (): WaitingRequest => ({ ...requestOf(0, 2 ** 31), isShared: false });
-  watched.granted(enter(), first, nest);
-  watched.granted(enter(), second, nest);
+  watched.granted(enter(), first, session);
+  watched.granted(enter(), second, session);
   watched.released(first);
   expect(watched.used).toBeGreaterThan(0);
-  watched.granted(enter(), first, nest);
+  watched.granted(enter(), first, session);
   watched.released(first);
   watched.released(second);
   expect(watched.used).toBe(0);
   now += 1;
   expect(findings.list).toEqual([]);
-  watched.granted(enter(), lease(1), nest);
+  watched.granted(enter(), lease(1), session);
   expect(findings.list.map(({ check }) => check)).toEqual(["reentry"]);
 });

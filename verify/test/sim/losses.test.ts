@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 
 import { checkNames, FakeLease, grant, history, world } from "./history-fixture.ts";
 
-test("a loss that is not told in time is found; to who is frozen it is told later", () => {
+test("the judge finds a loss that is not reported in time, and allows a frozen process more time", () => {
   const watched = history("storm");
   const lease = new FakeLease(1);
   grant(watched, 0, lease);
-  lease.end({ isTold: false });
+  lease.end({ isReported: false });
   world.isRunning = false;
   watched.check();
   world.now = 5_000;
@@ -21,18 +21,18 @@ test("a loss that is not told in time is found; to who is frozen it is told late
   expect(checkNames(watched)).toEqual(["loss"]);
 });
 
-test("a lease that seemed to be over for a moment is told to be lost in time when it is", () => {
+test("the time to report a loss starts anew if the lease becomes valid again", () => {
   const watched = history("storm");
   const lease = new FakeLease(1);
   grant(watched, 0, lease);
-  for (const [moment, leftMs] of [
+  for (const [moment, leaseMs] of [
     [0, 0],
     [1, 50],
     [50, 0],
     [51, 0],
   ] as const) {
     world.now = moment;
-    lease.leftMs = leftMs;
+    lease.leaseMs = leaseMs;
     watched.check();
   }
   expect(checkNames(watched)).toEqual([]);
@@ -41,12 +41,12 @@ test("a lease that seemed to be over for a moment is told to be lost in time whe
   expect(checkNames(watched)).toEqual(["loss"]);
 });
 
-test("whose clocks were disturbed is told within the pulse", () => {
+test("a process with a disturbed clock may report a loss after its clock check", () => {
   const watched = history("storm");
   const lease = new FakeLease(1);
   world.hadFault = true;
   grant(watched, 0, lease);
-  lease.end({ isTold: false });
+  lease.end({ isReported: false });
   for (const moment of [0, 1_050]) {
     world.now = moment;
     watched.check();
@@ -57,11 +57,11 @@ test("whose clocks were disturbed is told within the pulse", () => {
   expect(checkNames(watched)).toEqual(["loss"]);
 });
 
-test("a release that says no is a failure but of what a node forgot, and a complaint only where nothing goes wrong", () => {
+test("a release may return false only after a node has lost its data, and an error may occur only with faults", () => {
   const watched = history("storm");
   watched.failUnlessFaulty("refusal", "trouble");
   expect(checkNames(watched)).toEqual([]);
-  const [before, behind] = [new FakeLease(1), new FakeLease(60)];
+  const [before, after] = [new FakeLease(1), new FakeLease(60)];
   grant(watched, 0, before);
   watched.released(before);
   watched.releaseRefused(before, "lost");
@@ -69,11 +69,11 @@ test("a release that says no is a failure but of what a node forgot, and a compl
 
   world.now = 1;
   watched.dataLost();
-  watched.releaseRefused(before, "lost, as a node forgot it");
+  watched.releaseRefused(before, "lost with the data of a node");
   expect(checkNames(watched)).toEqual(["release"]);
   world.now = 2;
-  grant(watched, 0, behind);
-  watched.releaseRefused(behind, "lost");
+  grant(watched, 0, after);
+  watched.releaseRefused(after, "lost");
   expect(checkNames(watched)).toEqual(["release", "release"]);
 
   const calm = history();

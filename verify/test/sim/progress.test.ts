@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { checkNames, FakeLease, grant, history, use, world } from "./history-fixture.ts";
 
-test("a free lock with somebody waiting is found after the patience, and only then", () => {
+test("the judge finds a free lock with a waiter, but not before its bound", () => {
   const watched = history();
   watched.setFreeBound(100);
   const lease = new FakeLease(1);
@@ -20,7 +20,7 @@ test("a free lock with somebody waiting is found after the patience, and only th
   expect(checkNames(watched)).toEqual(["progress"]);
 });
 
-test("a free lock may be left to expire, and nobody has to want it", () => {
+test("a reserved lock and a lock without waiters may stay free", () => {
   const watched = history();
   watched.setFreeBound(100);
   watched.requestStarted(use, false);
@@ -30,15 +30,15 @@ test("a free lock may be left to expire, and nobody has to want it", () => {
   world.now = 501;
   watched.check();
   expect(checkNames(watched)).toEqual(["progress"]);
-  const unwanted = history();
-  unwanted.setFreeBound(100);
-  grant(unwanted, 0, new FakeLease(1));
+  const withoutWaiters = history();
+  withoutWaiters.setFreeBound(100);
+  grant(withoutWaiters, 0, new FakeLease(1));
   world.now = 5_000;
-  unwanted.check();
-  expect(checkNames(unwanted)).toEqual([]);
+  withoutWaiters.check();
+  expect(checkNames(withoutWaiters)).toEqual([]);
 });
 
-test("a dead client's grant is left to its TTL, also while its downgrade is under way", () => {
+test("a dead client's grant may last for its TTL, also during a downgrade", () => {
   for (const isDowngrading of [false, true]) {
     world.now = 0;
     const watched = history("process-death");
@@ -48,10 +48,10 @@ test("a dead client's grant is left to its TTL, also while its downgrade is unde
     watched.requestStarted({ ...use, client: 1, waitMs: 5_000 }, false);
     if (isDowngrading) {
       watched.startsDowngrade(writer);
-      writer.leftMs = 0;
+      writer.leaseMs = 0;
     }
     watched.clientDied(0);
-    writer.end({ isTold: true });
+    writer.end({ isReported: true });
     for (const moment of [0, 1_000, 1_100]) {
       world.now = moment;
       watched.check();
@@ -63,7 +63,7 @@ test("a dead client's grant is left to its TTL, also while its downgrade is unde
   }
 });
 
-test("who is not answered when its time is over is found", () => {
+test("the judge finds a request without a reply after its wait time", () => {
   const watched = history("storm");
   watched.requestStarted({ ...use, waitMs: 50 }, false);
   world.now = 350;

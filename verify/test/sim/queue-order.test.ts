@@ -6,32 +6,35 @@ import { toleranceMs } from "../../sim/judge/queue-order.ts";
 import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
 import { checkNames, FakeLease, history, use, world } from "./history-fixture.ts";
 
-/** Somebody known for long asks, and `laterMs` after it somebody else, who is granted. */
+/** A request starts, and `laterMs` later a second request, which is granted first. The servers know both clients. */
 function overtake(
   watched: History,
   laterMs: number,
   clients: readonly [number, number],
-  inLine: boolean,
+  usesLocalQueue: boolean,
 ): WaitingRequest {
   for (const client of clients) {
     watched.requestSettled(watched.requestStarted({ ...use, client, key: "other" }, false));
   }
   world.now += 1_000;
-  const earlier = watched.requestStarted({ ...use, client: clients[0] }, inLine);
+  const earlier = watched.requestStarted({ ...use, client: clients[0] }, usesLocalQueue);
   world.now += laterMs;
-  watched.granted(watched.requestStarted({ ...use, client: clients[1] }, inLine), new FakeLease(7));
+  watched.granted(watched.requestStarted({ ...use, client: clients[1] }, usesLocalQueue), new FakeLease(7));
   return earlier;
 }
 
-test.each(["calm", "storm"] as const)("in the same line nobody is overtaken, in a %s", (weather) => {
-  const watched = history(weather);
-  overtake(watched, 0, [0, 0], true);
-  world.now += 1;
-  watched.check();
-  expect(checkNames(watched)).toEqual(["order"]);
-});
+test.each(["calm", "storm"] as const)(
+  "no request is overtaken in its local queue, scenario %s",
+  (scenario) => {
+    const watched = history(scenario);
+    overtake(watched, 0, [0, 0], true);
+    world.now += 1;
+    watched.check();
+    expect(checkNames(watched)).toEqual(["order"]);
+  },
+);
 
-test("who waits for longer than the tolerance is not overtaken by another process where nothing is wrong", () => {
+test("without faults, no process overtakes a wait that is longer than the tolerance", () => {
   const calm = history();
   overtake(calm, toleranceMs + 1, [0, 1], false);
   world.now += 1;
@@ -46,11 +49,11 @@ test("who waits for longer than the tolerance is not overtaken by another proces
 });
 
 test.each([
-  { what: "nor in a storm", disturbed: [], found: ["order"] },
-  { what: "but where a fault disturbs him", disturbed: [0], found: [] },
-  { what: "but by whom a fault disturbs", disturbed: [1], found: [] },
-  { what: "nor where a fault disturbs another", disturbed: [2], found: ["order"] },
-])("who waits is not overtaken, $what", ({ disturbed, found }) => {
+  { what: "must not be overtaken without a fault", disturbed: [], found: ["order"] },
+  { what: "may be overtaken if a fault disturbs its client", disturbed: [0], found: [] },
+  { what: "may be overtaken by a client that a fault disturbs", disturbed: [1], found: [] },
+  { what: "must not be overtaken if a fault disturbs a third client", disturbed: [2], found: ["order"] },
+])("in a storm a waiter $what", ({ disturbed, found }) => {
   const storm = history("storm");
   disturbed.forEach((client) => {
     storm.disturbances.begin(client, 2_000);
@@ -61,7 +64,7 @@ test.each([
   expect(checkNames(storm)).toEqual(found);
 });
 
-test("whose first request on a quorum may know the clocks of a majority only goes before others by as much as these are behind", () => {
+test("the first request of a client precedes others by as much as the clocks of a majority are slow", () => {
   expect(unsyncedAheadMs([0, -200, 0])).toBe(100);
   expect(unsyncedAheadMs([10, -200, 0, 30])).toBe(5);
   expect(unsyncedAheadMs([0, 0, 0])).toBe(0);
@@ -84,17 +87,17 @@ test("whose first request on a quorum may know the clocks of a majority only goe
   }
 });
 
-test("a call behind an attempt of a client that no server knew yet waits without a place, too", () => {
+test("a call after an attempt of a client that no server knew yet has no queue entry either", () => {
   for (const [attemptId, found] of [
     ["first", []],
     [undefined, ["order"]],
   ] as const) {
     const watched = history();
     watched.requestSettled(watched.requestStarted({ ...use, client: 1, key: "other" }, false));
-    const meeting = watched.requestStarted({ ...use, ...(attemptId && { attemptId }) }, true);
+    const first = watched.requestStarted({ ...use, ...(attemptId && { attemptId }) }, true);
     world.now += 1_000;
     if (attemptId === undefined) {
-      watched.requestSettled(meeting);
+      watched.requestSettled(first);
     }
     watched.requestStarted(use, true);
     world.now += toleranceMs + 1;
@@ -105,7 +108,7 @@ test("a call behind an attempt of a client that no server knew yet waits without
   }
 });
 
-test("a waiter has its place until its own deadline, although the clocks have drifted apart", () => {
+test("a waiter has its queue entry until its own deadline, although the clocks have drifted apart", () => {
   for (const waitMs of [10, 80]) {
     const watched = history();
     watched.requestSettled(watched.requestStarted({ ...use, client: 3, key: "other" }, false));
@@ -119,7 +122,7 @@ test("a waiter has its place until its own deadline, although the clocks have dr
   }
 });
 
-test("a client is judged by its place as far as its clock may have drifted since its last answer", () => {
+test("the order check allows for the drift of a client's clock since its last reply", () => {
   for (const [laterMs, found] of [
     [toleranceMs + 9, []],
     [toleranceMs + 11, ["order"]],
@@ -137,7 +140,7 @@ test("a client is judged by its place as far as its clock may have drifted since
   }
 });
 
-test("who leaves at the same moment is not overtaken", () => {
+test("a request that ends at the same time is not overtaken", () => {
   const watched = history();
   const earlier = overtake(watched, 500, [0, 1], false);
   watched.requestSettled(earlier);
@@ -147,10 +150,10 @@ test("who leaves at the same moment is not overtaken", () => {
 });
 
 test.each([
-  { what: "by a clock that is right", client: 0, afterMs: 505, found: [] },
-  { what: "by a clock that is fast", client: 3, afterMs: 500, found: [] },
-  { what: "not a millisecond before", client: 0, afterMs: 504, found: ["order"] },
-])("who has waited for as long as it wanted is not overtaken: $what", ({ client, afterMs, found }) => {
+  { what: "by a correct clock", client: 0, afterMs: 505, found: [] },
+  { what: "by a fast clock", client: 3, afterMs: 500, found: [] },
+  { what: "not one millisecond earlier", client: 0, afterMs: 504, found: ["order"] },
+])("a request is not overtaken after its wait time: $what", ({ client, afterMs, found }) => {
   const watched = history();
   watched.requestSettled(watched.requestStarted({ ...use, client }, false));
   world.now = 1_000;
@@ -162,7 +165,7 @@ test.each([
   expect(checkNames(watched)).toEqual(found);
 });
 
-test("a process may hand a lease on sixteen times while others wait, and not more often", () => {
+test("a process may hand a lease over sixteen times while other processes wait, and not more often", () => {
   const watched = history();
   watched.requestSettled(watched.requestStarted({ ...use, client: 1 }, false));
   world.now = 1_000;

@@ -23,11 +23,11 @@ const keptSchedules = readdirSync(folder).map((file) => {
 });
 
 interface KeptSchedule extends Schedule {
-  /** The mutant on which it fails. */
+  /** The mutant on which the schedule fails. */
   readonly kills: string;
 }
 
-test.each(keptSchedules)("what once went wrong does not: $file", async (schedule) => {
+test.each(keptSchedules)("no check fails in the schedule $file, which failed once", async (schedule) => {
   const { findings, grants } = await runSchedule(schedule);
   expect(findings.map(describeFinding)).toEqual([]);
   expect(grants).toBeGreaterThan(0);
@@ -43,13 +43,13 @@ afterAll(() => {
   rmSync(temporary, { recursive: true });
 });
 
-test.each(keptSchedules)("$file goes wrong on the mutant $kills", async ({ file, kills }) => {
+test.each(keptSchedules)("$file fails on the mutant $kills", async ({ file, kills }) => {
   const mutant = catalogue.find(({ name }) => name === kills) as Mutant;
   const root = repositoryRoot();
   const program = join(temporary, `${kills}.mjs`);
   await bundleSimulation(root, mutatedFiles(root, mutant), program);
-  const played = promisify(execFile)(process.execPath, [program, "--schedule", join(folder, file)]);
-  await expect(played).rejects.toMatchObject({
+  const run = promisify(execFile)(process.execPath, [program, "--schedule", join(folder, file)]);
+  await expect(run).rejects.toMatchObject({
     code: 1,
     stdout: expect.stringContaining("FAILED") as unknown,
   });

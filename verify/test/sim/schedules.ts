@@ -6,11 +6,11 @@ import { runSchedule } from "../../sim/run/world.ts";
 
 const batchSize = 50;
 
-/** Plays the schedules of so many seeds, in batches; what goes wrong is told with the command that shows it. */
+/** Runs the schedules of `count` seeds, in batches. A failure names the command that repeats the schedule. */
 export function testSchedules(firstSeed: number, count: number): void {
   for (let first = firstSeed; first < firstSeed + count; first += batchSize) {
     const last = Math.min(first + batchSize, firstSeed + count) - 1;
-    test(`whatever happens nobody holds what another holds, and who waits in peace is served: seeds ${first} to ${last}`, async () => {
+    test(`no check fails in the schedules of seeds ${first} to ${last}`, async () => {
       const failures: string[] = [];
       let grants = 0;
       for (let seed = first; seed <= last; seed += 1) {

@@ -8,9 +8,9 @@ import { shrink } from "../../sim/shrink/shrink.ts";
 import { runSchedule } from "../../sim/run/world.ts";
 import { defects } from "./defects.ts";
 
-/** Where a defect shows itself: where nothing goes wrong, unless it is said here. */
-const positions: Partial<Readonly<Record<CheckName, string>>> = {
-  loss: "storm", // else no lease is lost
+/** The schedules in which a defect shows. The default is the scenario `calm`. */
+const schedulesOf: Partial<Readonly<Record<CheckName, string>>> = {
+  loss: "storm", // in other scenarios no lease is lost
   capacity: "semaphore,server",
   "multi-lock": "all,memory",
   reentry: "reentrant,calm",
@@ -19,10 +19,10 @@ const positions: Partial<Readonly<Record<CheckName, string>>> = {
 };
 
 test.each(Object.keys(defects) as CheckName[])(
-  "a driver with a defect is found by the check of %s",
+  "the check %s finds a driver with its defect",
   async (check) => {
     const found: string[] = [];
-    for (const seed of seedsFrom(1, positions[check] ?? "calm")) {
+    for (const seed of seedsFrom(1, schedulesOf[check] ?? "calm")) {
       const { findings } = await runSchedule(planSchedule(seed), { wrapDriver: defects[check]() });
       found.push(...findings.map((finding) => finding.check));
       if (found.includes(check) || seed > 2_000) {
@@ -33,14 +33,14 @@ test.each(Object.keys(defects) as CheckName[])(
   },
 );
 
-test("a schedule that fails is shrunk to the few steps that matter, and still fails", async () => {
+test("a failing schedule is shrunk to the few steps that matter, and still fails", async () => {
   const seed = 4;
-  const playDefective = async (schedule: ReturnType<typeof planSchedule>) =>
+  const runDefective = async (schedule: ReturnType<typeof planSchedule>) =>
     (await runSchedule(schedule, { wrapDriver: defects.exclusion() })).findings;
   const schedule = planSchedule(seed);
   const sizes: number[] = [];
   const shrunk = await shrink(schedule, {
-    run: playDefective,
+    run: runDefective,
     mayContinue: () => true,
     progress: ({ steps }) => sizes.push(steps.length),
   });
@@ -52,19 +52,19 @@ test("a schedule that fails is shrunk to the few steps that matter, and still fa
   expect(sizes.at(-1)).toBe(shrunk?.schedule.steps.length);
 });
 
-test("a schedule that does not fail is not shrunk, and no more is played than there is time for", async () => {
+test("a schedule without findings is not shrunk, and shrinking stops at the time limit", async () => {
   const schedule = planSchedule(1);
   expect(isFaultFree(schedule)).toBe(false);
   const options = { mayContinue: () => false, progress: () => undefined };
   expect(await shrink(schedule, { ...options, run: async () => [] })).toBeUndefined();
-  let plays = 0;
+  let runCount = 0;
   const shrunk = await shrink(schedule, {
     ...options,
     run: async () => {
-      plays += 1;
+      runCount += 1;
       return [{ check: "order", at: 0, text: "planted" }];
     },
   });
-  expect(plays).toBe(1);
+  expect(runCount).toBe(1);
   expect(shrunk).toMatchObject({ schedule, isDone: false, runs: 1 });
 });

@@ -60,7 +60,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "repeats of an attempt join in the process: the driver sees one request (core-2 3.1)",
     hasCounterexample: true,
     edits: [
-      edit("kinds/joint-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === caller) {"),
+      edit("kinds/shared-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === caller) {"),
     ],
     killers: [
       byRules(
@@ -74,7 +74,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "all that wait for a grant are counted before the first can release it (core-2 3.1)",
     edits: [
       edit(
-        "kinds/joint-acquire.ts",
+        "kinds/shared-acquire.ts",
         "    const leases = waiting.map(() => this.#createLease(hold)); // count all leases before the first caller can release its lease\n    waiting.forEach((companion, index) => companion.settle(leases[index] as L));\n",
         "    waiting.slice(0, 1).forEach((companion) => {\n      companion.settle(this.#createLease(hold));\n    });\n",
       ),
@@ -84,7 +84,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "late-repeat-blames-the-engine",
     brokenRule: "wait-timeout: waitMs passed, the lock is held (api)",
-    edits: [edit("kinds/joint-acquire.ts", "        follower.heldResult = { error, at: now };\n", "")],
+    edits: [edit("kinds/shared-acquire.ts", "        follower.heldResult = { error, at: now };\n", "")],
     killers: [
       byRules("kinds/attempts-waiting", "a repeat starts its own request too late for a reply"),
       byKept(),
@@ -95,7 +95,7 @@ export const kinds: readonly Mutant[] = [
     brokenRule: "a waiter has its result at most 250 ms after waitMs (api)",
     edits: [
       edit(
-        "kinds/joint-acquire.ts",
+        "kinds/shared-acquire.ts",
         "leader.fail(new WaitTimeoutError(key as string, wait.waitMs, holder, position));",
         "leader.settle(holder === undefined && position === undefined && wait.waitMs < 0 ? (key as never) : null);",
       ),
@@ -105,7 +105,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "orphaned-lease-is-shared",
     brokenRule: "a lease that is left to expire is no repeat's (core-2 3.1)",
-    edits: [edit("kinds/joint-acquire.ts", " && !hold.isOrphaned", "")],
+    edits: [edit("kinds/shared-acquire.ts", " && !hold.isOrphaned", "")],
     killers: [byRules("kinds/attempts", "an orphaned lease expires, and a repeat does not get it")],
   },
   {

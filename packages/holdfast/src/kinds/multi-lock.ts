@@ -4,7 +4,7 @@ import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { AcquireStrategy } from "./lockable.ts";
 import { invalidValue } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import { SharedAcquire } from "./joint-acquire.ts";
+import { SharedAcquire } from "./shared-acquire.ts";
 import { MultiLease } from "./multi-lease.ts";
 import type { MutexFactory } from "./mutex.ts";
 import { SharedLease } from "./reentrant-hold.ts";

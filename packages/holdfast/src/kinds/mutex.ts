@@ -8,7 +8,7 @@ import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { AcquireStrategy } from "./lockable.ts";
 import { resolveAcquire, type AcquireOptions, type ResolvedAcquire, type TryOptions } from "../options.ts";
 import { withTimeout } from "../runtime/timeout.ts";
-import { SharedAcquire } from "./joint-acquire.ts";
+import { SharedAcquire } from "./shared-acquire.ts";
 import { SharedLease } from "./reentrant-hold.ts";
 
 /** A lease of one caller, or a lease that repeats of an attempt share. */

@@ -5,7 +5,7 @@ import type { InternalLease } from "../lease/lease.ts";
 import type { AcquireStrategy } from "./lockable.ts";
 import { checkText } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import { SharedAcquire } from "./joint-acquire.ts";
+import { SharedAcquire } from "./shared-acquire.ts";
 import type { MutexFactory } from "./mutex.ts";
 import { ReentrantHold, NestedLease } from "./reentrant-hold.ts";
 import { AsyncMutex } from "./async-mutex.ts";

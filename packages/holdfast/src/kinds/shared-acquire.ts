@@ -11,7 +11,7 @@ type WaitOptions = Pick<ResolvedAcquire, "waitMs" | "signal">;
 type RequestLease = (wait: WaitOptions) => Promise<InternalLease | null>;
 
 /** A caller of one name. */
-interface JointCaller<L> {
+interface Caller<L> {
   readonly requestLease: RequestLease;
   readonly wait: WaitOptions;
   readonly isTry: boolean;
@@ -29,8 +29,8 @@ interface JointCaller<L> {
 interface Entry<L> {
   /** Weak, so that a leaked lease is detected. */
   hold: WeakRef<ReentrantHold> | undefined;
-  leader: JointCaller<L> | undefined;
-  readonly followers: Set<JointCaller<L>>;
+  leader: Caller<L> | undefined;
+  readonly followers: Set<Caller<L>>;
 }
 
 /** The greatest age of an earlier caller's result at the deadline of the caller that gets the same result. */
@@ -93,10 +93,10 @@ export class SharedAcquire<L> {
 
   #createCaller(
     entry: Entry<L>,
-    { requestLease, wait, isTry }: Pick<JointCaller<L>, "requestLease" | "wait" | "isTry">,
+    { requestLease, wait, isTry }: Pick<Caller<L>, "requestLease" | "wait" | "isTry">,
     resolve: (lease: L | null) => void,
     reject: (reason: Error) => void,
-  ): JointCaller<L> {
+  ): Caller<L> {
     const { clock, closing } = this.#coordinator;
     const { waitMs, signal } = wait;
     const end = (settle: () => void): void => {
@@ -114,7 +114,7 @@ export class SharedAcquire<L> {
         caller.fail(reason);
       }
     };
-    const caller: JointCaller<L> = {
+    const caller: Caller<L> = {
       requestLease,
       wait,
       isTry,
@@ -137,7 +137,7 @@ export class SharedAcquire<L> {
   }
 
   /** The request of a try serves all concurrent tries, so the signal of one of them does not abort the request. */
-  #lead(name: string, entry: Entry<L>, caller: JointCaller<L>): void {
+  #lead(name: string, entry: Entry<L>, caller: Caller<L>): void {
     entry.leader = caller;
     const { wait, deadline, isTry, requestLease } = caller;
     const waitMs = isTry ? 0 : Math.max(0, deadline - this.#coordinator.clock.now());
@@ -149,7 +149,7 @@ export class SharedAcquire<L> {
       .finally(() => this.#nextLeader(name, entry));
   }
 
-  #leaderSettled(name: string, entry: Entry<L>, leader: JointCaller<L>, base: InternalLease | null): void {
+  #leaderSettled(name: string, entry: Entry<L>, leader: Caller<L>, base: InternalLease | null): void {
     if (!base) {
       for (const companion of this.#companions(entry, leader)) {
         companion.settle(null);
@@ -171,7 +171,7 @@ export class SharedAcquire<L> {
    * A caller that waited for an earlier caller may begin its own request too late for a reply of the engine. If the lock was held for
    * the earlier caller, this caller gets the same result, because the engine is not at fault.
    */
-  #leaderFailed(entry: Entry<L>, leader: JointCaller<L>, error: unknown): void {
+  #leaderFailed(entry: Entry<L>, leader: Caller<L>, error: unknown): void {
     const now = this.#coordinator.clock.now();
     if (error instanceof WaitTimeoutError) {
       for (const follower of entry.followers) {
@@ -191,7 +191,7 @@ export class SharedAcquire<L> {
   }
 
   /** The leader, and the callers that share its result. The result of a try is shared by the other tries. */
-  #companions(entry: Entry<L>, leader: JointCaller<L>): readonly JointCaller<L>[] {
+  #companions(entry: Entry<L>, leader: Caller<L>): readonly Caller<L>[] {
     return [leader, ...(leader.isTry ? entry.followers : [])].filter(
       (companion) => companion === leader || companion.isTry,
     );

@@ -1,6 +1,13 @@
 import type { Holder } from "./lock-state.ts";
 
-/** The kind of a failure, the same in the library, over HTTP and on the command line. */
+/**
+ * The kind of a failure, the same in the library, over HTTP and on the command line.
+ * `wait-timeout`: `waitMs` has passed. `lease-lost`: the lease has ended. `quorum-not-reached`: too few nodes of a quorum agreed.
+ * `engine-unavailable`: the engine is unreachable or failed. `replicas-not-reached`: too few replicas acknowledged the grant.
+ * `self-deadlock`: the call would wait for its own caller. `kind-mismatch`: the key is another kind of lock.
+ * `limit-mismatch`: the semaphore has another limit, or the latch another count. `too-many-waiters`: `maxWaiters` callers already wait.
+ * `latch-expired`: the TTL of the latch has passed. `unsupported`: the engine or the lease cannot do this. `closed`: after `close()`.
+ */
 export type LockErrorCode =
   | "wait-timeout"
   | "lease-lost"

@@ -47,7 +47,7 @@ export const clones: readonly Mutant[] = [
   {
     name: "clone-keeps-its-leases-on-a-quorum",
     brokenRule: "a process that hears the proof of a clone loses its leases",
-    edits: [redis("redlock/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    edits: [redis("redlock/node-events", '      listener.lost(null, "suspended", clonedError());\n', "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other loses"),
     ],
@@ -63,7 +63,7 @@ export const clones: readonly Mutant[] = [
   {
     name: "clone-waits-with-its-token-on-a-quorum",
     brokenRule: "a request goes on with a new token when a clone has the same",
-    edits: [redis("redlock/driver", "      request.cloned();\n", "")],
+    edits: [redis("redlock/node-events", "      request.cloned();\n", "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other waits"),
     ],

@@ -6,7 +6,7 @@ export const extension: readonly Mutant[] = [
     name: "adoption-takes-the-first-majority",
     brokenRule:
       "an adopted lease lasts until the time that a majority reaches, whichever nodes answer first (4.3)",
-    edits: [redis("redlock/held-grant", " && restMs > maxRemainingMs / 2;", ";")],
+    edits: [redis("redlock/verification", " && restMs > maxRemainingMs / 2;", ";")],
     killers: [byKept()],
   },
   {
@@ -15,9 +15,9 @@ export const extension: readonly Mutant[] = [
       "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold (4.8)",
     edits: [
       redis(
-        "redlock/held-grant",
-        "if (remainingValidityMs(validity, this.#host.clock) > 0) {\n        this.validUntil",
-        "if (renewal.validities.length > 0) {\n        this.validUntil",
+        "redlock/renewal",
+        "if (remainingValidityMs(validity, clock) > 0) {\n        grant.validUntil",
+        "if (this.#validities.length > 0) {\n        grant.validUntil",
       ),
       lua("quorum/node-operations", "if now_ms > tonumber(latest) or holder", "if holder"),
     ],
@@ -29,9 +29,9 @@ export const extension: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [
       redis(
-        "redlock/held-grant",
-        "    if (renewal.validities.length >= majority) {\n      const validity = validityOf(renewal.validities, majority);",
-        "    const answered = renewal.validities.length + this.#withoutGrant.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      const validity = validityOf(renewal.validities, majority);",
+        "redlock/renewal",
+        "    if (this.#validities.length >= nodeSet.majority) {\n      const validity = validityOf(this.#validities, nodeSet.majority);",
+        "    const missing = nodeSet.nodes.filter((node) => grant.members.of(node) === undefined);\n    if (this.#validities.length >= nodeSet.majority || (isComplete && this.#validities.length > missing.length)) {\n      const validity = validityOf(this.#validities, nodeSet.majority);",
       ),
     ],
     killers: [
@@ -47,7 +47,7 @@ export const extension: readonly Mutant[] = [
       "counting only those that have held it without a break since the last confirmed majority (4.8)",
     edits: [
       redis(
-        "redlock/held-grant",
+        "redlock/grant-members",
         "if (member.first === first && isSameRun) {",
         "if (first > 0 && isSameRun) {",
       ),
@@ -64,9 +64,9 @@ export const extension: readonly Mutant[] = [
     brokenRule: "and count from the next round on (4.8)",
     edits: [
       redis(
-        "redlock/held-grant",
-        "        } else {\n          renewal.afterConfirmation(",
-        "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.afterConfirmation(",
+        "redlock/renewal",
+        "    } else {\n      this.#afterConfirmation(",
+        "    } else {\n      this.#validities.push(validFrom(reply.sent, this.#ttlMs, 0, this.#host.driftFactor));\n      this.#afterConfirmation(",
       ),
     ],
     killers: [
@@ -81,7 +81,7 @@ export const extension: readonly Mutant[] = [
     brokenRule: "without a break (4.8): not a node that restarted with what it had on its disk",
     edits: [
       redis(
-        "redlock/held-grant",
+        "redlock/grant-members",
         "const isSameRun = member.runId === reply.runId || node.guard.isDurable;",
         'const isSameRun = member.runId !== "" || node.guard.isDurable;',
       ),
@@ -96,7 +96,7 @@ export const extension: readonly Mutant[] = [
       "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold in this round (4.8)",
     edits: [
       redis(
-        "redlock/held-grant",
+        "redlock/renewal",
         "    if (this.#isConfirmed) {\n      action();",
         "    if (this.#isConfirmed || this.#afterConfirm.length === 0) {\n      action();",
       ),
@@ -108,9 +108,9 @@ export const extension: readonly Mutant[] = [
     brokenRule: "unknown is neither held past validUntil nor lost before it (4.8)",
     edits: [
       redis(
-        "redlock/held-grant",
-        'return { outcome: "unknown", error: broadcast.error(this.key) };',
-        'return { outcome: "lost", reason: this.#reason() };',
+        "redlock/renewal",
+        'return { outcome: "unknown", error: broadcast.error(grant.key) };',
+        'return { outcome: "lost", reason: grant.members.lossReason };',
       ),
     ],
     killers: [byServer("integration/redlock/extension", "goes on if it answers before the validity is over")],
@@ -120,7 +120,7 @@ export const extension: readonly Mutant[] = [
     brokenRule: "a lease is lost where those without it leave less than a majority (4.8)",
     edits: [
       redis(
-        "redlock/held-grant",
+        "redlock/grant-members",
         "this.#isLost ||= nodes.length - this.#withoutGrant.size < majority;",
         "this.#isLost ||= this.#withoutGrant.size > 0 && nodes.length >= majority;",
       ),
@@ -155,7 +155,7 @@ export const extension: readonly Mutant[] = [
       "the largest time until which a majority is valid (4.3), where the first to answer have no time left",
     edits: [
       redis(
-        "redlock/held-grant",
+        "redlock/verification",
         "restMs > 2 * (clock.now() - startedAt) && restMs > maxRemainingMs / 2;",
         "clock.now() >= startedAt && maxRemainingMs >= 0;",
       ),
@@ -184,9 +184,9 @@ export const extension: readonly Mutant[] = [
     brokenRule: "a lease is lost where those without it leave less than a majority, at any time (4.8)",
     edits: [
       redis(
-        "redlock/held-grant",
-        "    return this.#isLost;\n  }\n\n  #reason",
-        "    return this.#isLost && this.#host.nodeSet.nodes.length - this.#withoutGrant.size < this.#host.nodeSet.majority;\n  }\n\n  #reason",
+        "redlock/grant-members",
+        "    return this.#isLost;\n  }\n\n  get lossReason",
+        "    return this.#isLost && this.#nodeSet.nodes.length - this.#withoutGrant.size < this.#nodeSet.majority;\n  }\n\n  get lossReason",
       ),
       redis(
         "redlock/held-grant",

@@ -79,8 +79,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "return this.#attempt?.voteRequests[node.index]?.mayHoldResidue ?? true;",
-        "return this.#members[node.index] !== undefined;",
+        "return this.#residue?.nodes[node.index]?.mayExist ?? true;",
+        "return this.members.of(node) !== undefined;",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/rules", "what a late node has is released with the rest")],

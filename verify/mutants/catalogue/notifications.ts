@@ -98,7 +98,7 @@ export const notifications: readonly Mutant[] = [
       "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
     edits: [
       redis(
-        "redlock/vote-request",
+        "redlock/vote-state",
         'return this.node.server.notificationStatus === "verified";',
         "return this.node.server.notificationStatus !== undefined;",
       ),
@@ -150,7 +150,7 @@ export const notifications: readonly Mutant[] = [
   {
     name: "nodes-are-not-asked-again-when-messages-are-back",
     brokenRule: "on every (re)subscription waiting requests send acquire again (3)",
-    edits: [redis("redlock/driver", "      }\n    }\n    this.#retry(index);\n", "      }\n    }\n")],
+    edits: [redis("redlock/node-events", "      }\n    }\n    this.#retry(index);\n", "      }\n    }\n")],
     killers: [
       byRules(
         "drivers/redis/redlock/lost-replies",

@@ -80,7 +80,7 @@ export const quarantine: readonly Mutant[] = [
   {
     name: "vote-of-an-earlier-run-counts",
     brokenRule: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
-    edits: [redis("redlock/vote-request", " && this.vote?.runId === this.node.guard.runId", "")],
+    edits: [redis("redlock/vote-state", " && this.vote?.runId === this.node.guard.runId", "")],
     killers: [
       byRules(
         "drivers/redis/redlock/queue-members",
@@ -181,8 +181,8 @@ export const quarantine: readonly Mutant[] = [
     brokenRule: "a node whose time differs from another's by more than D cannot vote (core-2 3.4)",
     edits: [
       redis(
-        "redlock/node-set",
-        "reading.wasInTime = agreeing >= this.majority;",
+        "redlock/clock-agreement",
+        "reading.wasInTime = agreeing >= majority;",
         "reading.wasInTime = agreeing >= 1;",
       ),
     ],

@@ -133,8 +133,8 @@ export const releases: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/grant-registry",
-        "      if (voteRequest.mayHoldResidue) {\n",
-        '      if (voteRequest.mayHoldResidue && attempt.token === "-") {\n',
+        "      if (voteRequest.residue.mayExist) {\n",
+        '      if (voteRequest.residue.mayExist && attempt.token === "-") {\n',
       ),
     ],
     killers: [
@@ -150,9 +150,9 @@ export const releases: readonly Mutant[] = [
       "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
     edits: [
       redis(
-        "redlock/vote-request",
-        "    this.node.releaseQueue.cancelCleanUp(this.#host.token);",
-        '    if (this.#host.token === "") this.node.releaseQueue.cancelCleanUp("");',
+        "redlock/vote-sender",
+        "    node.releaseQueue.cancelCleanUp(token);",
+        '    if (token === "") node.releaseQueue.cancelCleanUp("");',
       ),
     ],
     killers: [

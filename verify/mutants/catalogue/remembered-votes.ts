@@ -139,7 +139,7 @@ export const rememberedVotes: readonly Mutant[] = [
     name: "later-grant-of-the-token-is-adopted",
     brokenRule:
       "adoption counts a node only if K has our token with a number not above the lease's (core-2 3.2)",
-    edits: [redis("redlock/held-grant", "Number(first) > fencingToken", "Number(first) < 0")],
+    edits: [redis("redlock/verification", "Number(first) > fencingToken", "Number(first) < 0")],
     killers: [
       byRules(
         "drivers/redis/redlock/remembered-votes",

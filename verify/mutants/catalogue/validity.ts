@@ -31,9 +31,9 @@ export const validity: readonly Mutant[] = [
     brokenRule: "a vote counts from the moment its request was sent (4.2): a renewed one too",
     edits: [
       redis(
-        "redlock/held-grant",
-        "renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));",
-        "renewal.validities.push(validFrom({ now: clock.now(), wall: clock.wall() }, ttlMs, 0, driftFactor));",
+        "redlock/renewal",
+        "this.#validities.push(validFrom(reply.sent, this.#ttlMs, 0, this.#host.driftFactor));",
+        "const { clock } = this.#host;\n      this.#validities.push(validFrom({ now: clock.now(), wall: clock.wall() }, this.#ttlMs, 0, this.#host.driftFactor));",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/rules", "a grant is valid from its request")],

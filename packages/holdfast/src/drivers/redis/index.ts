@@ -1,5 +1,5 @@
 export { redis } from "./create.ts";
-export { redlock } from "./redlock/driver.ts";
+export { redlock } from "./redlock/create.ts";
 export type { RedisOptions, RedlockOptions } from "./options.ts";
 export type { RedisClient } from "./clients/detect.ts";
 export type {

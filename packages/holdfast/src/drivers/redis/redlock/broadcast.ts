@@ -2,12 +2,19 @@ import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf, serverRefusal } from "../server/errors.ts";
 import { withProposedFence, type Operation, type Reply } from "../protocol/operation.ts";
 import { readingOf, type ClockReading } from "./clock-reading.ts";
-import type { HeldGrant } from "./held-grant.ts";
+import type { LockKeys } from "../protocol/keys.ts";
 import type { QuorumNode } from "./quorum-node.ts";
+
+/** What a broadcast needs of the grant that its operation is about. */
+interface BroadcastGrant {
+  readonly keys: LockKeys;
+  now(): number;
+  ineligibleReason(node: QuorumNode, reading: ClockReading): string | null;
+}
 
 /** One question to all nodes about one grant, decided as soon as the answers allow it. */
 export class Broadcast<Result> {
-  readonly #grant: HeldGrant;
+  readonly #grant: BroadcastGrant;
   readonly #nodes: readonly QuorumNode[];
   readonly #args: readonly string[];
   readonly #votes: NodeVote[];
@@ -17,7 +24,7 @@ export class Broadcast<Result> {
   #replyCount = 0;
 
   constructor(
-    grant: HeldGrant,
+    grant: BroadcastGrant,
     nodes: readonly QuorumNode[],
     proposedFence: string,
     args: readonly string[],

@@ -2,23 +2,24 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { publish, type CountedVote } from "../../../diagnostics.ts";
 import type { Grant } from "../../../driver.ts";
 import { remainingValidityMs, type Validity } from "../../../validity.ts";
-import type { MajorityAttempt, MajorityGrant } from "./majority-attempt.ts";
+import type { MajorityGrant } from "./majority-attempt.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
 // What diagnostics tell of votes. Nothing is made of them where nobody listens.
 
 export function publishVote(
   { key, fencingToken }: Grant,
-  { rounds, voteRequests }: MajorityGrant,
-  attempt: MajorityAttempt,
+  { rounds, votes }: MajorityGrant,
+  nodeCount: number,
+  clock: Clock,
 ): void {
   publish("vote", () => ({
     key,
     fencingToken,
     rounds,
-    granted: voteRequests.length,
-    nodes: attempt.voteRequests.length,
-    votes: voteRequests.map(({ node, vote }) => countedVote(node, vote, attempt.clock)),
+    granted: votes.length,
+    nodes: nodeCount,
+    votes: votes.map(({ node, vote }) => countedVote(node, vote, clock)),
   }));
 }
 

@@ -14,56 +14,32 @@ import type {
   PendingRequeue,
   VerifyResult,
 } from "../../../driver.ts";
-import { LockError, type LossReason } from "../../../errors.ts";
-import { invalidValue } from "../../../option-checks.ts";
+import { LockError } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
 import { UnorderedSet } from "../../../runtime/unordered-set.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { engineExpiry } from "../../../validity.ts";
-import { connectionOfNode, type RedisClient } from "../clients/detect.ts";
 import type { Connection } from "../clients/connection.ts";
 import { NodeSet } from "./node-set.ts";
-import { clonedError } from "../server/errors.ts";
 import { KeySpace, type LockKeys } from "../protocol/keys.ts";
-import type { ServerListener } from "../server/server.ts";
-import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "../options.ts";
+import { NodeEvents, type NodeEventsHost } from "./node-events.ts";
+import type { RedlockSettings } from "../options.ts";
 import { OperatorApi } from "./inspect/operator-api.ts";
 import type { HeldGrant } from "./held-grant.ts";
 import { GrantRegistry } from "./grant-registry.ts";
 import { QuorumRelease } from "./release.ts";
+import { extendGrant } from "./renewal.ts";
+import { verifyGrant } from "./verification.ts";
 import { QuorumRequest } from "./request.ts";
 import type { QuorumHost } from "./request-host.ts";
-import type { NotificationStatus } from "../server/subscriber.ts";
 import { QuorumNode } from "./quorum-node.ts";
 import { createToken } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
 
-/**
- * Locks on a majority of independent Redis servers: Redlock, with a queue on every node. Survives any minority of nodes; grants in
- * order of arrival, hands over by message, and gives fencing tokens. Give one client for each node, to masters that share nothing;
- * three or five are usual. The clients stay the caller's.
- */
-export function redlock(clients: readonly RedisClient[], options?: RedlockOptions): Driver {
-  if (!Array.isArray(clients) || clients.length === 0 || clients.length > maxNodes) {
-    throw invalidValue("clients", `an array of 1 to ${maxNodes} clients, one for each node`, clients);
-  }
-  if (new Set(clients).size < clients.length) {
-    throw new TypeError("Expected `clients` to be different clients: the same one twice would vote twice");
-  }
-  const settings = resolveRedlock(options);
-  if (settings.isGuardOff) {
-    process.emitWarning("restartGuard is off: a restarted node can give two holders. It is for tests", {
-      code: "HOLDFAST_RESTART_GUARD_OFF",
-    });
-  }
-  return new RedlockDriver(settings, clients);
-}
-
-const maxNodes = 15;
-
-class RedlockDriver implements Driver, QuorumHost {
+/** Locks on a majority of independent Redis servers: Redlock, with a queue on every node. */
+export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEventsHost {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;
@@ -76,12 +52,12 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly grants: GrantRegistry;
   readonly #keySpace: KeySpace;
   #clientId: string;
-  readonly #requests = new UnorderedSet<QuorumRequest>();
+  readonly requests: UnorderedSet<QuorumRequest> = new UnorderedSet();
   readonly #operatorApi: OperatorApi;
-  readonly #listeners = new Set<DriverListener>();
+  readonly #events = new NodeEvents(this);
   readonly #watches = new PollingWatches(this);
 
-  constructor(settings: RedlockSettings, clients: readonly RedisClient[]) {
+  constructor(settings: RedlockSettings, connections: readonly Connection[]) {
     const { clock, random, claimMs, prefix, maxTtlMs } = settings;
     this.clock = clock;
     this.random = random;
@@ -99,8 +75,7 @@ class RedlockDriver implements Driver, QuorumHost {
       claimMs,
     };
     this.#clientId = random.id();
-    const connections = clients.map(connectionOfNode);
-    this.#keySpace = new KeySpace(commonPrefix(connections), prefix, true);
+    this.#keySpace = new KeySpace(connections[0]?.keyPrefix ?? "", prefix, true);
     const nodes = connections.map(
       (connection, index) =>
         new QuorumNode({
@@ -108,9 +83,9 @@ class RedlockDriver implements Driver, QuorumHost {
           connection,
           clientId: this.#clientId,
           index,
-          listener: this.#listenerOf(index),
+          listener: this.#events.listenerOf(index),
           healthChecked: () => {
-            for (const request of Array.from(this.#requests.items)) {
+            for (const request of Array.from(this.requests.items)) {
               request.recount();
             }
           },
@@ -161,7 +136,7 @@ class RedlockDriver implements Driver, QuorumHost {
     const grant = this.grants.grantOf(key, token);
     this.grants.scheduleExpiry(grant, ttlMs);
     const refusal = grant.isKnown ? undefined : await this.#verifyForeign(grant, fencingToken);
-    return refusal ?? grant.extend(ttlMs, encodeMetadata(info), fencingToken);
+    return refusal ?? extendGrant(this, grant, { ttlMs, info: encodeMetadata(info), fencingToken });
   }
 
   /** Which nodes have a grant of another process: only those that have it before they are asked to prolong it count. */
@@ -178,7 +153,9 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {
-    return this.#operatorApi.ready(key, () => this.grants.grantOf(key, token).verify(fencingToken));
+    return this.#operatorApi.ready(key, () =>
+      verifyGrant(this, this.grants.grantOf(key, token), fencingToken),
+    );
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
@@ -198,8 +175,7 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   listen(listener: DriverListener): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#events.listen(listener);
   }
 
   inspect(key: string): Promise<LockState> {
@@ -227,7 +203,7 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   async close(): Promise<void> {
-    for (const request of Array.from(this.#requests.items)) {
+    for (const request of Array.from(this.requests.items)) {
       request.close();
     }
     this.timers.clear();
@@ -239,86 +215,29 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  // What requests need.
+  // For requests.
 
   tokenFor({ lockMode }: AcquireRequest, ticket: number): string {
     return createToken({ clientId: this.#clientId, lockMode, ticket }, this.random);
   }
 
   settled(request: QuorumRequest): void {
-    this.#requests.delete(request);
+    this.requests.delete(request);
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {
     return (await this.inspect(key)).holders[0];
   }
 
-  // What the nodes push.
-
-  #listenerOf(index: number): ServerListener {
-    return {
-      granted: (grant) => this.grants.granted(index, grant),
-      retry: (token) => this.grants.retry(index, token),
-      cloned: () => this.#cloned(),
-      voteRequestedBack: (token, number) => this.grants.voteRequestedBack(index, token, number),
-      ended: (token, reason, cause) => this.#ended(index, token, reason, cause),
-      recovered: () => this.#recovered(index),
-      notificationStatusChanged: (status) => this.#notificationStatusChanged(index, status),
-    };
-  }
-
-  #ended(index: number, token: string, reason: LossReason, cause: unknown): void {
-    const lost = this.grants.ended(index, token, reason);
-    if (lost) {
-      for (const listener of this.#listeners) {
-        listener.lost(token, reason, cause);
-      }
-      this.grants.cleanUpLost(lost);
-    }
-  }
-
-  /** What is held, or waits, has the same token in the clone: only with new tokens are the two apart. */
-  #cloned(): void {
+  /** Makes new tokens differ from the tokens of a clone of this process. @returns the new client id */
+  renewClientId(): string {
     this.random.refresh?.();
     this.#clientId = this.random.id();
-    for (const { server } of this.nodeSet.nodes) {
-      server.rename(this.#clientId);
-    }
-    for (const listener of this.#listeners) {
-      listener.lost(null, "suspended", clonedError());
-    }
-    for (const request of Array.from(this.#requests.items)) {
-      request.cloned();
-    }
-  }
-
-  #notificationStatusChanged(index: number, status: NotificationStatus): void {
-    if (status === "verified") {
-      for (const listener of this.#listeners) {
-        listener.notificationsInterrupted();
-      }
-    }
-    this.#retry(index);
-  }
-
-  /** Extensions go first, then releases, then waits. */
-  #recovered(index: number): void {
-    for (const listener of this.#listeners) {
-      listener.engineRecovered();
-    }
-    const { server, releaseQueue } = this.nodeSet.nodes[index] as QuorumNode;
-    releaseQueue.recovered(server);
-    this.#retry(index);
-  }
-
-  #retry(index: number): void {
-    for (const request of Array.from(this.#requests.items)) {
-      request.requestVote(index);
-    }
+    return this.#clientId;
   }
 
   #begin(request: QuorumRequest): QuorumRequest {
-    this.#requests.add(request);
+    this.requests.add(request);
     request.begin();
     return request;
   }
@@ -326,13 +245,4 @@ class RedlockDriver implements Driver, QuorumHost {
   #keysOf(key: string): LockKeys {
     return this.#keySpace.keysOf(key);
   }
-}
-
-/** Else the nodes would lock different keys. */
-function commonPrefix(connections: readonly Connection[]): string {
-  const [first = "", ...others] = connections.map(({ keyPrefix }) => keyPrefix);
-  if (others.some((other) => other !== first)) {
-    throw new TypeError("Expected `clients` to have the same keyPrefix: each node has to lock the same key");
-  }
-  return first;
 }

@@ -1,13 +1,25 @@
 import { agreedRange, type FencingRange } from "./majority.ts";
 import type { VoteRequest } from "./vote-request.ts";
-import type { MajorityAttempt } from "./majority-attempt.ts";
+import type { LockKeys } from "../protocol/keys.ts";
+import type { NodeSet } from "./node-set.ts";
+import type { VoteOperations } from "./vote-operations.ts";
 import type { Vote } from "./vote.ts";
 
 /** After so many rounds without one number it is given up. */
 const maxRounds = 3;
 
-/** A ballot whose vote is ours. */
+/** A vote request whose node has voted for the attempt. */
 export type ElectedVote = VoteRequest & { readonly vote: Vote };
+
+/** What the agreement needs of its majority attempt. */
+interface FencingAgreementHost {
+  readonly nodeSet: NodeSet;
+  readonly keys: LockKeys;
+  readonly operations: VoteOperations;
+  readonly isOpen: boolean;
+  onReply(voteRequest: VoteRequest): void;
+  handleLateReply(voteRequest: VoteRequest, vote: Vote | undefined): void;
+}
 
 /**
  * How a majority comes to one fencing number for its votes: where the nodes gave different ones they are asked to raise them, in
@@ -16,13 +28,13 @@ export type ElectedVote = VoteRequest & { readonly vote: Vote };
 export class FencingAgreement {
   /** How many rounds it has taken so far. */
   round = 1;
-  readonly #attempt: MajorityAttempt;
+  readonly #attempt: FencingAgreementHost;
   /** The number that the nodes are asked to agree on in this round. */
   #proposed = 0;
   /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
   #requested: Set<VoteRequest> | undefined;
 
-  constructor(attempt: MajorityAttempt) {
+  constructor(attempt: FencingAgreementHost) {
     this.#attempt = attempt;
   }
 
@@ -63,7 +75,7 @@ export class FencingAgreement {
     const { keys, operations } = this.#attempt;
     voteRequest.isRaisingFence = true;
     voteRequest.history.sent();
-    voteRequest.noteResidue();
+    voteRequest.residue.add();
     voteRequest.node.server.perform({
       keys,
       args: operations.raiseFence(this.#proposed),
@@ -77,12 +89,12 @@ export class FencingAgreement {
   }
 
   #raised(voteRequest: VoteRequest, [status, first, last]: readonly unknown[]): void {
-    const { isOpen, round } = this.#attempt;
+    const { isOpen } = this.#attempt;
     const { vote } = voteRequest;
     if (vote === undefined) {
       return;
     }
-    const raised = { ...vote, first: Number(first), last: Number(last), round };
+    const raised = { ...vote, first: Number(first), last: Number(last), round: this.round };
     const hasAgreed = Number(status) === 1;
     if (!isOpen) {
       // The election was decided before: the node's grant has this number from now on.

@@ -12,7 +12,7 @@ import type { MajorityAttempt, MajorityGrant } from "./majority-attempt.ts";
 import type { NodeSet } from "./node-set.ts";
 import { HeldGrant, type HeldGrantHost } from "./held-grant.ts";
 import { QuorumRelease } from "./release.ts";
-import type { QuorumRequest } from "./request.ts";
+import type { AttemptResidue } from "./vote-residue.ts";
 import { countsFrom, type Vote } from "./vote.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
@@ -49,15 +49,16 @@ export class GrantRegistry {
   }
 
   /** The bid won: the votes are one grant from now on. */
-  elected(attempt: MajorityAttempt, { key, ttlMs }: QuorumRequest, majorityGrant: MajorityGrant): Grant {
+  elected(attempt: MajorityAttempt, majorityGrant: MajorityGrant): Grant {
     this.#close(attempt);
     const { token } = attempt;
-    const { voteRequests, first, last, validity, isClaim } = majorityGrant;
-    const held = this.grantOf(key, token, attempt);
+    const { key, ttlMs } = attempt.listener;
+    const { votes, first, last, validity, isClaim } = majorityGrant;
+    const held = this.grantOf(key, token, majorityGrant.residue);
     held.numbers = { first, last };
     held.validUntil = validity.until;
-    for (const { node, vote } of voteRequests) {
-      held.add(node, vote.first, vote.runId);
+    for (const { node, vote } of votes) {
+      held.members.add(node, vote.first, vote.runId);
     }
     this.#expiries.schedule(held, Math.max(held.dueAt, engineExpiry(validity) + ttlMs));
     for (const { releaseQueue } of this.#options.nodeSet.nodes) {
@@ -71,7 +72,7 @@ export class GrantRegistry {
     this.#close(attempt);
     const proposedFence = this.#options.nodeSet.nextProposal();
     for (const voteRequest of attempt.voteRequests) {
-      if (voteRequest.mayHoldResidue) {
+      if (voteRequest.residue.mayExist) {
         this.cleanUpVote(attempt, voteRequest, proposedFence);
       }
     }
@@ -91,12 +92,12 @@ export class GrantRegistry {
     return release.result;
   }
 
-  /** @param attempt that won it; undefined: it is another process's, if we have none */
-  grantOf(key: string, token: string, attempt?: MajorityAttempt): HeldGrant {
+  /** @param residue of the elected attempt; undefined: another process acquired the grant, unless the grant is known here */
+  grantOf(key: string, token: string, residue?: AttemptResidue): HeldGrant {
     let held = this.#grants.get(token);
     if (!held) {
       const { clock, keySpace, maxTtlMs } = this.#options;
-      held = new HeldGrant(this.#grantHost, key, keySpace.keysOf(key), token, attempt);
+      held = new HeldGrant(this.#grantHost, { key, keys: keySpace.keysOf(key), token, residue });
       this.#grants.set(token, held);
       this.#expiries.schedule(held, clock.now() + maxTtlMs);
     }
@@ -123,8 +124,11 @@ export class GrantRegistry {
     const { token, operations } = attempt;
     const now = this.#options.clock.now();
     const entryEnd = deadline + this.#options.nodeSet.lagMs(voteRequest.node);
-    const until = Math.max(now + ttlMs, voteRequest.mayBeQueued ? queueEntryExpiry(now, entryEnd) : 0);
-    const [queueArgs, { latest }] = [operations.queueEntryOn(voteRequest), voteRequest.history];
+    const until = Math.max(
+      now + ttlMs,
+      voteRequest.residue.mayBeQueued ? queueEntryExpiry(now, entryEnd) : 0,
+    );
+    const [queueArgs, { latest }] = [operations.queueEntryOn(voteRequest.node), voteRequest.history];
     this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, latest }, proposedFence);
   }
 
@@ -201,7 +205,7 @@ export class GrantRegistry {
     this.#attempts.get(token)?.voteRequests[index]?.invalidated();
     const held = this.#grants.get(token);
     const wasLost = held?.isLost;
-    return held?.end(node, reason) === true && wasLost === false ? held : undefined;
+    return held?.members.end(node, reason) === true && wasLost === false ? held : undefined;
   }
 
   /** Of a lost grant: what is left of it on the nodes that did not end it themselves. */
@@ -222,7 +226,7 @@ export class GrantRegistry {
     if (held.isLost) {
       this.#cleanUpGrant(held, node);
     } else if (!this.#options.nodeSet.quarantineOf(node)) {
-      held.add(node, vote.first, vote.runId, vote.countsFrom);
+      held.members.add(node, vote.first, vote.runId, vote.countsFrom);
     }
   }
 

@@ -6,11 +6,12 @@ import type { Validity } from "../../../validity.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import { validityOf, type FencingRange } from "./majority.ts";
 import { VoteRequest } from "./vote-request.ts";
-import type { VoteRequestHost } from "./vote-request-host.ts";
+import type { QuorumNode } from "./quorum-node.ts";
+import type { AttemptResidue } from "./vote-residue.ts";
 import type { NodeSet } from "./node-set.ts";
+import type { VoteRequestHost } from "./vote-request-host.ts";
 import { competingVotes } from "./majority-verdict.ts";
 import { FencingAgreement, type ElectedVote } from "./fencing-agreement.ts";
-import type { QuorumHost } from "./request-host.ts";
 import type { Vote } from "./vote.ts";
 import { VoteOperations } from "./vote-operations.ts";
 
@@ -29,6 +30,22 @@ export interface MajorityAttemptListener {
   onProgress(): void;
 }
 
+/** What a majority attempt needs of its driver. */
+export interface MajorityAttemptHost {
+  readonly nodeSet: NodeSet;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly claimMs: number;
+  readonly driftFactor: number;
+  readonly nodeTimeoutMs: number;
+  readonly grants: {
+    /** The node has residue of an attempt for which the node cannot vote. */
+    cleanUpVote(attempt: MajorityAttempt, voteRequest: VoteRequest): void;
+    /** The node has residue of an attempt that has ended. */
+    handleLateReply(attempt: MajorityAttempt, voteRequest: VoteRequest, vote: Vote | undefined): void;
+  };
+}
+
 interface MajorityAttemptOptions {
   readonly acquireRequest: AcquireRequest;
   readonly token: string;
@@ -41,15 +58,15 @@ export interface MajorityGrant extends FencingRange {
   readonly validity: Validity;
   readonly isClaim: boolean;
   readonly rounds: number;
-  /** Whose votes they are. */
-  readonly voteRequests: readonly ElectedVote[];
+  readonly votes: readonly { readonly node: QuorumNode; readonly vote: Vote }[];
+  readonly residue: AttemptResidue;
 }
 
 /**
  * One token's bid for a majority: a ballot for each node, all asked at once. Elected once a majority is valid and agrees on a
  * fencing number. Until then an earlier rival gets a vote back when it asks (quorum mutual exclusion, after Maekawa).
  */
-export class MajorityAttempt implements VoteRequestHost {
+export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   readonly listener: MajorityAttemptListener;
   readonly token: string;
   readonly fencingCount: number;
@@ -58,17 +75,20 @@ export class MajorityAttempt implements VoteRequestHost {
   /** Whether places in the queues are wanted. */
   waits: boolean;
   isOpen = true;
-  readonly #host: QuorumHost;
+  readonly #host: MajorityAttemptHost;
   readonly #fencingAgreement: FencingAgreement = new FencingAgreement(this);
 
-  constructor(host: QuorumHost, request: MajorityAttemptListener, options: MajorityAttemptOptions) {
+  constructor(host: MajorityAttemptHost, request: MajorityAttemptListener, options: MajorityAttemptOptions) {
     const { acquireRequest, token, ignoresQueueLimit } = options;
     this.#host = host;
     this.listener = request;
     this.token = token;
     this.fencingCount = acquireRequest.fencingCount;
     this.waits = acquireRequest.deadline !== null;
-    this.operations = new VoteOperations(host, {
+    this.operations = new VoteOperations({
+      clock: host.clock,
+      claimMs: host.claimMs,
+      nodeSet: host.nodeSet,
       request: acquireRequest,
       deadline: request.deadline,
       token,
@@ -222,6 +242,7 @@ export class MajorityAttempt implements VoteRequestHost {
 
   #win(elected: readonly ElectedVote[], { first, last }: FencingRange): void {
     this.isOpen = false;
+    const { operations } = this;
     const votes = elected.map(({ vote }) => vote);
     const validity = validityOf(
       votes.map((vote) => vote.validity),
@@ -234,7 +255,11 @@ export class MajorityAttempt implements VoteRequestHost {
       validity,
       isClaim,
       rounds: this.round,
-      voteRequests: elected,
+      votes: elected.map(({ node, vote }) => ({ node, vote })),
+      residue: {
+        nodes: this.voteRequests.map(({ residue }) => residue),
+        queueEntryOn: (node) => operations.queueEntryOn(node),
+      },
     });
   }
 

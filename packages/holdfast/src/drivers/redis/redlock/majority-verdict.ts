@@ -1,4 +1,4 @@
-import type { VoteRequest } from "./vote-request.ts";
+import type { VoteState } from "./vote-state.ts";
 
 /**
  * What the answers to a try come to, as soon as its majority is impossible: a rival has one, nobody has, or too few nodes have said
@@ -6,7 +6,7 @@ import type { VoteRequest } from "./vote-request.ts";
  */
 export type TryOutcome = "open" | "held" | "split" | "unanswered";
 
-export function outcomeOfTry(voteRequests: readonly VoteRequest[], majority: number): TryOutcome {
+export function outcomeOfTry(voteRequests: readonly VoteState[], majority: number): TryOutcome {
   const pending = voteRequests.filter(({ isPending }) => isPending).length;
   const waiting = voteRequests.filter(({ isWaiting }) => isWaiting).length;
   const granted = voteRequests.filter(({ vote }) => vote !== undefined).length - waiting;
@@ -22,7 +22,7 @@ export function outcomeOfTry(voteRequests: readonly VoteRequest[], majority: num
 }
 
 /** How many nodes one rival has at the most. */
-export function competingVotes(voteRequests: readonly VoteRequest[]): number {
+export function competingVotes(voteRequests: readonly VoteState[]): number {
   const votes = new Map<string, number>();
   for (const { reply, holder } of voteRequests) {
     if (reply === "held") {
@@ -33,7 +33,7 @@ export function competingVotes(voteRequests: readonly VoteRequest[]): number {
 }
 
 /** Our place as most of the nodes that queued us have it. */
-export function positionIn(voteRequests: readonly VoteRequest[]): number | undefined {
+export function positionIn(voteRequests: readonly VoteState[]): number | undefined {
   const positions = voteRequests.map(({ position }) => position).filter((position) => position !== undefined);
   return positions.sort((a, b) => a - b)[positions.length >> 1];
 }

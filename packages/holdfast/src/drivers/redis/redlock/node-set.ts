@@ -1,12 +1,12 @@
-import type { Clock, Timer } from "../../../runtime/clock.ts";
-import { publish } from "../../../diagnostics.ts";
-import { EngineError, LockError, QuorumError, type NodeVote } from "../../../errors.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { LockError } from "../../../errors.ts";
 import { pause } from "../../../runtime/timeout.ts";
-import { isTransient, messageOf, outcomeOf } from "../server/errors.ts";
 import { majorityOf, medianOf } from "./majority.ts";
 import { queueTtlMs } from "../server/pending-release.ts";
 import { latestTime } from "../server/server-clock.ts";
+import { ClockAgreement } from "./clock-agreement.ts";
 import type { ClockReading } from "./clock-reading.ts";
+import { connectMajority } from "./connect-majority.ts";
 import type { Quarantine } from "./restart-guard.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
@@ -15,21 +15,9 @@ import type { QuorumNode } from "./quorum-node.ts";
  * one that is further ahead, as after a node's clock was wrong.
  */
 const maxLeadMicros = 500_000;
-/** How much longer than for a majority the others are waited for at the first meeting: a few times as long. */
-const graceFactor = 5;
-const maxGraceMs = 50;
-/** An estimate that may be wrong by more says nothing of who has the same time. */
-const maxErrorMs = 500;
 /** By how much the nodes' time may move without that what was written by it is wrong, beside the drift of the clocks. */
 const maxMoveMs = 50;
 const maxDriftRate = 0.01;
-
-const unknownTime: Quarantine = {
-  reason: "too few nodes are known to have its time",
-  remainingMs: null,
-  isMomentary: true,
-};
-const clockIsOff: Quarantine = { reason: "its clock is off", remainingMs: null, isMomentary: false };
 
 interface NodeSetOptions {
   readonly maxClockDifferenceMs: number;
@@ -44,12 +32,11 @@ export class NodeSet {
   readonly maxClockDifferenceMs: number;
   readonly #clock: Clock;
   readonly #commandTimeoutMs: number;
+  readonly #clocks: ClockAgreement;
   #lastTicket = 0;
   #lastProposal = 0;
   /** What our candidates are ahead of `clock.now()`, in microseconds. */
   #lead = -Infinity;
-  /** By node: its clock was told to be off. */
-  readonly #isOff: boolean[] = [];
   /** By node, as they were when the median was taken last. */
   readonly #offsets: (number | undefined)[] = [];
   #median: number | undefined;
@@ -67,6 +54,12 @@ export class NodeSet {
     this.nodes = nodes;
     this.maxClockDifferenceMs = maxClockDifferenceMs;
     this.majority = majorityOf(nodes.length);
+    this.#clocks = new ClockAgreement({
+      nodes,
+      majority: this.majority,
+      maxClockDifferenceMs,
+      medianOffset: () => this.#medianOffset(),
+    });
   }
 
   /** The time of a majority is known. After a sleep the next answers correct it. */
@@ -149,7 +142,7 @@ export class NodeSet {
    * @param reading its clock, as the answer or message says that is to count
    */
   quarantineOf(node: QuorumNode, reading?: ClockReading): Quarantine | undefined {
-    return this.#healthQuarantine(node) ?? this.#clockQuarantine(node, reading ?? estimateOf(node));
+    return this.#healthQuarantine(node) ?? this.#clocks.quarantineOf(node, reading);
   }
 
   /** Why a vote does not count, and will not soon; undefined: it does, or may with the node's next answer. */
@@ -166,45 +159,6 @@ export class NodeSet {
     return this.#duplicates?.includes(node) === true
       ? { reason: "two of the nodes are the same server", remainingMs: null, isMomentary: false }
       : node.guard.quarantine;
-  }
-
-  /**
-   * A node votes where a majority, with itself, has the same time. Of two majorities that both count it, the other nodes bound then how
-   * far its clock can have been set between the two votes. What delays hide of its own clock makes up for itself: a vote is valid from
-   * the earliest moment, and waits from the latest.
-   */
-  #clockQuarantine(node: QuorumNode, reading: ClockReading | undefined): Quarantine | undefined {
-    if (reading === undefined) {
-      return unknownTime;
-    } else if (reading.wasInTime) {
-      return undefined;
-    }
-    let agreeing = 1;
-    let disagreeing = 0;
-    for (const other of this.nodes) {
-      const estimate = other === node ? undefined : estimateOf(other);
-      if (estimate) {
-        const aheadMs = reading.minMs - estimate.minMs;
-        const behindMs = estimate.maxMs - reading.maxMs;
-        agreeing += Math.max(aheadMs, behindMs) <= this.maxClockDifferenceMs ? 1 : 0;
-        const certainMs = Math.max(reading.minMs - estimate.maxMs, estimate.minMs - reading.maxMs);
-        disagreeing += certainMs > this.maxClockDifferenceMs ? 1 : 0;
-      }
-    }
-    reading.wasInTime = agreeing >= this.majority;
-    const isOff = disagreeing >= this.majority;
-    this.#reportClock(node, isOff);
-    return reading.wasInTime ? undefined : isOff ? clockIsOff : unknownTime;
-  }
-
-  #reportClock(node: QuorumNode, isOff: boolean): void {
-    const wasOff = this.#isOff[node.index] === true;
-    this.#isOff[node.index] = isOff;
-    if (isOff && !wasOff) {
-      const { offsetMicros } = node.server.serverClock;
-      const clockOffsetMs = ((offsetMicros ?? 0) - (this.#medianOffset() ?? 0)) / 1000;
-      publish("node", () => ({ node: node.name, event: "clock-off", clockOffsetMs }));
-    }
   }
 
   /** When enough nodes may vote again, as far as it is known; undefined: they may, or it is not. */
@@ -238,53 +192,9 @@ export class NodeSet {
   }
 
   async #connect(): Promise<void> {
-    const failures = new Map<QuorumNode, unknown>();
-    const startedAt = this.#clock.now();
-    let timer: Timer;
-    await new Promise<void>((resolve, reject) => {
-      let connected = 0;
-      const judge = (): void => {
-        if (failures.size > this.nodes.length - this.majority) {
-          reject(this.#connectError(failures));
-        } else if (connected + failures.size === this.nodes.length) {
-          resolve();
-        } else if (connected === this.majority && timer === undefined) {
-          // The median of few may be far from that of all, and with it our first places in the queues.
-          const graceMs = Math.min(maxGraceMs, (this.#clock.now() - startedAt) * graceFactor);
-          timer = this.#clock.setTimer(resolve, graceMs, true);
-        }
-      };
-      for (const node of this.nodes) {
-        node.handshake().then(
-          () => {
-            connected += 1;
-            judge();
-          },
-          (error: unknown) => {
-            failures.set(node, error);
-            judge();
-          },
-        );
-      }
-    }).finally(() => this.#clock.clearTimer(timer));
+    await connectMajority(this.nodes, this.majority, this.#clock);
     this.assertDistinctNodes();
     this.#isReady = true;
-  }
-
-  #connectError(failures: ReadonlyMap<QuorumNode, unknown>): QuorumError {
-    const votes = this.nodes.map((node): NodeVote => {
-      const error = failures.get(node);
-      const reason = error === undefined ? "it was not asked, as too few others can be" : messageOf(error);
-      const vote = error instanceof EngineError ? "timeout" : "error";
-      return { node: node.name, vote, latencyMs: null, reason };
-    });
-    const causes = [...failures.values()];
-    return new QuorumError({
-      votes,
-      outcome: causes.every((error) => outcomeOf(error) === "none") ? "none" : "unknown",
-      retryable: causes.some(isTransient),
-      cause: causes[0],
-    });
   }
 
   /** Undefined while the time of too few is known to judge. Asked for much more often than an offset changes. */
@@ -329,14 +239,4 @@ export class NodeSet {
 
 function lasting(quarantine: Quarantine | undefined): Quarantine | undefined {
   return quarantine?.isMomentary === true ? undefined : quarantine;
-}
-
-/** What is known of a node's clock; undefined: too little. */
-function estimateOf({ server }: QuorumNode): ClockReading | undefined {
-  const { offsetMicros, errorMs } = server.serverClock;
-  if (offsetMicros === undefined || errorMs > maxErrorMs) {
-    return undefined;
-  }
-  const atMs = offsetMicros / 1000;
-  return { minMs: atMs - errorMs, maxMs: atMs + errorMs, wasInTime: false };
 }

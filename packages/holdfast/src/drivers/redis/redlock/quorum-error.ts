@@ -1,6 +1,6 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { engineError, isTransient, queueFullError } from "../server/errors.ts";
-import type { VoteRequest } from "./vote-request.ts";
+import type { VoteState } from "./vote-state.ts";
 import type { MajorityAttempt } from "./majority-attempt.ts";
 import type { NodeSet } from "./node-set.ts";
 import { quarantineMessage } from "./restart-guard.ts";
@@ -48,7 +48,7 @@ function nodeVote({
   reason,
   quarantine,
   isWaiting,
-}: VoteRequest): NodeVote {
+}: VoteState): NodeVote {
   const node = quorumNode.name;
   if (reply === "granted" && quarantine?.isMomentary === false) {
     return { node, vote: "quarantined", latencyMs, reason: quarantineMessage(quarantine) };
@@ -68,12 +68,12 @@ function nodeVote({
 }
 
 /** Nobody asks it with success until somebody changes something. */
-function isHopeless({ reply, error }: VoteRequest): boolean {
+function isHopeless({ reply, error }: VoteState): boolean {
   return error !== undefined && reply === "error" && !isTransient(error);
 }
 
 /** What is wrong where all say the same of the key, else that there is no quorum. */
-function permanentRefusal(hopeless: readonly VoteRequest[], quorumError: QuorumError): unknown {
+function permanentRefusal(hopeless: readonly VoteState[], quorumError: QuorumError): unknown {
   const error = engineError(hopeless[0]?.error, quorumError.key, "none");
   return error.code === "kind-mismatch" ? error : quorumError;
 }

@@ -1,25 +1,19 @@
-import type { Clock } from "../../../runtime/clock.ts";
 import type { AcquireRequest } from "../../../driver.ts";
-import type { Random } from "../../../runtime/random.ts";
 import type { Holder } from "../../../lock-state.ts";
-import type { TimerQueue } from "../../../runtime/timer-queue.ts";
-import type { NodeSet } from "./node-set.ts";
+import type { Scheduled, TimerQueue } from "../../../runtime/timer-queue.ts";
 import type { GrantRegistry } from "./grant-registry.ts";
-import type { QuorumRequest } from "./request.ts";
+import type { MajorityAttemptHost } from "./majority-attempt.ts";
 
-/** What a request and its bids need of their driver. */
-export interface QuorumHost {
-  readonly nodeSet: NodeSet;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly timers: TimerQueue<QuorumRequest>;
+/**
+ * What a request needs of its driver.
+ * @typeParam Request - the class of the requests
+ */
+export interface QuorumHost<Request extends Scheduled> extends MajorityAttemptHost {
+  readonly timers: TimerQueue<Request>;
   readonly commandTimeoutMs: number;
-  readonly nodeTimeoutMs: number;
-  readonly claimMs: number;
-  readonly driftFactor: number;
   readonly grants: GrantRegistry;
   /** A fresh token for an attempt. */
   tokenFor(request: AcquireRequest, ticket: number): string;
-  settled(request: QuorumRequest): void;
+  settled(request: Request): void;
   holderOf(key: string): Promise<Holder | undefined>;
 }

@@ -1,11 +1,14 @@
+import type { Clock } from "../../../runtime/clock.ts";
 import type { AcquireRequest } from "../../../driver.ts";
 import { withProposedFence } from "../protocol/operation.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
-import type { VoteRequest } from "./vote-request.ts";
+import type { QuorumNode } from "./quorum-node.ts";
 import type { NodeSet } from "./node-set.ts";
-import type { QuorumHost } from "./request-host.ts";
 
 interface VoteOperationsOptions {
+  readonly clock: Clock;
+  readonly claimMs: number;
+  readonly nodeSet: NodeSet;
   readonly request: AcquireRequest;
   /** When its request stops waiting, on the scale of `clock.now()`. */
   readonly deadline: number;
@@ -33,8 +36,8 @@ export class VoteOperations {
   #lastRequest: readonly string[] = [];
   #args: readonly string[] = [];
 
-  constructor({ clock, claimMs, nodeSet }: QuorumHost, options: VoteOperationsOptions) {
-    const { request, deadline, token, ignoresQueueLimit } = options;
+  constructor(options: VoteOperationsOptions) {
+    const { clock, claimMs, nodeSet, request, deadline, token, ignoresQueueLimit } = options;
     const { ttlMs, fencingCount, info } = request;
     const remainingMs = deadline - clock.now();
     // A node's clock may be ahead of the median: it must not pass over who still waits.
@@ -52,8 +55,8 @@ export class VoteOperations {
   }
 
   /** The request for a node's vote. @param waits a place in its queue is wanted as well */
-  request(voteRequest: VoteRequest, proposedFence: string, waits: boolean): readonly string[] {
-    const queueEntry = this.queueEntryOn(voteRequest);
+  request(node: QuorumNode, proposedFence: string, waits: boolean): readonly string[] {
+    const queueEntry = this.queueEntryOn(node);
     const wait = waits ? this.#queueArgument : "0";
     const [lastProposal, lastEntry, lastWait] = this.#lastRequest;
     if (lastProposal !== proposedFence || lastEntry !== queueEntry || lastWait !== wait) {
@@ -65,11 +68,11 @@ export class VoteOperations {
   }
 
   /** The vote with this number is given back, and asked for again. */
-  yield(voteRequest: VoteRequest, number: number, proposedFence: string): readonly string[] {
+  yield(node: QuorumNode, number: number, proposedFence: string): readonly string[] {
     const args = [
       "yield",
       this.#token,
-      this.queueEntryOn(voteRequest),
+      this.queueEntryOn(node),
       String(number),
       this.#ttlMs,
       this.#fencingCount,
@@ -85,7 +88,7 @@ export class VoteOperations {
   }
 
   /** What its queue member says on this node after the token. */
-  queueEntryOn({ node }: VoteRequest): string {
+  queueEntryOn(node: QuorumNode): string {
     const kind = node.server.channelKind;
     if (!this.#queueEntry.endsWith(kind)) {
       this.#queueEntry = `${this.#queueArgs} ${kind}`;

@@ -1,107 +1,42 @@
-import type { Timer } from "../../../runtime/clock.ts";
-import { EngineError, type NodeVote } from "../../../errors.ts";
+import { EngineError } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import { remainingValidityMs } from "../../../validity.ts";
-import { RequestHistory } from "../server/request-history.ts";
-import { messageOf, outcomeOf, serverRefusal, unresponsiveError } from "../server/errors.ts";
+import type { RequestHistory } from "../server/request-history.ts";
+import { messageOf, serverRefusal } from "../server/errors.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
 import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
 import type { VoteRequestHost } from "./vote-request-host.ts";
+import { VoteState } from "./vote-state.ts";
 import { readingOf } from "./clock-reading.ts";
-import { VoteOperation, type VoteOperationDetails } from "./vote-call.ts";
+import { VoteSender, type SentVoteRequest } from "./vote-sender.ts";
 import { exclusionMs, quarantineMessage, type Quarantine } from "./restart-guard.ts";
-import { voteByNotification, voteByReply, type Vote } from "./vote.ts";
+import { nextRequestFor, voteByNotification, voteByReply, type Vote } from "./vote.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 import { VoteYield } from "./vote-yield.ts";
-
-/** How soon a vote that waits is asked for again, at the earliest. */
-const minRetryMs = 20;
 
 /** How the script says that it did nothing because its latest time is over. */
 const executedTooLate = 4;
 
-type VoteReply = NodeVote["vote"] | "asked" | "full";
-
 /** What one node says to one bid. Knows that node's answers, messages and inquiries, and not what they come to. */
-export class VoteRequest {
-  readonly node: QuorumNode;
-  readonly history: RequestHistory = new RequestHistory();
-  vote: Vote | undefined;
-  reply: VoteReply = "asked";
-  reason: string | null = null;
-  latencyMs: number | null = null;
-  error: unknown;
-  /** Who has the node's vote instead of us, as it last said, and for how long. */
-  holder = "";
-  position: number | undefined;
-  /** When to ask again if nothing is heard before, on the scale of `clock.now()`. */
+export class VoteRequest extends VoteState {
+  /** When to send the next request if no reply or notification arrives before, on the scale of `clock.now()`. */
   dueAt: number = Infinity;
-  /** It was asked to raise its number, and has not answered yet. */
+  /** The node was requested to raise its fencing number, and has not replied yet. */
   isRaisingFence = false;
-  readonly #host: VoteRequestHost;
+  readonly #host: VoteRequestHost<VoteRequest>;
   readonly #voteYield: VoteYield = new VoteYield();
-  #requestedQueueing = false;
-  /** Questions that may have left something on the node. */
-  #unconfirmed = 0;
-  /** How many questions it was asked, and how many of them before a vote was given back: that ends what those have brought. */
-  #requestCount = 0;
+  readonly #sender: VoteSender;
+  /** The requests before the last clean-up: the clean-up ends whatever these requests brought. */
   #requestsBeforeCleanUp = 0;
 
-  constructor(host: VoteRequestHost, node: QuorumNode) {
+  constructor(host: VoteRequestHost<VoteRequest>, node: QuorumNode) {
+    super(host, node);
     this.#host = host;
-    this.node = node;
+    this.#sender = new VoteSender(host, this, this);
   }
 
-  /** Whether anything of us may be there. */
-  get mayHoldResidue(): boolean {
-    return this.#unconfirmed > 0;
-  }
-
-  /** Something of us was put there, past this ballot. */
-  noteResidue(): void {
-    this.#unconfirmed += 1;
-  }
-
-  /** Whether the node may have kept us a place in its queue. */
-  get mayBeQueued(): boolean {
-    return this.position !== undefined || this.isUnanswered || this.isPending;
-  }
-
-  /** Whether the last question got no answer. */
-  get isUnanswered(): boolean {
-    return this.history.failures > 0;
-  }
-
-  /** An answer is still to come. */
-  get isPending(): boolean {
-    return this.reply === "asked";
-  }
-
-  /** What the node said of the lock counts: ours, or another's. */
-  get hasReplied(): boolean {
-    return this.reply === "held" || this.reply === "full" || (this.reply === "granted" && !this.quarantine);
-  }
-
-  get hasValidVote(): boolean {
-    return this.vote !== undefined && remainingValidityMs(this.vote.validity, this.#host.clock) > 0;
-  }
-
-  /** Its vote counts later: somebody who had it before may believe in a lease still. */
-  get isWaiting(): boolean {
-    return this.vote !== undefined && this.#host.clock.now() < this.vote.countsFrom;
-  }
-
-  /** Why its vote does not count; undefined: it does. */
-  get quarantine(): Quarantine | undefined {
-    return this.#host.nodeSet.quarantineOf(this.node, this.vote?.reading);
-  }
-
-  /** Whether its vote counts now: the node has not restarted since, and its clock was right. */
-  get countsNow(): boolean {
-    return (
-      this.hasValidVote && !this.isWaiting && this.vote?.runId === this.node.guard.runId && !this.quarantine
-    );
+  get history(): RequestHistory {
+    return this.residue.history;
   }
 
   /** Its moment has come. */
@@ -129,11 +64,6 @@ export class VoteRequest {
     }
     this.#exclude(quarantine);
     queueMicrotask(() => this.#host.onReply(this));
-  }
-
-  /** Whether a place in this node's queue may be asked for: its messages about this bid reach us. */
-  get mayQueue(): boolean {
-    return this.node.server.notificationStatus === "verified";
   }
 
   /** A message says that the node's vote is ours. */
@@ -187,11 +117,8 @@ export class VoteRequest {
   }
 
   #handleFailure(error: unknown): void {
-    this.history.failures += 1;
+    this.residue.requestFailed(error);
     this.isRaisingFence = false;
-    if (this.#unconfirmed > 0 && outcomeOf(error) === "none") {
-      this.#unconfirmed -= 1;
-    }
     if (this.#host.isOpen) {
       this.#noReply(error);
     }
@@ -212,42 +139,26 @@ export class VoteRequest {
     this.#host.onReply(this);
   }
 
-  /** Nobody waits for a node that was never reached, longer than for another. */
   #sendAfterHandshake(proposedFence: string): void {
-    const { clock, nodeTimeoutMs } = this.#host;
-    const handshakeFailed = (error: unknown): void => {
-      clock.clearTimer(timer);
-      if (this.#host.isOpen && this.isPending) {
-        this.#noReply(error);
-      }
-    };
-    const timer: Timer = clock.setTimer(() => handshakeFailed(unresponsiveError()), nodeTimeoutMs);
-    this.node.handshake().then(() => {
-      clock.clearTimer(timer);
-      if (this.#host.isOpen) {
-        this.#sendNow(proposedFence);
-      }
-    }, handshakeFailed);
-  }
-
-  #sendNow(proposedFence: string): void {
-    this.#requestedQueueing = this.#host.waits && this.mayQueue;
-    this.node.releaseQueue.cancelCleanUp(this.#host.token); // the node did not vote meanwhile: what was to be given back is asked for again
-    const { keys, operations } = this.#host;
-    const yielded = this.#voteYield.number;
-    const args =
-      yielded > 0
-        ? operations.yield(this, yielded, proposedFence)
-        : operations.request(this, proposedFence, this.#requestedQueueing);
-    this.history.sent(Number(args.at(-1)));
-    this.noteResidue();
-    this.#requestCount += 1;
-    this.node.server.perform(
-      new VoteOperation(this, keys, args, { yielded, requestNumber: this.#requestCount }),
+    this.#sender.connect(
+      () => {
+        if (this.#host.isOpen) {
+          this.#sendNow(proposedFence);
+        }
+      },
+      (error) => {
+        if (this.#host.isOpen && this.isPending) {
+          this.#noReply(error);
+        }
+      },
     );
   }
 
-  answered(reply: Reply, { yielded, requestNumber }: VoteOperationDetails): void {
+  #sendNow(proposedFence: string): void {
+    this.#sender.send(this.#voteYield.number, proposedFence);
+  }
+
+  answered(reply: Reply, { yielded, requestNumber }: SentVoteRequest): void {
     const { value } = reply;
     const values = Array.isArray(value)
       ? (value as unknown[])
@@ -307,7 +218,7 @@ export class VoteRequest {
   }
 
   #cleanUpVote(quarantine: Quarantine): void {
-    this.#requestsBeforeCleanUp = this.#requestCount;
+    this.#requestsBeforeCleanUp = this.#sender.count;
     this.#host.cleanUp(this);
     this.#exclude(quarantine);
   }
@@ -328,18 +239,10 @@ export class VoteRequest {
     this.vote = vote;
     this.reply = "granted";
     this.reason = null;
-    this.dueAt = this.#retryTime(vote);
+    this.dueAt = nextRequestFor(vote, this.#host.clock);
     if (!this.quarantine) {
       this.#host.nodeSet.raiseProposal(vote.first);
     }
-  }
-
-  /** A vote that waits is asked for again before it is over. */
-  #retryTime({ countsFrom, validity, receivedAt }: Vote): number {
-    const halfMs = remainingValidityMs(validity, this.#host.clock) / 2;
-    return countsFrom > receivedAt
-      ? Math.min(countsFrom, receivedAt + Math.max(halfMs, minRetryMs))
-      : Infinity;
   }
 
   #handleHeld(values: readonly unknown[], reply: Reply): void {
@@ -356,11 +259,11 @@ export class VoteRequest {
     this.reply = "held";
     this.reason = null;
     this.holder = String(holder);
-    this.position = Number(position) >= 0 ? Number(position) : undefined;
+    this.residue.position = Number(position) >= 0 ? Number(position) : undefined;
     if (this.#host.waits) {
       this.#retryIn(this.#pollDelay(random, Number(remainingMs)));
     } else if (reply.sameConnection && this.history.outcome === "none" && !this.#voteYield.hasBegun) {
-      this.#unconfirmed = 0; // nothing of us is there; who yields is queued, also of a try
+      this.residue.clear(); // nothing of us is there; who yields is queued, also of a try
     }
   }
 
@@ -377,7 +280,7 @@ export class VoteRequest {
     if (this.position !== undefined) {
       return queuedPollDelay(random, this.position, remainingMs, this.#host.ttlMs);
     }
-    return this.mayQueue && !this.#requestedQueueing
+    return this.mayQueue && !this.#sender.requestedQueueing
       ? 0 // proved since we asked: now we may queue
       : unqueuedPollDelay(random, this.history.count, remainingMs);
   }

@@ -1,9 +1,12 @@
 import type { Clock } from "../../../runtime/clock.ts";
-import { validFrom, type Validity } from "../../../validity.ts";
+import { remainingValidityMs, validFrom, type Validity } from "../../../validity.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
 import type { NodeReport } from "./majority.ts";
 import { readingOf, type ClockReading } from "./clock-reading.ts";
+
+/** A vote that does not count yet is requested again after this time, ms, at the earliest. */
+const minRetryMs = 20;
 
 /** The grant of one node. */
 export interface Vote extends NodeReport {
@@ -21,7 +24,7 @@ export interface Vote extends NodeReport {
   readonly reading: ClockReading;
 }
 
-interface VoteContext {
+export interface VoteContext {
   readonly clock: Clock;
   readonly ttlMs: number;
   readonly driftFactor: number;
@@ -77,4 +80,10 @@ export function voteByNotification(
 /** @param waitMs what the node said is left until then, by its own clock */
 export function countsFrom(receivedAt: number, waitMs: number, driftFactor: number): number {
   return waitMs > 0 ? receivedAt + waitMs * (1 + driftFactor) : receivedAt;
+}
+
+/** When to request a vote again, on the scale of `clock.now()`: a vote that does not count yet is renewed before it expires. */
+export function nextRequestFor({ countsFrom, validity, receivedAt }: Vote, clock: Clock): number {
+  const halfMs = remainingValidityMs(validity, clock) / 2;
+  return countsFrom > receivedAt ? Math.min(countsFrom, receivedAt + Math.max(halfMs, minRetryMs)) : Infinity;
 }

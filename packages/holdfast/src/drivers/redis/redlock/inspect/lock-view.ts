@@ -1,4 +1,3 @@
-import { QuorumError } from "../../../../errors.ts";
 import {
   localWaitersOf,
   lockState,
@@ -7,34 +6,24 @@ import {
   type NodeView,
 } from "../../../../lock-state.ts";
 import type { NodeSet } from "../node-set.ts";
-import { engineError, isTransient, messageOf, outcomeOf, serverRefusal } from "../../server/errors.ts";
+import { isTransient, messageOf } from "../../server/errors.ts";
 import {
   holderOf,
   holdsWith,
   newestFence,
   ownersByClient,
-  parseSnapshot,
   remainingOf,
   tokenOf,
   type LockSnapshot,
 } from "../../server/lock-snapshot.ts";
 import type { LockKeys } from "../../protocol/keys.ts";
-import { noProposal, withProposedFence } from "../../protocol/operation.ts";
 import { newestMetadata } from "../../protocol/metadata.ts";
 import { majorityReached } from "../majority.ts";
 import { SharedView } from "./shared-lock-view.ts";
 import type { QuorumNode } from "../quorum-node.ts";
+import { queryNode, quorumNotReached, type AnsweredReply, type NodeReply } from "./node-reply.ts";
 
 const pauseMs = 50;
-
-/** What one node answered to `inspect`, or why it did not. */
-interface NodeReply {
-  readonly node: QuorumNode;
-  readonly snapshot: LockSnapshot | undefined;
-  readonly error: unknown;
-}
-
-type AnsweredReply = NodeReply & { readonly snapshot: LockSnapshot };
 
 /** What the nodes say of one lock, and what the majority says. */
 export class QuorumLockView {
@@ -294,43 +283,4 @@ function issued(snapshot: LockSnapshot, fencingToken: bigint): boolean {
 function wasHandedOn({ info }: LockSnapshot, fencingToken: bigint): boolean {
   const reported = info.get("number");
   return reported !== undefined && BigInt(reported) > fencingToken;
-}
-
-function queryNode(node: QuorumNode, keys: LockKeys): Promise<NodeReply> {
-  return new Promise((resolve) => {
-    const failed = (error: unknown): void => resolve({ node, snapshot: undefined, error });
-    node.server.perform({
-      keys,
-      args: withProposedFence(["inspect"], noProposal),
-      answered: ({ value }) => {
-        const answer = value as unknown[];
-        if (answer[0] === "error") {
-          failed(serverRefusal(String(answer[1])));
-        } else {
-          resolve({ node, snapshot: parseSnapshot(answer), error: undefined });
-        }
-      },
-      failed,
-    });
-  });
-}
-
-function quorumNotReached(key: string, replies: readonly NodeReply[]): unknown {
-  const [cause] = replies.map(({ error }) => error).filter((error) => error !== undefined);
-  const kind = engineError(cause, key, "none");
-  if (kind.code === "kind-mismatch") {
-    return kind;
-  }
-  return new QuorumError({
-    key,
-    votes: replies.map(({ node, snapshot, error }) => ({
-      node: node.name,
-      vote: snapshot ? "held" : outcomeOf(error) === "unknown" ? "timeout" : "error",
-      latencyMs: null,
-      reason: snapshot ? null : messageOf(error),
-    })),
-    outcome: "none",
-    retryable: true,
-    cause,
-  });
 }

@@ -1,0 +1,93 @@
+import type { DriverListener } from "../../../driver.ts";
+import type { LossReason } from "../../../errors.ts";
+import type { UnorderedSet } from "../../../runtime/unordered-set.ts";
+import { clonedError } from "../server/errors.ts";
+import type { ServerListener } from "../server/server.ts";
+import type { NotificationStatus } from "../server/subscriber.ts";
+import type { GrantRegistry } from "./grant-registry.ts";
+import type { NodeSet } from "./node-set.ts";
+import type { QuorumNode } from "./quorum-node.ts";
+import type { QuorumRequest } from "./request.ts";
+
+export interface NodeEventsHost {
+  readonly nodeSet: NodeSet;
+  readonly grants: GrantRegistry;
+  readonly requests: UnorderedSet<QuorumRequest>;
+  renewClientId(): string;
+}
+
+/** Passes the events of the nodes (notifications, losses, changes of the connection) to the grants, the requests and the listeners. */
+export class NodeEvents {
+  readonly #host: NodeEventsHost;
+  readonly #listeners = new Set<DriverListener>();
+
+  constructor(host: NodeEventsHost) {
+    this.#host = host;
+  }
+
+  listen(listener: DriverListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  listenerOf(index: number): ServerListener {
+    return {
+      granted: (grant) => this.#host.grants.granted(index, grant),
+      retry: (token) => this.#host.grants.retry(index, token),
+      cloned: () => this.#cloned(),
+      voteRequestedBack: (token, number) => this.#host.grants.voteRequestedBack(index, token, number),
+      ended: (token, reason, cause) => this.#ended(index, token, reason, cause),
+      recovered: () => this.#recovered(index),
+      notificationStatusChanged: (status) => this.#notificationStatusChanged(index, status),
+    };
+  }
+
+  #ended(index: number, token: string, reason: LossReason, cause: unknown): void {
+    const lost = this.#host.grants.ended(index, token, reason);
+    if (lost) {
+      for (const listener of this.#listeners) {
+        listener.lost(token, reason, cause);
+      }
+      this.#host.grants.cleanUpLost(lost);
+    }
+  }
+
+  /** What is held, or waits, has the same token in the clone: only with new tokens are the two apart. */
+  #cloned(): void {
+    const clientId = this.#host.renewClientId();
+    for (const { server } of this.#host.nodeSet.nodes) {
+      server.rename(clientId);
+    }
+    for (const listener of this.#listeners) {
+      listener.lost(null, "suspended", clonedError());
+    }
+    for (const request of Array.from(this.#host.requests.items)) {
+      request.cloned();
+    }
+  }
+
+  #notificationStatusChanged(index: number, status: NotificationStatus): void {
+    if (status === "verified") {
+      for (const listener of this.#listeners) {
+        listener.notificationsInterrupted();
+      }
+    }
+    this.#retry(index);
+  }
+
+  /** Extensions go first, then releases, then waits. */
+  #recovered(index: number): void {
+    for (const listener of this.#listeners) {
+      listener.engineRecovered();
+    }
+    const { server, releaseQueue } = this.#host.nodeSet.nodes[index] as QuorumNode;
+    releaseQueue.recovered(server);
+    this.#retry(index);
+  }
+
+  #retry(index: number): void {
+    for (const request of Array.from(this.#host.requests.items)) {
+      request.requestVote(index);
+    }
+  }
+}

@@ -42,7 +42,8 @@ describe("the HTTP driver, by two instances of the service on one Redis", () => 
   describe.concurrent("passes the conformance suite:", () => {
     driverConformance({
       // The engine knows a waiter of the other instance only by that instance's name. The test below covers these waiters.
-      test: (name, body) => (name.startsWith("inspect tells who holds, why") ? undefined : test(name, body)),
+      test: (name, body) =>
+        name.startsWith("inspect reports holder, reason") ? undefined : test(name, body),
       open: async () => ({ driver: http(urls[0]), other: http(urls[1]) }),
     });
   });

@@ -192,7 +192,7 @@ export const fencing: readonly Mutant[] = [
         'return fencingToken <= last ? "current" : "unknown";',
       ),
     ],
-    killers: [byRules("fake-redis/fake-redis", "a lease that was handed on in memory is never current")],
+    killers: [byRules("fake-redis/fake-redis", "a lease that was handed over in memory is never current")],
   },
   {
     name: "the-last-number-of-a-free-key-is-current",
@@ -234,7 +234,7 @@ export const fencing: readonly Mutant[] = [
     edits: [
       redis("server/lock-snapshot", "fencingToken < newest || fencingToken > last", "fencingToken > last"),
     ],
-    killers: [byRules("fake-redis/fake-redis", "a lease that was handed on in memory is never current")],
+    killers: [byRules("fake-redis/fake-redis", "a lease that was handed over in memory is never current")],
   },
   {
     name: "a-number-that-no-lease-has-is-not-stale",

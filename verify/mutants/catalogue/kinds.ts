@@ -170,7 +170,10 @@ export const kinds: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("drivers/memory/driver", "semaphore: who wants many is not passed over by who wants few"),
+      byRules(
+        "drivers/memory/driver",
+        "semaphore: a waiter for many permits is never skipped by waiters for few",
+      ),
     ],
   },
   {
@@ -185,7 +188,7 @@ export const kinds: readonly Mutant[] = [
     ],
     killers: [
       bySim(1, 80, "read-write,memory"),
-      byRules("drivers/memory/driver", "read-write: a downgrade lets readers in and no writer"),
+      byRules("drivers/memory/driver", "read-write: a downgrade admits readers and no writer"),
     ],
   },
   {
@@ -233,7 +236,7 @@ export const kinds: readonly Mutant[] = [
         "drivers/redis/protocol/scripts/share-change",
         "a higher limit serves who waits, also who asked under the lower one",
       ),
-      byRules("fake-redis/fake-redis", "semaphore: another limit is refused, until it is changed for all"),
+      byRules("fake-redis/fake-redis", "semaphore: another limit rejects until the limit is changed for all"),
     ],
   },
   {
@@ -248,7 +251,7 @@ export const kinds: readonly Mutant[] = [
     ],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-grant", "holders whose time is over make room"),
-      byRules("fake-redis/fake-redis", "read-write: a reader's share expires by itself and alone"),
+      byRules("fake-redis/fake-redis", "read-write: the expiry of one reader ends no other reader"),
     ],
   },
   {

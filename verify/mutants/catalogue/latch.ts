@@ -95,7 +95,7 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("fake-redis/fake-redis", "latch: an open one stays open"),
+      byRules("fake-redis/fake-redis", "latch: an open latch stays open"),
       byServer("drivers/redis/protocol/scripts/latch", "a repeat of who opened it"),
     ],
   },

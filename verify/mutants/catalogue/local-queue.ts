@@ -191,7 +191,10 @@ export const localQueue: readonly Mutant[] = [
         "local/local-queue",
         "callers share a queue only with the same number of permits and the same limit",
       ),
-      byRules("drivers/memory/driver", "semaphore: who wants another number of permits is handed nothing"),
+      byRules(
+        "drivers/memory/driver",
+        "semaphore: a lease is never handed over to a caller with another number of permits",
+      ),
       bySim(1, 60, "semaphore,memory"),
     ],
   },
@@ -207,7 +210,7 @@ export const localQueue: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("drivers/memory/driver", "semaphore: another limit is refused, until it is changed for all"),
+      byRules("drivers/memory/driver", "semaphore: another limit rejects until the limit is changed for all"),
       byRules("kinds/semaphore", "a higher limit admits waiters in order, as far as permits suffice"),
     ],
   },

@@ -1,19 +1,19 @@
 import type { Clock, Timer } from "../runtime/clock.ts";
 
-/** A clock that stands still until it is told to go on. Times are milliseconds. */
+/** A clock that advances only by calls of its methods. Times are milliseconds. */
 export interface ManualClock extends Clock {
   /**
-   * Lets time pass on both clocks. Timers run at their moments, in order, and what they set going runs before the next one.
-   * One call at a time.
+   * Advances both clocks. Timers run at their due times, in order. Promises that a timer settles run before the next timer.
+   * Only one call may run at a time.
    */
   advance(ms: number): Promise<void>;
-  /** The event loop is blocked: time passes on both clocks, and no timer runs before the next {@link advance}. */
+  /** Simulates a blocked event loop: both clocks advance, and no timer runs before the next {@link advance}. */
   block(ms: number): void;
-  /** The machine sleeps: the wall clock goes on, the monotonic one does not. */
+  /** Simulates a sleeping machine: only the wall clock advances. */
   sleep(ms: number): void;
-  /** Somebody sets the wall clock, forward or back. */
+  /** Sets the wall clock forward or back. */
   jumpWall(ms: number): void;
-  /** How many timers are pending. @param hold only those that keep a process alive, or only those that do not */
+  /** The number of pending timers. @param hold count only timers that keep the process alive, or only timers that do not */
   timers(hold?: boolean): number;
 }
 
@@ -23,10 +23,10 @@ interface PendingTimer {
   readonly hold: boolean;
 }
 
-/** How long a chain of promises may be that runs between two timers. */
+/** The maximum length of a promise chain between two timers. */
 const settleTurns = 100;
 
-/** @param start what the clocks say at first */
+/** @param start the initial times of the clocks */
 export function manualClock(start: { now?: number; wall?: number } = {}): ManualClock {
   let { now = 0, wall = 1_700_000_000_000 } = start;
   const timers = new Set<PendingTimer>();
@@ -79,7 +79,7 @@ function duration(ms: number): number {
   return ms;
 }
 
-/** The first of those due by `end`; of those due at one moment the one that was set first. */
+/** The timer that is due first, by `end`. Among timers due at the same time, the timer that was set first. */
 function nextTimer(timers: Iterable<PendingTimer>, end: number): PendingTimer | undefined {
   let found: PendingTimer | undefined;
   for (const timer of timers) {
@@ -90,11 +90,11 @@ function nextTimer(timers: Iterable<PendingTimer>, end: number): PendingTimer | 
   return found;
 }
 
-/** Lets promises run that are settled already, and those that follow from them. */
+/** Runs the reactions of settled promises, and of the promises that they settle. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < settleTurns; turn += 1) {
     await new Promise<void>((resolve) => {
-      process.nextTick(resolve); // after all promises that are settled by now
+      process.nextTick(resolve); // runs after the reactions of all promises that are settled by now
     });
   }
 }

@@ -1,9 +1,9 @@
 import type { Random } from "../runtime/random.ts";
 
-/** Chance that replays: the same seed, the same ids and fractions. Its ids are unique, and not secret. */
+/** A reproducible source of random numbers: a seed always gives the same ids and numbers. The ids are unique, and not secret. */
 export function manualRandom(seed: number): Random {
   let state = seed >>> 0;
-  // mulberry32, by Tommy Ettinger: one word of state, 2^32 values before it repeats.
+  // mulberry32, by Tommy Ettinger: 32 bits of state, and a period of 2^32.
   function word(): number {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);

@@ -31,7 +31,7 @@ export const attempts: Cases = {
     assert.equal(await second.release(), true);
   },
 
-  "a repeat joins an attempt that still waits": async ({ here, key, open, queued }) => {
+  "a repeat joins a waiting attempt": async ({ here, key, open, queued }) => {
     const holder = await open("here").acquire(key);
     const first = later(here.acquire(key, { ...attempt, waitMs: 20_000 }));
     await queued(1);
@@ -42,12 +42,12 @@ export const attempts: Cases = {
     await (await again).release();
   },
 
-  "one attempt is good for any number of keys": async ({ here, key }) => {
+  "one attempt may be used with any number of keys": async ({ here, key }) => {
     granted(await here.tryAcquire(`${key}:a`, attempt));
     granted(await here.tryAcquire(`${key}:b`, attempt));
   },
 
-  "an attempt that was released is granted anew": async ({ here, key }) => {
+  "an attempt is granted again after its release": async ({ here, key }) => {
     const first = await here.acquire(key, attempt);
     await first.release();
     const again = await here.acquire(key, attempt);

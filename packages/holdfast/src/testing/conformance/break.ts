@@ -5,7 +5,12 @@ import type { SerializedLease } from "../../lease/lease.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const breakCases: Cases = {
-  "a break tells the holder and serves the next": async ({ here, there, key, queued }) => {
+  "a break notifies the holder and grants the lock to the next waiter": async ({
+    here,
+    there,
+    key,
+    queued,
+  }) => {
     const lease = await here.acquire(key);
     const signalReason = aborted(lease.signal);
     const waiter = later(there.acquire(key));
@@ -35,7 +40,7 @@ export const breakCases: Cases = {
     assert.equal(await lease.release(), true);
   },
 
-  "a lease that is transferred belongs to who adopts it": async ({ here, there, key }) => {
+  "a transferred lease belongs to the process that adopts it": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
     const serialized = throughJson(lease.transfer());
     const adopted = await there.adopt(serialized);
@@ -47,7 +52,7 @@ export const breakCases: Cases = {
     granted(await here.tryAcquire(key));
   },
 
-  "an adopted lease is renewed where it is now": async ({ here, there, key, pause }) => {
+  "an adopted lease is renewed by the adopting process": async ({ here, there, key, pause }) => {
     const lease = await here.acquire(key, { ttlMs: 1_000 });
     const adopted = await there.adopt(throughJson(lease.transfer()));
     await pause(2_500);
@@ -55,7 +60,7 @@ export const breakCases: Cases = {
     assert.equal(await adopted.release(), true);
   },
 
-  "a lease that is gone cannot be adopted": async ({ here, there, key }) => {
+  "a released lease cannot be adopted": async ({ here, there, key }) => {
     const serialized = throughJson((await here.acquire(key)).transfer());
     await (await there.adopt(serialized)).release();
     const error = await refused(there.adopt(serialized), "lease-lost");

@@ -3,22 +3,22 @@ import assert from "node:assert/strict";
 import { granted, later, refused, type Cases } from "./fixture.ts";
 
 export const close: Cases = {
-  "close rejects who waits and releases what is held": async ({ there, key, open, queued }) => {
+  "close rejects waiting callers and releases held leases": async ({ there, key, open, queued }) => {
     const locks = open("here");
     const lease = await locks.acquire(key);
     await there.acquire(`${key}:other`);
-    const inLine = later(locks.acquire(key));
+    const inLocalQueue = later(locks.acquire(key));
     const atEngine = later(locks.acquire(`${key}:other`));
     await queued(1, `${key}:other`);
     await locks.close();
-    await refused(inLine, "closed");
+    await refused(inLocalQueue, "closed");
     await refused(atEngine, "closed");
     assert.throws(() => lease.throwIfLost(), { code: "lease-lost" });
     granted(await there.tryAcquire(key));
     await queued(0, `${key}:other`);
   },
 
-  "after close everything is refused": async ({ key, open }) => {
+  "after close every call rejects": async ({ key, open }) => {
     const locks = open("here");
     await locks.close();
     await locks.close();
@@ -27,7 +27,7 @@ export const close: Cases = {
     await refused(locks.inspect(key), "closed");
   },
 
-  "close of one leaves the others alone": async ({ here, key, open }) => {
+  "closing one Locks does not affect another on the same driver": async ({ here, key, open }) => {
     const lease = await here.acquire(key);
     await open("here").close();
     lease.throwIfLost();

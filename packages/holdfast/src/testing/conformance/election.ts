@@ -4,7 +4,7 @@ import type { Holder } from "../../lock-state.ts";
 import { aborted, later, refused, type Cases } from "./fixture.ts";
 
 export const election: Cases = {
-  "election: one leads, and at its resignation the next": async ({ here, there, key }) => {
+  "election: one candidate leads, and the next follows its resignation": async ({ here, there, key }) => {
     const [one, other] = [here.election(key), there.election(key)];
     assert.equal(await one.leader(), null);
     assert.equal(await one.resign(), false);
@@ -17,7 +17,7 @@ export const election: Cases = {
     assert.equal((await one.leader())?.fencingToken, (await next).fencingToken);
   },
 
-  "election: a leader that is gone is followed when its term has expired": async (fixture) => {
+  "election: a leader that stops renewing is followed when its term expires": async (fixture) => {
     const { here, there, key } = fixture;
     const term = await here.election(key).campaign({ ttlMs: 500 });
     const next = later(there.election(key).campaign());
@@ -28,7 +28,7 @@ export const election: Cases = {
     assert.equal(term.remainingMs(), 0);
   },
 
-  "election: the loss of leadership is told": async ({ here, there, key }) => {
+  "election: the loss of leadership aborts the term's signal": async ({ here, there, key }) => {
     const term = await here.election(key).campaign();
     const signalReason = aborted(term.signal);
     await there.breakLock(key, { fencingToken: term.fencingToken, reason: "test" });
@@ -37,7 +37,7 @@ export const election: Cases = {
     assert.equal(await term.release(), false);
   },
 
-  "election: who leads is refused a second term at the same time": async ({ here, key }) => {
+  "election: a leader cannot campaign for a second term": async ({ here, key }) => {
     const candidate = here.election(key);
     const term = await candidate.campaign();
     await refused(candidate.campaign(), "self-deadlock");

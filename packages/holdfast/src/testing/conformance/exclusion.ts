@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { granted, type Cases } from "./fixture.ts";
 
 export const exclusion: Cases = {
-  "a held lock is refused to a try of another process": async ({ here, there, key }) => {
+  "a try of another process does not get a held lock": async ({ here, there, key }) => {
     const lease = granted(await here.tryAcquire(key));
     assert.equal(await there.tryAcquire(key), null);
     await lease.release();
@@ -11,7 +11,7 @@ export const exclusion: Cases = {
     assert.equal(await here.tryAcquire(key), null);
   },
 
-  "a held lock is refused to a try of the same process": async ({ here, key }) => {
+  "a try of the same process does not get a held lock": async ({ here, key }) => {
     const lease = granted(await here.tryAcquire(key));
     assert.equal(await here.tryAcquire(key), null);
     await lease.release();
@@ -24,13 +24,13 @@ export const exclusion: Cases = {
     granted(await there.tryAcquire(`${key}:c`));
   },
 
-  "of many tries at once exactly one is granted": async ({ here, there, key }) => {
+  "exactly one of many concurrent tries is granted": async ({ here, there, key }) => {
     const tries = Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? here : there).tryAcquire(key));
     const leases = (await Promise.all(tries)).filter((lease) => lease !== null);
     assert.equal(leases.length, 1);
   },
 
-  "of many who change one value at once nobody's change is lost": async ({ here, there, key, pause }) => {
+  "concurrent changes of one value lose no change": async ({ here, there, key, pause }) => {
     let value = 0;
     let inside = 0;
     async function change(caller: number): Promise<void> {

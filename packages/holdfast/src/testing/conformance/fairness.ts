@@ -4,7 +4,7 @@ import type { Locks } from "../../locks.ts";
 import { contended, later, type Cases, type Fixture } from "./fixture.ts";
 
 export const fairness: Cases = {
-  "callers of one process are served in the order of their arrival": async ({ here, key }) => {
+  "callers of one process get the lock in the order of their arrival": async ({ here, key }) => {
     const lease = await here.acquire(key);
     const served: number[] = [];
     const callers = Array.from({ length: 30 }, (_, caller) => here.withLock(key, () => served.push(caller)));
@@ -13,12 +13,12 @@ export const fairness: Cases = {
     assert.deepEqual(served, Array.from(callers.keys()));
   },
 
-  "processes are served in the order of their arrival": async (fixture) => {
+  "processes get the lock in the order of their arrival": async (fixture) => {
     const processes = Array.from({ length: 4 }, (_, i) => fixture.open(i % 2 === 0 ? "there" : "here"));
     assert.deepEqual(await grantOrder(fixture, processes), [0, 1, 2, 3]);
   },
 
-  "without hand-over everybody is served strictly in the order of arrival": async (fixture) => {
+  "without hand-over all callers get the lock in the order of their arrival": async (fixture) => {
     const here = fixture.open("here", { handover: false });
     const there = fixture.open("there", { handover: false });
     const callers = [here, there, there, here, there, here];
@@ -42,10 +42,10 @@ export const fairness: Cases = {
   },
 };
 
-/** Processes know the order of their arrival as well as they know the engine's clock: not to the millisecond. */
+/** The gap between arrivals. A shorter gap is not reliable, because processes know the engine's clock only approximately. */
 const arrivalGapMs = 30;
 
-/** Each waits before the next arrives; then all are served. @returns in which order */
+/** Lets each caller wait before the next arrives, then grants all. @returns the order of the grants */
 async function grantOrder(fixture: Fixture, callers: readonly Locks[]): Promise<number[]> {
   const { key } = fixture;
   const lease = await fixture.open("here", { handover: false }).acquire(key);

@@ -45,41 +45,39 @@ export const fencing: Cases = {
     assertRising(tokens);
   },
 
-  "the holder's fencing token is current, and stale from the release, expiry or break on": async (
-    fixture,
-  ) => {
+  "the holder's fencing token is current until its release, expiry or break, then stale": async (fixture) => {
     const { there, key } = fixture;
     const here = fixture.open("here", { handover: false });
     const released = await here.acquire(key);
-    await requestedTokens([here, there], key, released, "current");
+    await expectFenceState([here, there], key, released, "current");
     await released.release();
-    await requestedTokens([here, there], key, released, "stale");
+    await expectFenceState([here, there], key, released, "stale");
     const expired = await here.acquire(key, { ttlMs: 150, renew: false });
     await fixture.state(({ holders }) => holders.length === 0);
-    await requestedTokens([here, there], key, expired, "stale");
+    await expectFenceState([here, there], key, expired, "stale");
     const broken = await here.acquire(key);
     await there.breakLock(key, { fencingToken: broken.fencingToken, reason: "test" });
-    await requestedTokens([there, here], key, broken, "stale");
+    await expectFenceState([there, here], key, broken, "stale");
     const last = await here.acquire(key);
-    await requestedTokens([here, there], key, broken, "stale");
-    await requestedTokens([here, there], key, last, "current");
+    await expectFenceState([here, there], key, broken, "stale");
+    await expectFenceState([here, there], key, last, "current");
   },
 
-  "the lease of a lone caller is current for other processes too, and stale from its release on": async ({
+  "the lease of a lone caller is current for other processes too, and stale after its release": async ({
     here,
     there,
     key,
   }) => {
     const tried = granted(await here.tryAcquire(key));
-    await requestedTokens([here, there], key, tried, "current");
+    await expectFenceState([here, there], key, tried, "current");
     await tried.release();
-    await requestedTokens([here, there], key, tried, "stale");
+    await expectFenceState([here, there], key, tried, "stale");
     const lease = await here.acquire(key);
-    await requestedTokens([here, there], key, lease, "current");
+    await expectFenceState([here, there], key, lease, "current");
     const waiting = later(here.acquire(key));
-    await requestedTokens([here, there], key, lease, "current");
+    await expectFenceState([here, there], key, lease, "current");
     await lease.release();
-    await requestedTokens([here, there], key, lease, "stale");
+    await expectFenceState([here, there], key, lease, "stale");
     await (await waiting).release();
   },
 
@@ -88,11 +86,11 @@ export const fencing: Cases = {
     assert.equal(await here.checkFence(key, 1n), "stale");
     const { fencingToken } = await here.acquire(key);
     for (const other of [1n, fencingToken - 1n, fencingToken + 1n, fencingToken + 1_000_000n]) {
-      await requestedTokens([here, there], key, { fencingToken: other }, "stale");
+      await expectFenceState([here, there], key, { fencingToken: other }, "stale");
     }
   },
 
-  "a lease that was handed on in memory is never current, and its process knows which one is": async (
+  "a lease that was handed over in memory is never current, and its process knows the current one": async (
     fixture,
   ) => {
     const { here, there, key } = fixture;
@@ -101,25 +99,25 @@ export const fencing: Cases = {
     assert.equal(await here.checkFence(key, first.fencingToken), "current");
     await first.release();
     const second = await waiting[0];
-    await requestedTokens([here], key, first, "stale");
-    await requestedTokens([here], key, second, "current");
+    await expectFenceState([here], key, first, "stale");
+    await expectFenceState([here], key, second, "current");
     assert.notEqual(await there.checkFence(key, first.fencingToken), "current");
     assert.notEqual(await there.checkFence(key, second.fencingToken), "stale");
     await second.extend();
-    await requestedTokens([here, there], key, first, "stale");
+    await expectFenceState([here, there], key, first, "stale");
     assert.notEqual(await there.checkFence(key, second.fencingToken), "stale");
     await second.release();
     const third = await waiting[1];
     assert.notEqual(await there.checkFence(key, second.fencingToken), "current");
-    await requestedTokens([here], key, second, "stale");
-    await requestedTokens([here], key, third, "current");
+    await expectFenceState([here], key, second, "stale");
+    await expectFenceState([here], key, third, "current");
     await third.release();
     for (const lease of [first, second, third]) {
-      await requestedTokens([here, there], key, lease, "stale");
+      await expectFenceState([here, there], key, lease, "stale");
     }
   },
 
-  "the last of a run of hand-overs is current once its process has renewed it, and no other": async (
+  "only the last lease of a run of hand-overs is current, once its process has renewed it": async (
     fixture,
   ) => {
     const { there, key } = fixture;
@@ -129,8 +127,8 @@ export const fencing: Cases = {
     await first.release();
     const second = await waiting;
     await second.extend();
-    await requestedTokens([here, there], key, second, "current");
-    await requestedTokens([here, there], key, first, "stale");
+    await expectFenceState([here, there], key, second, "current");
+    await expectFenceState([here, there], key, first, "stale");
   },
 
   "an adopted lease is current for its process, and stale after its release": async (fixture) => {
@@ -140,14 +138,14 @@ export const fencing: Cases = {
     await first.release();
     const transferred = await second;
     const adopted = await there.adopt(transferred.transfer());
-    await requestedTokens([there], key, adopted, "current");
+    await expectFenceState([there], key, adopted, "current");
     assert.notEqual(await here.checkFence(key, adopted.fencingToken), "stale");
     assert.notEqual(await here.checkFence(key, first.fencingToken), "current");
     await adopted.release();
-    await requestedTokens([there, here], key, adopted, "stale");
+    await expectFenceState([there, here], key, adopted, "stale");
   },
 
-  "a lease that its process has not missed yet is stale once the engine has ended it": async ({
+  "a lease is stale once the engine has ended it, even before its process notices": async ({
     here,
     there,
     key,
@@ -155,19 +153,19 @@ export const fencing: Cases = {
     const lease = await here.acquire(key);
     await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
     const next = await there.acquire(key);
-    await requestedTokens([here, there], key, lease, "stale");
-    await requestedTokens([there], key, next, "current");
+    await expectFenceState([here, there], key, lease, "stale");
+    await expectFenceState([there], key, next, "current");
   },
 
-  "each key of a lease of several has a current fencing token of its own": async ({ here, there, key }) => {
+  "each key of a lease on several keys has its own current fencing token": async ({ here, there, key }) => {
     const lease = await here.all([`${key}:a`, `${key}:b`]).acquire();
     for (const [of, fencingToken] of lease.fencingTokens) {
-      await requestedTokens([here], of, { fencingToken }, "current");
+      await expectFenceState([here], of, { fencingToken }, "current");
       assert.notEqual(await there.checkFence(of, fencingToken), "stale");
     }
     await lease.release();
     for (const [of, fencingToken] of lease.fencingTokens) {
-      await requestedTokens([here, there], of, { fencingToken }, "stale");
+      await expectFenceState([here, there], of, { fencingToken }, "stale");
     }
   },
 };
@@ -179,16 +177,16 @@ function assertRising(tokens: readonly bigint[]): void {
   }
 }
 
-/** What each process is to be answered of a lease. */
-export async function requestedTokens(
+/** Asserts the state that `checkFence` returns to each process for a lease. */
+export async function expectFenceState(
   processes: readonly Locks[],
   key: string,
   { fencingToken }: Pick<Lease, "fencingToken">,
   expected: Awaited<ReturnType<Locks["checkFence"]>>,
 ): Promise<void> {
-  const answers = await Promise.all(processes.map((locks) => locks.checkFence(key, fencingToken)));
+  const states = await Promise.all(processes.map((locks) => locks.checkFence(key, fencingToken)));
   assert.deepEqual(
-    answers,
+    states,
     processes.map(() => expected),
   );
 }

@@ -9,30 +9,30 @@ import type { AcquireOptions, LocksOptions } from "../../options.ts";
 import type { LockKind, LockState } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
 
-/** Tests. The name of each says what is true of every driver. */
+/** Tests by name. Each name states a property of every driver. */
 export type Cases = Readonly<Record<string, Case>>;
 export type Case = (fixture: Fixture) => Promise<void>;
 
-/** How long to wait for what has to happen, ms: bounds for slow machines, not measures. */
+/** Upper bounds of waits, ms. They suffice for slow machines, and measure nothing. */
 const timeoutMs = 10_000;
 const maxCaseMs = 25_000;
 const pollMs = 5;
 
-/** Two processes at one engine, and keys that nobody else uses. */
+/** Two processes with one engine, and keys that no other test uses. */
 export class Fixture {
   readonly key: string;
   readonly here: Locks;
-  /** Another process. */
+  /** The locks of another process. */
   readonly there: Locks;
   readonly #driver: Driver;
   readonly #other: Driver;
   readonly #opened: Locks[] = [];
 
-  /** @param testCase what is played: the key tells of it, should it be left behind */
-  constructor(driver: Driver, other: Driver, testCase: string) {
+  /** @param testName part of the keys, so that residue on a server names its test */
+  constructor(driver: Driver, other: Driver, testName: string) {
     this.#driver = driver;
     this.#other = other;
-    this.key = `conformance:${testCase}:${driver.random.id()}`;
+    this.key = `conformance:${testName}:${driver.random.id()}`;
     this.here = this.open("here");
     this.there = this.open("there");
   }
@@ -41,13 +41,13 @@ export class Fixture {
     return this.#driver.capabilities.kinds;
   }
 
-  /** Whether leases are handed over in memory. */
+  /** Whether the driver supports hand-over in memory. */
   get hasHandover(): boolean {
     const { requeue, fencingBlocks } = this.#driver.capabilities;
     return requeue && fencingBlocks;
   }
 
-  /** Plays a scene to its end, which may not be waited for longer than a test may take; leaves nothing open. */
+  /** Runs a test case within its time limit, and closes everything that the case has opened. */
   async run(testCase: Case): Promise<void> {
     const { clock } = this.#driver;
     let timer: unknown;
@@ -66,14 +66,14 @@ export class Fixture {
     }
   }
 
-  /** Callers with a line of their own: another process where the engine is concerned. */
+  /** Opens `Locks` with their own local queue, which are another process for the engine. */
   readonly open = (where: "here" | "there", options?: LocksOptions): Locks => {
     const locks = createLocks(where === "here" ? this.#driver : this.#other, options);
     this.#opened.push(locks);
     return locks;
   };
 
-  /** Polls until the engine says so of the key: what it waits for makes no event here. */
+  /** Polls the state of the key until the condition is true, because there is no event to await. */
   readonly state = async (
     condition: (state: LockState) => boolean,
     key: string = this.key,
@@ -98,13 +98,13 @@ export class Fixture {
 
   readonly pause = (ms: number): Promise<void> => pause(this.#driver.clock, ms);
 
-  /** Closes the drivers too: the last `Locks` of each does. */
+  /** Closes all `Locks`. The last `Locks` of a driver closes the driver. */
   async #close(): Promise<void> {
     await Promise.all(this.#opened.map((locks) => locks.close()));
   }
 }
 
-/** Scenes of a kind of lock that an engine may lack; then it has to refuse it. */
+/** Test cases for a kind of lock. An engine without that kind must reject it as unsupported. */
 export function onlyKind(kind: LockKind, use: (locks: Locks, key: string) => unknown, cases: Cases): Cases {
   const onDriver = ([name, testCase]: [string, Case]): [string, Case] => [
     name,
@@ -119,13 +119,13 @@ export function onlyKind(kind: LockKind, use: (locks: Locks, key: string) => unk
   return Object.fromEntries(Object.entries(cases).map(onDriver));
 }
 
-/** A promise that is looked at later, or never if the test fails before. */
+/** A promise that is awaited later, or never if the test fails before. */
 export function later<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
 }
 
-/** The error of a call that has to be refused with this code. */
+/** The error of a call that must reject with this code. */
 export async function refused(call: Promise<unknown>, code: LockErrorCode): Promise<LockError> {
   const error = await call.then(
     () => assert.fail(`expected a rejection with ${code}`),
@@ -149,7 +149,7 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** A lease that may be handed over in memory: another caller of its process gave the lock up in the step that granted it. */
+/** A lease that may be handed over in memory, because the caller waited for another caller of its process. */
 export async function contended(locks: Locks, key: string, options?: AcquireOptions): Promise<Lease> {
   const first = await locks.acquire(key, options);
   const second = later(locks.acquire(key, options));
@@ -157,7 +157,7 @@ export async function contended(locks: Locks, key: string, options?: AcquireOpti
   return second;
 }
 
-/** What a try has to give. */
+/** The lease of a try that must succeed. */
 export function granted<T>(lease: T | null): T {
   assert.ok(lease, "expected a lease, got null");
   return lease;

@@ -7,7 +7,7 @@ import { listed } from "./list.ts";
 import { later, refused, type Cases, type Fixture } from "./fixture.ts";
 
 export const inspect: Cases = {
-  "inspect tells who holds, why, for how long, and who waits in which order": async (fixture) => {
+  "inspect reports holder, reason, remaining time, and waiters in order": async (fixture) => {
     const { key } = fixture;
     const labels = { order: "555" };
     const lease = await fixture
@@ -31,7 +31,7 @@ export const inspect: Cases = {
     assert.ok(nodes.some(({ held }) => held));
   },
 
-  "callers that wait in the holder's process are counted, described and placed there": async (fixture) => {
+  "callers waiting in the holder's process are counted, described and ordered there": async (fixture) => {
     const { key } = fixture;
     const here = fixture.open("here", { owner: "own" });
     const lease = await here.acquire(key);
@@ -61,7 +61,7 @@ export const inspect: Cases = {
     assert.equal((await here.inspect(key)).waiterCount, 0);
   },
 
-  "callers that wait behind another process's holder are counted by their own process": async (fixture) => {
+  "callers waiting for another process's lock are counted by their own process": async (fixture) => {
     const { there, key } = fixture;
     const here = fixture.open("here");
     const lease = await there.acquire(key);
@@ -124,7 +124,7 @@ export const inspect: Cases = {
       await waitFor(fixture, here, 0);
     },
 
-  "inspect tells of a lock that nobody holds": async ({ here, key }) => {
+  "inspect reports a lock without a holder": async ({ here, key }) => {
     const { holders, waiters, waiterCount, remainingMs, fencingToken } = await here.inspect(key);
     assert.deepEqual(
       { holders, waiters, waiterCount, remainingMs, fencingToken },
@@ -132,7 +132,7 @@ export const inspect: Cases = {
     );
   },
 
-  "what is logged of a lock has its numbers as text, and no secret": async ({ here, there, key }) => {
+  "the JSON of states and leases has fencing tokens as text, and no secret": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
     const text = JSON.stringify([await there.inspect(key), await there.list({ prefix: key }), lease]);
     const serialized = lease.transfer();
@@ -162,7 +162,7 @@ export const inspect: Cases = {
     );
   },
 
-  "a watch of a key tells its state, then each change, until its signal aborts": async ({
+  "a watch of a key reports its state, then each change, until its signal aborts": async ({
     here,
     there,
     key,
@@ -180,7 +180,7 @@ export const inspect: Cases = {
     assert.equal((await events.next()).done, true);
   },
 
-  "a watch that waits ends with its signal": async ({ here, key }) => {
+  "an idle watch ends when its signal aborts": async ({ here, key }) => {
     const abort = new AbortController();
     const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
     await next(events);
@@ -189,7 +189,7 @@ export const inspect: Cases = {
     assert.equal((await end).done, true);
   },
 
-  "a watch of a prefix tells what is held, then what changes": async ({ here, there, key }) => {
+  "a watch of a prefix reports the held locks, then each change": async ({ here, there, key }) => {
     const prefix = `${key}:watched:`;
     const held = await there.acquire(`${prefix}a`);
     await there.acquire(`${key}:other`);
@@ -206,7 +206,7 @@ export const inspect: Cases = {
     assert.equal((await events.next()).done, true);
   },
 
-  "every node is named, and can be reached": async ({ here }) => {
+  "every node has a name and is reachable": async ({ here }) => {
     const nodes = await here.nodes();
     assert.ok(nodes.length > 0);
     for (const { node, reachable, latencyMs, error } of nodes) {

@@ -6,11 +6,11 @@ import { listed } from "./list.ts";
 import { granted, later, refused, type Cases } from "./fixture.ts";
 
 const ttlMs = 60_000;
-/** Long enough for the few calls before it is over, also on a slow machine. */
+/** Long enough for the few calls before the expiry, even on a slow machine. */
 const shortTtlMs = 3_000;
 
 export const latch: Cases = {
-  "latch: the last count opens it for all who wait": async ({ here, there, key, queued }) => {
+  "latch: the last count opens the latch for all waiters": async ({ here, there, key, queued }) => {
     const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [
       OwnLatch,
       OwnLatch,
@@ -25,7 +25,7 @@ export const latch: Cases = {
     await queued(0);
   },
 
-  "latch: an attempt counts once, whoever repeats it": async ({ here, there, key }) => {
+  "latch: an attempt counts once, even if other processes repeat it": async ({ here, there, key }) => {
     const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [
       OwnLatch,
       OwnLatch,
@@ -39,7 +39,7 @@ export const latch: Cases = {
     assert.equal(await own.countDown(), 0);
   },
 
-  "latch: an open one stays open, and nothing counts below zero": async ({ here, there, key }) => {
+  "latch: an open latch stays open, and no count goes below zero": async ({ here, there, key }) => {
     const own = here.latch(key, { count: 1, ttlMs });
     assert.equal(await own.countDown({ attemptId: "one" }), 0);
     const other = there.latch(key, { count: 1, ttlMs });
@@ -50,9 +50,9 @@ export const latch: Cases = {
     assert.equal((await there.inspect(key)).remaining, 0);
   },
 
-  "latch: a wait ends with its time, after one look, or with its signal": async ({ here, key, queued }) => {
+  "latch: a wait ends at its deadline, after one read, or by its signal": async ({ here, key, queued }) => {
     const own = here.latch(key, { count: 2, ttlMs });
-    await refused(own.wait({ waitMs: 0 }), "wait-timeout"); // the first use may be a wait
+    await refused(own.wait({ waitMs: 0 }), "wait-timeout"); // a wait may be the first call of a latch
     const error = await refused(own.wait({ waitMs: 300 }), "wait-timeout");
     assert.ok(error instanceof WaitTimeoutError);
     const abort = new AbortController();
@@ -66,7 +66,7 @@ export const latch: Cases = {
     assert.equal(await own.countDown(), 1);
   },
 
-  "latch: who knew it is told that its TTL has passed, and who did not begins the next one": async (
+  "latch: after its expiry a former user gets an error, and a new user starts the next latch": async (
     fixture,
   ) => {
     const { here, there, key } = fixture;
@@ -82,7 +82,7 @@ export const latch: Cases = {
     assert.equal(await here.latch(key, { count: 2, ttlMs }).countDown(), 0);
   },
 
-  "latch: who waits when its TTL passes is told": async ({ here, there, key }) => {
+  "latch: a waiter rejects when the latch expires": async ({ here, there, key }) => {
     const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 2, ttlMs: 500 })) as [
       OwnLatch,
       OwnLatch,
@@ -91,7 +91,7 @@ export const latch: Cases = {
     await Promise.all(waits);
   },
 
-  "latch: the TTL is that of who used it first": async ({ here, there, key, state }) => {
+  "latch: the first call sets the TTL": async ({ here, there, key, state }) => {
     assert.equal(await here.latch(key, { count: 2, ttlMs: 800 }).countDown(), 1);
     await later(there.latch(key, { count: 2, ttlMs }).wait({ waitMs: 0 })).catch(() => undefined);
     await state(({ kind }) => kind !== "latch");
@@ -126,7 +126,7 @@ export const latch: Cases = {
     await granted(await there.tryAcquire(key)).release();
   },
 
-  "latch: a lease that it took the place of is lost, and releases nothing": async (fixture) => {
+  "latch: a lease whose key became a latch is lost, and releases nothing": async (fixture) => {
     const { here, there, key } = fixture;
     const lease = await here.acquire(key, { ttlMs: 300, renew: false });
     await fixture.state(({ holders }) => holders.length === 0);
@@ -137,7 +137,12 @@ export const latch: Cases = {
     assert.equal((await here.inspect(key)).remaining, 1);
   },
 
-  "latch: inspect and list tell what is left of it, and who waits": async ({ here, there, key, queued }) => {
+  "latch: inspect and list report the remaining count and the waiters": async ({
+    here,
+    there,
+    key,
+    queued,
+  }) => {
     const waiting = later(there.latch(key, { count: 5, ttlMs }).wait({ waitMs: 20_000 }));
     await queued(1);
     assert.equal(await here.latch(key, { count: 5, ttlMs }).countDown(), 4);
@@ -159,7 +164,7 @@ export const latch: Cases = {
     assert.equal((await listed(there, key))?.remaining, 0);
   },
 
-  "latch: a watch tells each count, and its end": async ({ here, there, key }) => {
+  "latch: a watch reports each count and the expiry": async ({ here, there, key }) => {
     const own = there.latch(key, { count: 2, ttlMs: shortTtlMs });
     const abort = new AbortController();
     const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
@@ -177,7 +182,7 @@ export const latch: Cases = {
     abort.abort();
   },
 
-  "latch: its options are checked by name": async ({ here, key }) => {
+  "latch: an invalid option is rejected with its name": async ({ here, key }) => {
     for (const count of [0, 1.5, 10_001]) {
       assert.throws(() => here.latch(key, { count, ttlMs }), {
         name: "RangeError",
@@ -196,10 +201,10 @@ export const latch: Cases = {
     assert.throws(() => own.countDown({ attemptId: "" }), RangeError);
     assert.throws(() => own.wait({ waitMs: -1 }), RangeError);
     assert.throws(() => own.wait({ ttlMs } as object), TypeError);
-    assert.equal((await here.inspect(key)).remaining, undefined); // nothing of it was begun
+    assert.equal((await here.inspect(key)).remaining, undefined); // the call has created no latch
   },
 
-  "latch: closing ends the waits, and calls after it": async ({ there, key, open, queued }) => {
+  "latch: close rejects open waits and later calls": async ({ there, key, open, queued }) => {
     const locks = open("here");
     const own = locks.latch(key, { count: 1, ttlMs });
     const waiting = later(own.wait({ waitMs: Infinity }));
@@ -211,7 +216,7 @@ export const latch: Cases = {
     assert.equal(await there.latch(key, { count: 1, ttlMs }).countDown(), 0);
   },
 
-  "latch: many of two processes count, each once, and all who wait are let go": async (fixture) => {
+  "latch: many callers of two processes count once each, and all waiters resolve": async (fixture) => {
     const { here, there, key } = fixture;
     const count = 200;
     const latches = [here, there].map((locks) => locks.latch(key, { count, ttlMs })) as [OwnLatch, OwnLatch];

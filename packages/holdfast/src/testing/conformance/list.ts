@@ -1,7 +1,7 @@
 import type { Locks } from "../../locks.ts";
 import type { LockState } from "../../lock-state.ts";
 
-/** The lock as a list has it, of which some pages may be empty. */
+/** The state of a lock from `list`, whose pages may be empty; undefined if `list` omits the lock. */
 export async function listed(locks: Locks, key: string): Promise<LockState | undefined> {
   let cursor: string | null | undefined;
   while (cursor !== null) {

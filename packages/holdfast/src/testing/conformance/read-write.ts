@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 
-import { requestedTokens } from "./fencing.ts";
+import { expectFenceState } from "./fencing.ts";
 import { listed } from "./list.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const readWrite: Cases = {
-  "read-write: many read, or one writes": async ({ here, there, key }) => {
+  "read-write: there are many readers or one writer": async ({ here, there, key }) => {
     const one = granted(await here.readWrite(key).read.tryAcquire());
     const other = granted(await there.readWrite(key).read.tryAcquire());
     assert.ok(other.fencingToken > one.fencingToken);
@@ -19,7 +19,7 @@ export const readWrite: Cases = {
     assert.equal(await writer.release(), true);
   },
 
-  "read-write: a writer that waits is not passed over, and readers at the head go together": async (
+  "read-write: a waiting writer is never skipped, and readers at the head are granted together": async (
     fixture,
   ) => {
     const { here, there, key } = fixture;
@@ -38,20 +38,20 @@ export const readWrite: Cases = {
     await Promise.all(readers.map((reader) => reader.release()));
   },
 
-  "read-write: a reader's share expires by itself and alone": async ({ here, there, key, state }) => {
-    const gone = await here.readWrite(key).read.acquire({ ttlMs: 200, renew: false });
-    const stays = await there.readWrite(key).read.acquire();
-    await aborted(gone.signal);
+  "read-write: the expiry of one reader ends no other reader": async ({ here, there, key, state }) => {
+    const expiring = await here.readWrite(key).read.acquire({ ttlMs: 200, renew: false });
+    const remaining = await there.readWrite(key).read.acquire();
+    await aborted(expiring.signal);
     await state(({ holders }) => holders.length === 1);
     assert.equal(await here.readWrite(key).write.tryAcquire(), null);
-    stays.throwIfLost();
-    assert.equal(await gone.release(), false);
-    await stays.release();
-    // A quorum waits for its clocks behind a share that was not released in time.
+    remaining.throwIfLost();
+    assert.equal(await expiring.release(), false);
+    await remaining.release();
+    // A quorum delays votes after a grant that expired without release, because clocks may differ.
     await (await here.readWrite(key).write.acquire({ waitMs: 10_000 })).release();
   },
 
-  "read-write: a downgrade lets readers in and no writer": async ({ here, there, key, queued }) => {
+  "read-write: a downgrade admits readers and no writer": async ({ here, there, key, queued }) => {
     const writer = await here.readWrite(key).write.acquire();
     const reading = later(there.readWrite(key).read.acquire());
     await queued(1);
@@ -68,7 +68,7 @@ export const readWrite: Cases = {
     await granted(await there.readWrite(key).write.tryAcquire()).release();
   },
 
-  "read-write: an upgrade, which would wait for itself, is refused": async ({ here, key }) => {
+  "read-write: an upgrade rejects, because it would wait for itself": async ({ here, key }) => {
     const { read, write } = here.readWrite(key);
     await read.withLock(() => refused(write.acquire(), "self-deadlock"));
     await write.withLock(async (lease) => {
@@ -78,7 +78,7 @@ export const readWrite: Cases = {
     await write.withLock(() => undefined);
   },
 
-  "read-write: inspect tells who reads and who writes": async ({ here, there, key, queued }) => {
+  "read-write: inspect reports readers and writers": async ({ here, there, key, queued }) => {
     const reader = await here.readWrite(key).read.acquire({ reason: "report" });
     const writing = later(there.readWrite(key).write.acquire());
     await queued(1);
@@ -118,7 +118,7 @@ export const readWrite: Cases = {
     await granted(await there.readWrite(key).write.tryAcquire()).release();
   },
 
-  "read-write: as a mutex it is another kind, and the other way round": async ({ here, there, key }) => {
+  "read-write: a mutex is another kind, and rejects either way": async ({ here, there, key }) => {
     const reader = await here.readWrite(key).read.acquire();
     await refused(there.tryAcquire(key), "kind-mismatch");
     await refused(there.acquire(key), "kind-mismatch");
@@ -130,7 +130,7 @@ export const readWrite: Cases = {
     assert.equal(await holder.release(), true);
   },
 
-  "read-write: readers and writers of two processes, each in turn": async (fixture) => {
+  "read-write: readers and writers of two processes never overlap": async (fixture) => {
     const { here, there, key } = fixture;
     let readers = 0;
     let writers = 0;
@@ -157,17 +157,17 @@ export const readWrite: Cases = {
     key,
   }) => {
     const writer = await here.readWrite(key).write.acquire();
-    await requestedTokens([here, there], key, writer, "current");
+    await expectFenceState([here, there], key, writer, "current");
     const reader = await writer.downgrade();
     const second = await there.readWrite(key).read.acquire();
-    await requestedTokens([here, there], key, reader, "current");
-    await requestedTokens([here, there], key, second, "current");
+    await expectFenceState([here, there], key, reader, "current");
+    await expectFenceState([here, there], key, second, "current");
     await reader.release();
-    await requestedTokens([here, there], key, reader, "stale");
-    await requestedTokens([here, there], key, second, "current");
+    await expectFenceState([here, there], key, reader, "stale");
+    await expectFenceState([here, there], key, second, "current");
     await second.release();
     const last = await here.readWrite(key).read.acquire();
-    await requestedTokens([here, there], key, second, "stale");
-    await requestedTokens([here, there], key, last, "current");
+    await expectFenceState([here, there], key, second, "stale");
+    await expectFenceState([here, there], key, last, "current");
   },
 };

@@ -19,14 +19,14 @@ export const reentrant: Cases = {
     granted(await there.tryAcquire(key));
   },
 
-  "reentrant: outside of a withLock every acquire is by itself": async ({ here, key }) => {
+  "reentrant: outside of a withLock every acquire is independent": async ({ here, key }) => {
     const lease = await here.reentrant(key).acquire();
     assert.equal(await here.reentrant(key).tryAcquire(), null);
     await refused(here.reentrant(key).acquire({ waitMs: 500 }), "wait-timeout");
     await lease.release();
   },
 
-  "reentrant: acquires of one session are nested, those of another wait": async ({ here, there, key }) => {
+  "reentrant: acquires of one session nest, and another session waits": async ({ here, there, key }) => {
     const one = here.reentrant(key, { session: "one" });
     const [first, second] = await Promise.all([one.acquire(), one.acquire()]);
     assert.equal(first.fencingToken, second.fencingToken);
@@ -59,7 +59,7 @@ export const reentrant: Cases = {
     assert.deepEqual(seen, [0, 1, 2, 3, 4]);
   },
 
-  "reentrant: releases may come in any order, and one too many changes nothing": async ({
+  "reentrant: releases may come in any order, and an extra release changes nothing": async ({
     here,
     there,
     key,
@@ -79,7 +79,7 @@ export const reentrant: Cases = {
     assert.equal(await next.release(), true);
   },
 
-  "reentrant: a loss is told to every nested lease, and nobody enters any more": async ({
+  "reentrant: a loss ends every nested lease, and no caller enters after it": async ({
     here,
     there,
     key,
@@ -110,7 +110,7 @@ export const reentrant: Cases = {
     await here.withLock(key, () => refused(here.reentrant(key).acquire(), "self-deadlock"));
   },
 
-  "reentrant: who waits for a branch can be aborted and times out": async ({ here, key }) => {
+  "reentrant: a wait for a branch can be aborted, and times out": async ({ here, key }) => {
     const lock = here.reentrant(key);
     await lock.withLock(async () => {
       let end: () => void = () => undefined;

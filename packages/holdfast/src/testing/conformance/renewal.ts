@@ -4,7 +4,7 @@ import { LeaseLostError } from "../../errors.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const renewal: Cases = {
-  "a release answers true, and a second one the same": async ({ here, there, key }) => {
+  "release returns true, and a second release the same": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
     assert.equal(await lease.release(), true);
     assert.equal(await lease.release(), true);
@@ -13,13 +13,13 @@ export const renewal: Cases = {
     granted(await there.tryAcquire(key));
   },
 
-  "a lease that is disposed of is released": async ({ here, there, key }) => {
+  "disposing a lease releases it": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
     await lease[Symbol.asyncDispose]();
     granted(await there.tryAcquire(key));
   },
 
-  "extend prolongs a lease and never shortens it": async ({ here, key }) => {
+  "extend raises the TTL of a lease and never lowers it": async ({ here, key }) => {
     const lease = await here.acquire(key, { ttlMs: 2_000, renew: false });
     await lease.extend(20_000);
     assert.ok(lease.remainingMs() > 10_000);
@@ -28,7 +28,7 @@ export const renewal: Cases = {
     assert.ok(((await here.inspect(key)).remainingMs ?? 0) > 10_000);
   },
 
-  "a lease that expires frees the lock for a waiter, and its holder knows before": async (fixture) => {
+  "an expired lease frees the lock for a waiter, and its holder knows before": async (fixture) => {
     const { here, there, key } = fixture;
     const lease = await here.acquire(key, { ttlMs: 150, renew: false });
     const { signal } = lease;
@@ -41,7 +41,7 @@ export const renewal: Cases = {
     assert.equal(await next.release(), true);
   },
 
-  "the signal of a lease that expires aborts without anybody asking": async ({ here, key }) => {
+  "the signal of a lease aborts at its expiry": async ({ here, key }) => {
     const lease = await here.acquire(key, { ttlMs: 150, renew: false });
     const reason = await aborted(lease.signal);
     assert.ok(reason instanceof LeaseLostError);
@@ -55,7 +55,7 @@ export const renewal: Cases = {
     granted(await there.tryAcquire(key));
   },
 
-  "renewal keeps a short lease for many times its TTL": async ({ here, there, key, open, pause }) => {
+  "renewal holds a lease for many times its TTL": async ({ here, there, key, open, pause }) => {
     const lease = await here.acquire(key, { ttlMs: 1_000 });
     const waiter = later(there.acquire(key));
     await pause(2_500);
@@ -65,7 +65,7 @@ export const renewal: Cases = {
     await (await waiter).release();
   },
 
-  "an orphaned lease is left to expire": async ({ here, there, key }) => {
+  "an orphaned lease expires": async ({ here, there, key }) => {
     const lease = await here.acquire(key, { ttlMs: 1_000 });
     lease.orphan();
     assert.equal(await there.tryAcquire(key), null);

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 
 import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
-import { requestedTokens } from "./fencing.ts";
+import { expectFenceState } from "./fencing.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const semaphore: Cases = {
-  "semaphore: never more than its limit": async ({ here, there, key }) => {
+  "semaphore: the permits in use never exceed the limit": async ({ here, there, key }) => {
     const [one, other] = [here.semaphore(key, { limit: 3 }), there.semaphore(key, { limit: 3 })];
     const first = granted(await one.tryAcquire({ permits: 2 }));
     assert.equal(await other.tryAcquire({ permits: 2 }), null);
@@ -20,7 +20,7 @@ export const semaphore: Cases = {
     await second.release();
   },
 
-  "semaphore: who wants many is not passed over by who wants few": async (fixture) => {
+  "semaphore: a waiter for many permits is never skipped by waiters for few": async (fixture) => {
     const { here, there, key } = fixture;
     const [one, other] = [here.semaphore(key, { limit: 3 }), there.semaphore(key, { limit: 3 })];
     const holders = [await one.acquire(), await one.acquire()];
@@ -52,7 +52,7 @@ export const semaphore: Cases = {
     await Promise.all([stays.release(), next.release()]);
   },
 
-  "semaphore: another limit is refused, until it is changed for all": async (fixture) => {
+  "semaphore: another limit rejects until the limit is changed for all": async (fixture) => {
     const { here, there, key } = fixture;
     const two = here.semaphore(key, { limit: 2 });
     const three = there.semaphore(key, { limit: 3 });
@@ -73,7 +73,9 @@ export const semaphore: Cases = {
     await granted(await three.tryAcquire()).release();
   },
 
-  "semaphore: who asked for more than a lowered limit is told, and keeps nobody waiting": async (fixture) => {
+  "semaphore: a waiter for more than a lowered limit rejects, and blocks no other waiter": async (
+    fixture,
+  ) => {
     const { here, there, key } = fixture;
     const own = here.semaphore(key, { limit: 3 });
     const holder = await own.acquire({ permits: 3 });
@@ -88,7 +90,7 @@ export const semaphore: Cases = {
     await lease.release();
   },
 
-  "semaphore: inspect tells permits and limit": async ({ here, key }) => {
+  "semaphore: inspect reports permits and limit": async ({ here, key }) => {
     const own = here.semaphore(key, { limit: 5 });
     const [one, other] = [await own.acquire({ permits: 2 }), await own.acquire({ permits: 3 })];
     const state = await here.inspect(key);
@@ -101,7 +103,12 @@ export const semaphore: Cases = {
     assert.deepEqual((await here.inspect(key)).holders, []);
   },
 
-  "semaphore: a break ends one lease and serves who waits": async ({ here, there, key, queued }) => {
+  "semaphore: a break ends one lease and grants its permits to a waiter": async ({
+    here,
+    there,
+    key,
+    queued,
+  }) => {
     const own = here.semaphore(key, { limit: 2 });
     const [one, other] = [await own.acquire(), await own.acquire()];
     const waiting = later(there.semaphore(key, { limit: 2 }).acquire());
@@ -113,7 +120,7 @@ export const semaphore: Cases = {
     assert.equal(await other.release(), true);
   },
 
-  "semaphore: permits are 1 to the limit": async ({ here, key }) => {
+  "semaphore: an acquire needs 1 permit at least, and the limit at most": async ({ here, key }) => {
     const own = here.semaphore(key, { limit: 2 });
     for (const permits of [0, 3, 1.5]) {
       assert.throws(() => own.tryAcquire({ permits }), RangeError);
@@ -124,7 +131,7 @@ export const semaphore: Cases = {
     }
   },
 
-  "semaphore: many of two processes, and at most the limit inside": async (fixture) => {
+  "semaphore: callers of two processes never exceed the limit together": async (fixture) => {
     const { here, there, key } = fixture;
     let inside = 0;
     const uses = Array.from({ length: 60 }, async (_, index) => {
@@ -148,11 +155,11 @@ export const semaphore: Cases = {
   }) => {
     const first = await here.semaphore(key, { limit: 2 }).acquire();
     const second = await there.semaphore(key, { limit: 2 }).acquire();
-    await requestedTokens([here, there], key, first, "current");
-    await requestedTokens([here, there], key, second, "current");
+    await expectFenceState([here, there], key, first, "current");
+    await expectFenceState([here, there], key, second, "current");
     await second.release();
-    await requestedTokens([here, there], key, first, "current");
-    await requestedTokens([here, there], key, second, "stale");
+    await expectFenceState([here, there], key, first, "current");
+    await expectFenceState([here, there], key, second, "stale");
   },
 
   "semaphore: a lease is handed over in its process with the next number of its grant": async (fixture) => {
@@ -176,7 +183,7 @@ export const semaphore: Cases = {
     await second.release();
     const granted = await Promise.all([atEngine, ...waits].map((wait) => released(wait)));
     assert.equal(new Set([first.fencingToken, ...granted]).size, 4);
-    await requestedTokens([here, there], key, second, "stale");
+    await expectFenceState([here, there], key, second, "stale");
   },
 
   "semaphore: a run of hand-overs ends, and other processes get their turn": async (fixture) => {
@@ -196,7 +203,7 @@ export const semaphore: Cases = {
     assert.equal(served.length, 7);
   },
 
-  "semaphore: who wants another number of permits is handed nothing": async (fixture) => {
+  "semaphore: a lease is never handed over to a caller with another number of permits": async (fixture) => {
     const { key } = fixture;
     const here = fixture.open("here", unbounded);
     const own = here.semaphore(key, { limit: 2 });
@@ -236,7 +243,7 @@ export const semaphore: Cases = {
 
 const unbounded = { handover: { max: 1_000, maxMs: 60_000 } };
 
-/** The only permit, which may be handed over in memory: another caller of the process had it when this one began to wait. */
+/** A lease of the only permit that may be handed over in memory, because the caller waited for another caller of its process. */
 async function contendedPermit(locks: Locks, key: string): Promise<Lease> {
   const own = locks.semaphore(key, { limit: 1 });
   const first = await own.acquire();
@@ -245,7 +252,7 @@ async function contendedPermit(locks: Locks, key: string): Promise<Lease> {
   return second;
 }
 
-/** Waits for a lease and gives it back. @returns its number */
+/** Waits for a lease and releases it. @returns its fencing token */
 async function released(granting: Promise<Lease>): Promise<bigint> {
   const lease = await granting;
   await lease.release();

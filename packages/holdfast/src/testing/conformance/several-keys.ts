@@ -4,7 +4,7 @@ import { LeaseLostError } from "../../errors.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const severalKeys: Cases = {
-  "all: every key or none": async ({ here, there, key }) => {
+  "all: a lease has every key or none": async ({ here, there, key }) => {
     const [a, b, c] = [`${key}:a`, `${key}:b`, `${key}:c`];
     const held = granted(await there.tryAcquire(b));
     assert.equal(await here.all([a, b, c]).tryAcquire(), null);
@@ -22,7 +22,7 @@ export const severalKeys: Cases = {
     await granted(await there.tryAcquire(c)).release();
   },
 
-  "all: a fencing token for each key, which rises for each": async ({ here, there, key }) => {
+  "all: each key has its own rising fencing token": async ({ here, there, key }) => {
     const keys = [`${key}:a`, `${key}:b`];
     const single = await there.acquire(`${key}:b`);
     await single.release();
@@ -57,7 +57,7 @@ export const severalKeys: Cases = {
     await Promise.all(turns);
   },
 
-  "all: lost if any key is lost": async ({ here, there, key }) => {
+  "all: the lease is lost if any key is lost": async ({ here, there, key }) => {
     const lease = await here.all([`${key}:a`, `${key}:b`]).acquire();
     const signalReason = aborted(lease.signal);
     const fencingToken = lease.fencingTokens.get(`${key}:b`) ?? 0n;
@@ -70,28 +70,28 @@ export const severalKeys: Cases = {
     granted(await there.tryAcquire(`${key}:a`));
   },
 
-  "all: what is held while waiting for the rest is kept, with renew: false too": async (fixture) => {
+  "all: keys held during the wait for the others are renewed, even with renew: false": async (fixture) => {
     const { here, there, key } = fixture;
     const blocker = await there.acquire(`${key}:b`);
-    const ttlMs = 3_000; // of which a busy machine may be late by two thirds with a renewal
+    const ttlMs = 3_000; // a busy machine may delay a renewal by two thirds of this
     const waiting = later(here.all([`${key}:a`, `${key}:b`]).acquire({ ttlMs, renew: false }));
     await fixture.queued(1, `${key}:b`);
     const firstEnd = fixture.now() + ttlMs;
     await fixture.state(
-      ({ remainingMs }) => fixture.now() + (remainingMs ?? 0) > firstEnd + ttlMs / 6, // more than an answer takes
+      ({ remainingMs }) => fixture.now() + (remainingMs ?? 0) > firstEnd + ttlMs / 6, // longer than a reply takes
       `${key}:a`,
     );
     assert.equal(await there.tryAcquire(`${key}:a`), null);
-    await fixture.pause(ttlMs / 6); // that renewal's TTL is not whole any more
+    await fixture.pause(ttlMs / 6); // now less than the whole TTL remains of that renewal
     const previous = fixture.now();
     await blocker.release();
     const lease = await waiting;
-    const expectedMs = ttlMs * 0.98 - (fixture.now() - previous); // the whole TTL begins only now
+    const expectedMs = ttlMs * 0.98 - (fixture.now() - previous); // the lease starts with the whole TTL
     assert.ok(lease.remainingMs() > expectedMs, `${lease.remainingMs()} ms left, not ${expectedMs}`);
     await aborted(lease.signal);
   },
 
-  "all: an aborted wait leaves nothing": async ({ here, there, key, queued }) => {
+  "all: an aborted wait leaves no residue": async ({ here, there, key, queued }) => {
     const blocker = await there.acquire(`${key}:b`);
     const controller = new AbortController();
     const waiting = later(
@@ -105,7 +105,7 @@ export const severalKeys: Cases = {
     await blocker.release();
   },
 
-  "all: inside its own withLock each of its keys is refused": async ({ here, key }) => {
+  "all: inside its own withLock each of its keys rejects": async ({ here, key }) => {
     await here.all([`${key}:a`, `${key}:b`]).withLock(async () => {
       await refused(here.acquire(`${key}:b`), "self-deadlock");
       await refused(here.all([`${key}:b`, `${key}:c`]).acquire(), "self-deadlock");

@@ -19,16 +19,16 @@ import { withLock } from "./with-lock.ts";
 
 export interface OpenedDriver {
   readonly driver: Driver;
-  /** A second driver on the same engine, as another process would have. Without it, two `Locks` share the first. */
+  /** A second driver on the same engine, for the other process. @defaultValue the first driver */
   readonly other?: Driver | undefined;
-  /** Called after the drivers were closed. */
+  /** Called after the drivers are closed. */
   readonly cleanup?: (() => Promise<void>) | undefined;
 }
 
 export interface Conformance {
-  /** The test runner's own: takes the name of a test and its body. */
+  /** The test function of the test runner. */
   readonly test: (name: string, body: () => Promise<void>) => unknown;
-  /** Called for every test. The engine may be shared between tests: each uses keys of its own. */
+  /** Called for every test. Tests may share an engine, because each test uses its own keys. */
   readonly open: () => Promise<OpenedDriver>;
 }
 
@@ -52,8 +52,8 @@ const topics: readonly Cases[] = [
 ];
 
 /**
- * Declares the tests that every driver passes: what users of `createLocks` rely on, whatever the engine.
- * Runs on the driver's own clock, in real time; the slowest test takes seconds.
+ * Declares the tests that every driver must pass. They cover everything that users of `createLocks` rely on with any engine.
+ * The tests use the driver's clock and run in real time. The slowest test takes seconds.
  */
 export function driverConformance({ test, open }: Conformance): void {
   for (const [name, testCase] of topics.flatMap((cases) => Object.entries(cases))) {

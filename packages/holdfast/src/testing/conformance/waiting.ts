@@ -14,7 +14,7 @@ export const waiting: Cases = {
     assert.equal(await next.release(), true);
   },
 
-  "a wait that times out names the holder and leaves nothing behind": async (fixture) => {
+  "a wait that times out names the holder and leaves no residue": async (fixture) => {
     const { here, there, key } = fixture;
     const lease = await here.acquire(key, { owner: "the holder" });
     const error = await refused(there.acquire(key, { waitMs: 1_000 }), "wait-timeout");
@@ -35,18 +35,18 @@ export const waiting: Cases = {
     await expectNoWaiters(fixture);
   },
 
-  "waitMs 0 asks once": async ({ here, there, key }) => {
+  "waitMs 0 tries once": async ({ here, there, key }) => {
     const lease = await here.acquire(key, { waitMs: 0 });
     await refused(there.acquire(key, { waitMs: 0 }), "wait-timeout");
     await lease.release();
     assert.equal(await (await there.acquire(key, { waitMs: 0 })).release(), true);
   },
 
-  "a wait that is aborted rejects with the signal's reason and leaves nothing behind": async (fixture) => {
+  "an aborted wait rejects with the signal's reason and leaves no residue": async (fixture) => {
     const { here, there, key } = fixture;
     const lease = await here.acquire(key);
     const abort = new AbortController();
-    const reason = new Error("not needed any more");
+    const reason = new Error("no longer needed");
     const waiter = later(there.acquire(key, { signal: abort.signal }));
     await fixture.queued(1);
     abort.abort(reason);
@@ -56,7 +56,7 @@ export const waiting: Cases = {
     await expectNoWaiters(fixture);
   },
 
-  "a signal that is already aborted rejects and asks for nothing": async (fixture) => {
+  "an already aborted signal rejects without a request": async (fixture) => {
     const { here, key } = fixture;
     const reason = new Error("too late");
     const signal = AbortSignal.abort(reason);
@@ -74,7 +74,7 @@ export const waiting: Cases = {
     assert.equal(await lease.release(), true);
   },
 
-  "a waiter that leaves does not hold up those behind it": async ({ here, there, key, open, queued }) => {
+  "an aborted waiter does not block later waiters": async ({ here, there, key, open, queued }) => {
     const lease = await open("here").acquire(key);
     const abort = new AbortController();
     const first = later(there.acquire(key, { signal: abort.signal }));
@@ -88,7 +88,7 @@ export const waiting: Cases = {
   },
 };
 
-/** Nobody holds the key or waits for it, and the next who asks has it at once. */
+/** Asserts that the key has neither holder nor waiter, and that a try acquires it. */
 async function expectNoWaiters({ here, there, key }: Fixture): Promise<void> {
   const { holders, waiterCount } = await here.inspect(key);
   assert.deepEqual({ holders, waiterCount }, { holders: [], waiterCount: 0 });

@@ -6,7 +6,7 @@ import type { Locks } from "../../locks.ts";
 import { aborted, granted, refused, type Cases } from "./fixture.ts";
 
 export const withLock: Cases = {
-  "withLock answers with the value of the work, and releases": async ({ here, there, key }) => {
+  "withLock returns the value of the callback, and releases": async ({ here, there, key }) => {
     const value = await here.withLock(key, async (lease) => {
       lease.throwIfLost();
       assert.equal(await there.tryAcquire(key), null);
@@ -16,14 +16,14 @@ export const withLock: Cases = {
     granted(await there.tryAcquire(key));
   },
 
-  "withLock rejects with the error of the work, and releases": async ({ here, there, key }) => {
+  "withLock rejects with the error of the callback, and releases": async ({ here, there, key }) => {
     const failure = new Error("the work failed");
     const failing = here.withLock(key, () => Promise.reject(failure));
     await assert.rejects(failing, (error) => error === failure);
     granted(await there.tryAcquire(key));
   },
 
-  "withLock tells of a loss, with the value of the work": async ({ here, there, key }) => {
+  "withLock rejects after a loss, with the value of the callback": async ({ here, there, key }) => {
     const running = here.withLock(key, async (lease) => {
       await breakHeldLock(lease, there);
       return "done";
@@ -33,7 +33,7 @@ export const withLock: Cases = {
     assert.deepEqual([error.reason, error.result], ["broken", "done"]);
   },
 
-  "the error of the work wins over a loss": async ({ here, there, key }) => {
+  "the error of the callback takes precedence over a loss": async ({ here, there, key }) => {
     const failure = new Error("the work failed");
     const failing = here.withLock(key, async (lease) => {
       await breakHeldLock(lease, there);
@@ -42,7 +42,7 @@ export const withLock: Cases = {
     await assert.rejects(failing, (error) => error === failure);
   },
 
-  "work that wants to continue is told of a loss only where it asks": async ({ here, there, key }) => {
+  "with ifLost continue, only the lease's own methods report a loss": async ({ here, there, key }) => {
     const value = await here.withLock(
       key,
       { ifLost: "continue", ttlMs: 150, renew: false },
@@ -56,14 +56,14 @@ export const withLock: Cases = {
     assert.equal(value, "done");
   },
 
-  "tryWithLock runs the work, or tells that another holds the lock": async ({ here, there, key }) => {
+  "tryWithLock runs the callback, or reports that the lock is held": async ({ here, there, key }) => {
     assert.deepEqual(await here.tryWithLock(key, () => 1), { ran: true, value: 1 });
     await there.acquire(key);
     const ran = await here.tryWithLock(key, () => assert.fail("the work ran without the lock"));
     assert.deepEqual(ran, { ran: false });
   },
 
-  "a lock inside its own withLock is refused, others are not": async ({ here, key }) => {
+  "a lock rejects inside its own withLock, and other locks do not": async ({ here, key }) => {
     await here.withLock(key, async () => {
       await refused(here.acquire(key), "self-deadlock");
       await refused(here.tryAcquire(key), "self-deadlock");

@@ -10,7 +10,7 @@ import { DelayedLink } from "./delayed-link.ts";
 import type { InterceptedCall, FaultChoice, FaultPlan } from "./fault-plan.ts";
 import { FaultySubscription } from "./subscription.ts";
 
-/** A connection between which and its user something may go wrong. */
+/** A connection with injected faults. */
 export class FaultyConnection implements Connection {
   readonly plan: FaultPlan = {
     requestMs: 0,
@@ -73,11 +73,11 @@ export class FaultyConnection implements Connection {
   }
 
   onDown(listener: () => void): () => void {
-    const called = (): void => listener();
-    this.#downListeners.add(called);
-    const stop = this.#inner.onDown(() => this.#replies.send(called, 0));
+    const notify = (): void => listener();
+    this.#downListeners.add(notify);
+    const stop = this.#inner.onDown(() => this.#replies.send(notify, 0));
     return () => {
-      this.#downListeners.delete(called);
+      this.#downListeners.delete(notify);
       stop();
     };
   }
@@ -105,21 +105,21 @@ export class FaultyConnection implements Connection {
     if (refusal) {
       return Promise.reject(refusal);
     }
-    const isDoubled = this.#isChosen("duplicates", call);
+    const isDuplicated = this.#isChosen("duplicates", call);
     return new Promise((resolve, reject) => {
       this.#requests.send(() => {
-        if (isDoubled) {
+        if (isDuplicated) {
           this.#sendDuplicate(send);
         }
         send().then(
-          (answer) => this.#reply(call, reject, () => resolve(answer)),
+          (reply) => this.#reply(call, reject, () => resolve(reply)),
           (error: unknown) => this.#reply(call, reject, () => reject(error as Error)),
         );
       }, this.plan.requestMs);
     });
   }
 
-  /** The server does it once more, and nobody hears what it answers. */
+  /** The server performs the request again, and its second reply is dropped. */
   #sendDuplicate(send: () => Promise<unknown>): void {
     this.#clock.setTimer(
       () => this.#requests.send(() => void send().catch(() => undefined), 0),
@@ -136,9 +136,9 @@ export class FaultyConnection implements Connection {
     return plan.refusal;
   }
 
-  #reply(call: InterceptedCall, reject: (error: Error) => void, pass: () => void): void {
+  #reply(call: InterceptedCall, reject: (error: Error) => void, deliver: () => void): void {
     if (!this.#isChosen("lostReplies", call)) {
-      this.#replies.send(pass, this.plan.replyMs);
+      this.#replies.send(deliver, this.plan.replyMs);
     } else if (this.plan.lossMode === "reset") {
       this.#replies.send(() => {
         for (const listener of Array.from(this.#downListeners)) {

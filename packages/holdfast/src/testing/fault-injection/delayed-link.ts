@@ -5,7 +5,7 @@ interface Packet {
   readonly dueAt: number;
 }
 
-/** One direction of one connection: what enters comes out in order, each not before its delay has passed, nothing while frozen. */
+/** One direction of a connection. It delivers packets in order, each after its delay, and none while frozen. */
 export class DelayedLink {
   readonly #clock: Clock;
   readonly #inTransit: Packet[] = [];
@@ -16,7 +16,7 @@ export class DelayedLink {
     this.#clock = clock;
   }
 
-  /** Without a delay, and with nobody before, at once. */
+  /** Delivers at once if there is no delay and no earlier packet. */
   send(deliver: () => void, delayMs: number): void {
     if (!this.#isFrozen && delayMs === 0 && this.#inTransit.length === 0) {
       deliver();
@@ -41,13 +41,13 @@ export class DelayedLink {
       if (first === undefined) {
         return;
       }
-      const leftMs = first.dueAt - this.#clock.now();
-      if (leftMs > 0) {
+      const remainingMs = first.dueAt - this.#clock.now();
+      if (remainingMs > 0) {
         this.#hasTimer = true;
         this.#clock.setTimer(() => {
           this.#hasTimer = false;
           this.#deliverDue();
-        }, leftMs);
+        }, remainingMs);
         return;
       }
       this.#inTransit.shift();

@@ -1,15 +1,15 @@
-/** One call of a script or of a plain command, as a predicate sees it. */
+/** One call of a script or of a plain command, for a predicate. */
 export interface InterceptedCall {
-  /** The script's name: `operate`, `hello`, `clients`, `scan` or `standing`; or that of the command, as it was sent. */
+  /** The name of the script, such as `execute-single`, `execute-quorum` or `handshake`, or the name of the command. */
   readonly script: string;
   readonly keys: readonly string[];
   readonly args: readonly string[];
 }
 
-/** The next so many calls, or those of which the predicate says so. */
+/** The number of next calls, or a predicate that chooses calls. */
 export type FaultChoice = number | ((call: InterceptedCall) => boolean);
 
-/** What goes wrong now. */
+/** The faults in force. */
 export interface FaultPlan {
   requestMs: number;
   replyMs: number;

@@ -5,15 +5,15 @@ import { FaultyConnection } from "./connection.ts";
 import type { FaultChoice } from "./fault-plan.ts";
 
 export interface FaultyOptions {
-  /** Delays are by this clock. @defaultValue the system's */
+  /** The clock of the delays. @defaultValue the system clock */
   readonly clock?: Clock | undefined;
 }
 
-/** What shall go wrong. Each call stands until the next one of its name. */
+/** Sets the faults of a connection. Each call is in force until the next call of the same method. */
 export interface FaultInjector {
   /**
-   * Requests reach the server, replies and messages come back, so many ms later; each of the three in order.
-   * Messages as late as replies, unless `messageMs` says otherwise: one may overtake the other.
+   * Delays requests, replies and notifications, each by its number of ms and in order. Without `messageMs`, notifications have the
+   * delay of replies. A notification and a reply may overtake each other.
    */
   delay(delays: {
     readonly requestMs?: number | undefined;
@@ -21,50 +21,50 @@ export interface FaultInjector {
     readonly messageMs?: number | undefined;
   }): void;
   /**
-   * The server does what it is asked, and the reply is lost.
-   * @param choice the next so many, or those of which the predicate says so; 0: none any more
-   * @param mode `silence`: no reply ever comes; `reset`: the request rejects, and `onDown` tells of a lost connection
+   * The server performs the request, and the reply is lost.
+   * @param choice the number of next calls, or a predicate; 0: none
+   * @param mode with `silence`, the request never settles; with `reset`, the request rejects and `onDown` reports a lost connection
    */
   dropReply(choice: FaultChoice, mode?: "silence" | "reset"): void;
   /**
-   * The server does what it is asked, and once more `afterMs` later: what the second time answers is ignored.
-   * @param choice the next so many, or those of which the predicate says so; 0: none any more
+   * The server performs the request, and again `afterMs` later. The second reply is dropped.
+   * @param choice the number of next calls, or a predicate; 0: none
    */
   duplicate(choice: FaultChoice, afterMs: number): void;
-  /** Requests reject with `error` and never reach the server; null: no more. @param times how many. @defaultValue all */
+  /** Rejects requests with `error` before they reach the server; null: none. @param times the number of requests. @defaultValue all */
   refuse(error: Error | null, times?: number): void;
-  /** Nothing passes, either way, and nobody is told. */
+  /** Holds all packets in both directions, without any report. */
   freeze(): void;
-  /** What was held back by {@link freeze} passes now, in order. */
+  /** Delivers the packets that {@link freeze} has held, in order. */
   thaw(): void;
-  /** Messages for which the predicate says so never arrive; null: all do. */
+  /** Drops the notifications that the predicate chooses; null: none. */
   dropMessages(predicate: ((text: string, channel: string) => boolean) | null): void;
-  /** The connection of every subscription is lost and made again. What was published in between is not heard. */
+  /** Every subscription loses its connection and reconnects. Notifications published in between are lost. */
   dropSubscription(): void;
 }
 
-/** Puts faults between a connection, to a real server or to a fake one, and its user. Without any it changes nothing. */
+/** Wraps a connection to a real or fake server, and injects faults. Without faults the wrapped connection behaves as the original. */
 export function faulty(
   connection: Connection,
   options: FaultyOptions = {},
 ): { connection: Connection; controls: FaultInjector } {
-  const between = new FaultyConnection(connection, options.clock ?? systemClock);
-  const { plan } = between;
+  const wrapped = new FaultyConnection(connection, options.clock ?? systemClock);
+  const { plan } = wrapped;
   const controls: FaultInjector = {
     delay: ({ requestMs = 0, replyMs = 0, messageMs = replyMs }) =>
       Object.assign(plan, { requestMs, replyMs, messageMs }),
     dropReply: (choice, mode = "silence") => Object.assign(plan, { lostReplies: choice, lossMode: mode }),
     duplicate: (choice, afterMs) => Object.assign(plan, { duplicates: choice, duplicatesAfterMs: afterMs }),
     refuse: (error, times = Infinity) => Object.assign(plan, { refusal: error, refusals: times }),
-    freeze: () => between.setFrozen(true),
-    thaw: () => between.setFrozen(false),
+    freeze: () => wrapped.setFrozen(true),
+    thaw: () => wrapped.setFrozen(false),
     dropMessages: (predicate) => (plan.isMessageDropped = predicate ?? (() => false)),
-    dropSubscription: () => between.dropSubscriptions(),
+    dropSubscription: () => wrapped.dropSubscriptions(),
   };
-  return { connection: between, controls };
+  return { connection: wrapped, controls };
 }
 
-/** The same for a client of ioredis or node-redis: `redis(faultyClient(client).connection)`. The client stays the caller's. */
+/** As {@link faulty}, for a client of ioredis or node-redis: `redis(faultyClient(client).connection)`. The caller closes the client. */
 export function faultyClient(
   client: RedisClient,
   options: FaultyOptions = {},

@@ -2,7 +2,7 @@ import type { SubscriptionListener } from "../../drivers/redis/clients/connectio
 import type { DelayedLink } from "./delayed-link.ts";
 import type { FaultPlan } from "./fault-plan.ts";
 
-/** Stands between a subscription and who listens to it. */
+/** A listener of a subscription that passes events to another listener, with injected faults. */
 export class FaultySubscription implements SubscriptionListener {
   readonly link: DelayedLink;
   readonly #channel: string;
@@ -12,8 +12,8 @@ export class FaultySubscription implements SubscriptionListener {
   #isDropped = false;
   #isClosed = false;
 
-  constructor(lane: DelayedLink, channel: string, listener: SubscriptionListener, plan: FaultPlan) {
-    this.link = lane;
+  constructor(link: DelayedLink, channel: string, listener: SubscriptionListener, plan: FaultPlan) {
+    this.link = link;
     this.#channel = channel;
     this.#listener = listener;
     this.#plan = plan;
@@ -39,7 +39,7 @@ export class FaultySubscription implements SubscriptionListener {
     }
   }
 
-  /** Down, and up again when what runs now has come to rest; what is published in between is not heard. */
+  /** Disconnects, and reconnects in a later microtask. Notifications published in between are lost. */
   drop(): void {
     if (this.#isDropped || this.#isClosed) {
       return;

@@ -1,31 +1,31 @@
 import { invalidValue } from "../../../option-checks.ts";
 
-/** The keys of one lock: K, its queue, its info; on a node of a quorum its fence as well. */
+/** The keys of one lock: the lock key, its queue, its info, and its fence on a node of a quorum. */
 export type LockKeys = readonly [lock: string, queue: string, info: string, ...fence: string[]];
 
 const reservedPrefix = "holdfast:";
 const maxRecent = 1_024;
 
 /**
- * The only maker of keys. Derived keys share K's hash slot and have a name space of their own, which no lock may enter:
- * no key of a user can be the derived key of another.
+ * Derives all keys of a lock. Derived keys have the hash slot of the lock key. They are in a reserved name space, because a lock key must
+ * never equal a derived key of another lock.
  */
 export class KeySpace {
   readonly #prefix: string;
   readonly #hasFences: boolean;
-  /** The keys of locks that were asked for lately. */
+  /** The keys of recently used locks. */
   readonly #recent = new Map<string, LockKeys>();
 
-  /** @param hasFences whether each lock has a fencing counter of its own, as on the nodes of a quorum */
+  /** @param hasFences whether each lock has its own fencing counter, as on the nodes of a quorum */
   constructor(clientPrefix: string, prefix: string, hasFences = false) {
     this.#hasFences = hasFences;
     this.#prefix = clientPrefix + prefix;
     if (isReserved(this.#prefix)) {
-      throw invalidValue("prefix", `not to begin with "${reservedPrefix}", which is ours`, this.#prefix);
+      throw invalidValue("prefix", `not to begin with "${reservedPrefix}", which is reserved`, this.#prefix);
     }
   }
 
-  /** @throws {RangeError} for a key that would stand in our own name space */
+  /** @throws {RangeError} for a key in the reserved name space */
   keysOf(key: string): LockKeys {
     const known = this.#recent.get(key);
     if (known) {
@@ -42,25 +42,25 @@ export class KeySpace {
   #makeKeys(key: string): LockKeys {
     const lock = this.#prefix + key;
     if (isReserved(lock)) {
-      throw invalidValue("key", `not to begin with "${reservedPrefix}", which is ours`, key);
+      throw invalidValue("key", `not to begin with "${reservedPrefix}", which is reserved`, key);
     }
-    const shared = withHashTag(lock);
-    const [queue, info] = [`${reservedPrefix}queue:${shared}`, `${reservedPrefix}info:${shared}`];
-    return this.#hasFences ? [lock, queue, info, `${reservedPrefix}fence:${shared}`] : [lock, queue, info];
+    const tagged = withHashTag(lock);
+    const [queue, info] = [`${reservedPrefix}queue:${tagged}`, `${reservedPrefix}info:${tagged}`];
+    return this.#hasFences ? [lock, queue, info, `${reservedPrefix}fence:${tagged}`] : [lock, queue, info];
   }
 
-  /** The key of a lock as the caller knows it; undefined for a lock of others. */
+  /** The caller's key for a lock key; undefined if the lock key has another prefix. */
   keyOf(lock: string): string | undefined {
     return lock.startsWith(this.#prefix) ? lock.slice(this.#prefix.length) : undefined;
   }
 
-  /** The pattern that finds the locks whose keys begin with `prefix`. */
+  /** The SCAN pattern for locks whose keys begin with `prefix`. */
   patternOf(prefix: string): string {
     return `${(this.#prefix + prefix).replace(/[\\*?[\]]/g, "\\$&")}*`;
   }
 }
 
-/** Whether a key is in the library's own name space, where no lock can be. */
+/** Whether a key is in the reserved name space, which contains no lock. */
 export function isReserved(key: string): boolean {
   return key.startsWith(reservedPrefix);
 }
@@ -69,27 +69,27 @@ export function clientKey(clientId: string): string {
   return `${reservedPrefix}client:${clientId}`;
 }
 
-/** @param tag the hash tag that leads to a slot: of the channel for grants in that slot of a cluster */
+/** @param tag the hash tag of a cluster's slot; the channel is for grants in that slot */
 export function channelOf(clientId: string, tag?: string): string {
   return `${reservedPrefix}grants:${tag === undefined ? "" : `{${tag}}`}${clientId}`;
 }
 
 /**
  * The fencing counter of a server.
- * @param tag the hash tag that leads to a slot of a cluster, each of which has a counter of its own
+ * @param tag the hash tag of a cluster's slot, because each slot has its own counter
  */
 export function counterKey(tag?: string): string {
   return `${reservedPrefix}fence${tag === undefined ? "" : `:{${tag}}`}`;
 }
 
-/** Never written: names a slot to a script that is about no lock. */
+/** A key that is never written. It selects a slot for a script without a lock. */
 export function slotKey(tag: string): string {
   return `${reservedPrefix}slot:{${tag}}`;
 }
 
 /**
- * K if it has a hash tag by Redis' own rule, else K as a hash tag. What has a tag of its own gets a mark behind it:
- * else the keys `a` and `{a}` would share a queue.
+ * A text with the hash slot of the lock key. A key without a hash tag by Redis' rule becomes the tag. A key with a hash tag gets a colon,
+ * because otherwise the keys `a` and `{a}` would share a queue.
  */
 function withHashTag(lock: string): string {
   const open = lock.indexOf("{");

@@ -1,20 +1,20 @@
 import { isReserved } from "./keys.ts";
 import { clientIdOf } from "./token.ts";
 
-/** A grant that a message brought. */
+/** A grant by notification. */
 export interface PushedGrant {
   readonly token: string;
   readonly first: number;
   readonly last: number;
   readonly serverMicros: number;
   readonly ttlMs: number;
-  /** Of a quorum's node: in how many ms from its receipt on it counts. */
+  /** The delay in ms, from the receipt on, after which the vote counts. 0 except on a node of a quorum. */
   readonly waitMs: number;
   readonly runId: string;
   readonly lock: string;
 }
 
-/** A message on the channel of a client. The scripts and the subscriber write them. */
+/** A notification on the channel of a client. The scripts and the subscriber publish notifications. */
 export type Message =
   | { readonly kind: "grant"; readonly grant: PushedGrant }
   | { readonly kind: "retry"; readonly token: string }
@@ -34,8 +34,8 @@ const pingForm = /^ping [\da-f]{32}$/;
 const brokenMark = "broken ";
 
 /**
- * Reads one message; undefined if any field has another form than the scripts write. It never throws: anyone with the right to
- * publish can send any text, and an error in the handler of a client library ends the process.
+ * Parses one notification; undefined if a field has an unexpected form. Never throws, because any client with the right to publish can
+ * send any text. An error in the message handler of a client library would end the process.
  */
 export function parseMessage(text: string): Message | undefined {
   switch (text.slice(0, text.indexOf(" "))) {
@@ -69,7 +69,7 @@ function parseGrant(text: string): Message | undefined {
   } else if (serverMicros === undefined || ttlMs === undefined || ttlMs > longestTtlMs) {
     return undefined;
   }
-  const waitMs = Number(wait); // "": it counts at once
+  const waitMs = Number(wait); // "" means 0: the vote counts at once
   return { kind: "grant", grant: { token, first, last, serverMicros, ttlMs, waitMs, runId, lock } };
 }
 
@@ -103,7 +103,7 @@ function tokenOf(field: string | undefined): string | undefined {
   return field !== undefined && clientIdOf(field) !== undefined ? field : undefined;
 }
 
-/** A whole number that a double represents exactly. */
+/** The number of a text of digits; undefined if a double cannot represent the number exactly. */
 function numberOf(digits: string | undefined): number | undefined {
   const number = Number(digits);
   return Number.isSafeInteger(number) ? number : undefined;

@@ -2,7 +2,7 @@ import type { HolderReport, HolderInfo } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { Holder } from "../../../lock-state.ts";
 
-/** An owner's own words as a script takes them: JSON of [field, value, ...], "" for none. */
+/** Encodes metadata for a script: JSON of [field, value, ...], or "" for none. */
 export function encodeMetadata(info: (HolderInfo & Partial<HolderReport>) | undefined): string {
   if (info === undefined) {
     return "";
@@ -23,7 +23,7 @@ export function encodeMetadata(info: (HolderInfo & Partial<HolderReport>) | unde
   return fields.length === 0 ? "" : JSON.stringify(fields);
 }
 
-/** The fields of a hash, as a script answers them: [field, value, ...]. */
+/** Decodes the fields of a hash in a script's reply: [field, value, ...]. */
 export function decodeHash(answer: unknown): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   const list = answer as readonly unknown[];
@@ -33,7 +33,7 @@ export function decodeHash(answer: unknown): ReadonlyMap<string, string> {
   return fields;
 }
 
-/** What of the words `inspect` tells. */
+/** The metadata that `inspect` reports. */
 export function decodeMetadata(
   fields: ReadonlyMap<string, string>,
 ): Pick<Holder, "reason" | "labels" | "localWaiters"> & { owner?: string } {
@@ -49,7 +49,7 @@ export function decodeMetadata(
   };
 }
 
-/** Labels that are no object of strings count as absent: one corrupt value must not make `list` reject. */
+/** Labels that are not an object of strings count as absent, because one corrupt value must not make `list` reject. */
 function decodeLabels(text: string | undefined): Pick<Holder, "labels"> {
   const labels = text === undefined ? undefined : parsed(text);
   const isRecord = typeof labels === "object" && labels !== null && !Array.isArray(labels);
@@ -57,7 +57,7 @@ function decodeLabels(text: string | undefined): Pick<Holder, "labels"> {
   return isText ? { labels: labels as Record<string, string> } : {};
 }
 
-/** The metadata of one holder as a script answers it: JSON of [field, value, ...]. Anything else counts as absent. */
+/** Decodes one holder's metadata in a script's reply: JSON of [field, value, ...]. Any other text counts as absent. */
 export function decodeJsonHash(text: string): ReadonlyMap<string, string> {
   const fields = text === "" ? [] : parsed(text);
   return decodeHash(Array.isArray(fields) ? fields : []);
@@ -72,8 +72,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Of what several nodes were told of one holder. A node whose grant came by a message was told nothing yet, and of words that changed
- * hands within a process those with the greatest number are the last.
+ * The newest metadata of one holder from several nodes: the metadata with the highest fencing number. A hand-over in the holder's process
+ * raises that number. A node that granted by notification has no metadata yet.
  */
 export function newestMetadata(reports: readonly ReadonlyMap<string, string>[]): ReadonlyMap<string, string> {
   const numberOf = (info: ReadonlyMap<string, string>): bigint =>
@@ -85,7 +85,7 @@ export function newestMetadata(reports: readonly ReadonlyMap<string, string>[]):
   );
 }
 
-/** Why a token is not the holder's any more, by what the scripts answer. */
+/** The reason of a loss, from the loss status in a script's reply. */
 export function lossReasonOf(status: unknown): LossReason {
   switch (Number(status)) {
     case 0:

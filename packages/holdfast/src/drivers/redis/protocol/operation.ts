@@ -1,40 +1,41 @@
 import type { Instant } from "../../../runtime/clock.ts";
 import type { LockKeys } from "./keys.ts";
 
-/** One operation of the scripts `execute` and `operate`. */
+/** One operation of the scripts `execute-single` and `execute-quorum`. */
 export interface Operation {
   readonly keys: LockKeys;
-  /** Its name and its arguments; of a quorum's node as `withCandidate` makes them. */
+  /** The name and the arguments; for a node of a quorum as {@link withProposedFence} returns them. */
   readonly args: readonly string[];
-  /** The answer. It may still come after a timeout was told. */
+  /** Called with the reply, which may arrive after the request was reported as timed out. */
   answered(reply: Reply): void;
-  /** No answer: whether it was carried out is unknown. */
+  /** Called if there is no reply. The server may have performed the operation. */
   failed(error: unknown): void;
 }
 
-/** What came back for one operation, and when it had been asked. */
+/** The reply to one operation, and the time of its request. */
 export interface Reply {
   readonly value: unknown;
   readonly sent: Instant;
   readonly serverMicros: number;
   /** Whether no connection was lost between the request and now. */
   readonly sameConnection: boolean;
-  /** Of a quorum's node: which run of the server answered; else "". */
+  /** The run id of a quorum's node; "" for other servers. */
   readonly runId: string;
 }
 
 /**
- * The arguments as a quorum's node reads them. Made once where several nodes are asked the same: they get one array.
- * @param proposedFence the fencing number that all nodes shall give to whom this operation grants the lock
+ * Adds the proposed fencing number to the arguments, as a node of a quorum expects. A caller that sends one operation to several nodes
+ * shares one array, because {@link encode} reuses its text.
+ * @param proposedFence the fencing number that all nodes are to give a grant of this operation
  */
 export function withProposedFence(args: readonly string[], proposedFence: string): readonly string[] {
   const [name = "", ...rest] = args;
   return [name, proposedFence, ...rest];
 }
 
-/** The operations of a batch as one argument. The nodes of a quorum are usually asked the same in the same turn. */
+/** The operations of a batch as one argument. The last text is cached, because a broadcast sends the same batch to all nodes. */
 export function encode(operations: readonly Pick<Operation, "args">[]): string {
-  // The arguments themselves are kept, because an operation that is sent again has others.
+  // The cache compares the argument arrays by identity, because a repeated operation has a new array.
   if (operations.length !== latest.args.length || operations.some(({ args }, i) => args !== latest.args[i])) {
     const args = operations.map((operation) => operation.args);
     latest = { args, text: JSON.stringify(args.flat()) };
@@ -47,5 +48,5 @@ let latest: { readonly args: readonly (readonly string[])[]; readonly text: stri
   text: "[]",
 };
 
-/** A candidate of who does not mean to be granted anything. */
+/** The proposed fencing number of operations that acquire nothing. */
 export const noProposal = "0";

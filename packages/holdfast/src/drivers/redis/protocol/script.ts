@@ -1,4 +1,4 @@
-/** A Lua script that runs atomically on one server, and the SHA-1 by which that server's script cache knows it. */
+/** A Lua script, which a server runs atomically, with the SHA-1 that names the script in the server's script cache. */
 export interface Script {
   readonly name: string;
   readonly sha1: string;

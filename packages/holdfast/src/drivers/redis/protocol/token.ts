@@ -8,24 +8,24 @@ interface TokenParts {
   readonly ticket: number;
 }
 
-/** What a latch counts once. */
+/** One count-down of a latch. A latch counts each attempt once. */
 interface Attempt {
   readonly key: string;
-  /** The caller's own name for its attempt; undefined: it has none. */
+  /** The caller's idempotency key; undefined: none. */
   readonly attemptId: string | undefined;
   readonly clientId: string;
 }
 
 /**
- * `<random>:<client>:<ticket>`; of a lock that several may hold `<random>:<client>:<share>:<ticket>`. The scripts read a token as
- * lua/common/shared-holders.lua says. Each request makes its own: a token has one owner, for ever.
+ * Creates the token of a request: `<random>:<client>:<ticket>`, or `<random>:<client>:<mode>:<ticket>` for a shared lock.
+ * lua/common/shared-holders.lua documents the modes. Each request has its own token, so a token never changes its owner.
  */
 export function createToken({ clientId, lockMode, ticket }: TokenParts, random: Random): string {
   const mark = lockMode === undefined ? "" : `${markOf(lockMode)}:`;
   return `${random.id()}:${clientId}:${mark}${ticket}`;
 }
 
-/** `<attempt>:<client>:0`: a repeat of a named attempt has the same attempt in every process. */
+/** Creates the token of a count-down: `<attempt>:<client>:0`. Repeats with one `attemptId` have the same `<attempt>` in every process. */
 export function attemptToken({ key, attemptId, clientId }: Attempt, random: Random): string {
   const attempt = attemptId === undefined ? random.id() : hash32(key, attemptId);
   return `${attempt}:${clientId}:0`;
@@ -38,9 +38,9 @@ function markOf(lockMode: LockMode): string {
   return lockMode.mode === "read" ? "r" : "w";
 }
 
-const ownForm = /^[\da-f]{32}:([\da-f]{32}):(?:([a-z])[\d/]*:)?\d+$/;
+const tokenForm = /^[\da-f]{32}:([\da-f]{32}):(?:([a-z])[\d/]*:)?\d+$/;
 
-/** The client of a token; undefined: it is not ours. */
+/** The client id in a token; undefined if the text is not a token of this library. */
 export function clientIdOf(token: string): string | undefined {
-  return ownForm.exec(token)?.[1];
+  return tokenForm.exec(token)?.[1];
 }

@@ -94,7 +94,7 @@ export class WaitTimeoutError extends LockError {
 
 /** The key exists as another kind of lock. */
 export function kindMismatch(key: string, present: string, cause?: unknown): LockError {
-  return new LockError(`The key "${key}" is another kind of lock: ${present}`, {
+  return new LockError(`The key "${key}" is another kind of lock: ${present}; use another key`, {
     code: "kind-mismatch",
     key,
     cause,
@@ -259,5 +259,9 @@ export function unsupportedLease(key: string, fact: string, toBe: string): LockE
 }
 
 export function closedError(key?: string): LockError {
-  return new LockError("This Locks instance is closed", { code: "closed", key });
+  const keyText = key === undefined ? "" : ` for "${key}"`;
+  return new LockError(`This Locks instance is closed${keyText}; create another one`, {
+    code: "closed",
+    key,
+  });
 }

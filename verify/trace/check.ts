@@ -6,26 +6,26 @@ import { tooManyAttempts } from "./mentions.ts";
 import { QueueTrace } from "./queue-trace.ts";
 
 export interface TraceResult {
-  /** Steps of models that were seen. */
+  /** How many steps of models were observed. */
   readonly steps: number;
-  /** What servers did and callers were told, once for each model. */
+  /** How many events of servers and callers were checked, once for each model. */
   readonly events: number;
-  /** Those of them behind more than a model has room for: attempts at a time, numbers of them, states in question. */
+  /** How many events follow a bound of the model: on attempts at a time, on numbers, or on possible states. */
   readonly skipped: number;
-  /** What a model does not know, by key. */
+  /** The events that are no steps of a model, by key. */
   readonly mismatches: readonly string[];
 }
 
-/** All that servers did, by key, in order. */
+/** The events of each key, in order. */
 export type Traces = ReadonlyMap<string, readonly TraceEvent[]>;
 
-/** Whether the models are about all that happens in a schedule: README.md beside them says why not. */
+/** Whether the models cover all events of a schedule. The README.md of the models gives the reasons. */
 export function isTraceable({ engine, kind, steps }: Schedule): boolean {
-  const isOfMutexes = engine === "quorum" && ["mutex", "all", "reentrant", "election"].includes(kind);
-  return isOfMutexes && !steps.some((step) => step.kind === "step node" || step.kind === "restart node");
+  const hasOnlyMutexes = engine === "quorum" && ["mutex", "all", "reentrant", "election"].includes(kind);
+  return hasOnlyMutexes && !steps.some((step) => step.kind === "step node" || step.kind === "restart node");
 }
 
-/** Plays a schedule of mutexes on a quorum, and hears what its servers do. */
+/** Runs a schedule of mutexes on a quorum, and records the events of its servers. */
 export async function traceOf(schedule: Schedule): Promise<Traces> {
   const traces = new Map<string, TraceEvent[]>();
   await runSchedule(schedule, {
@@ -42,7 +42,7 @@ export async function traceOf(schedule: Schedule): Promise<Traces> {
   return traces;
 }
 
-/** Plays what servers did on the models. */
+/** Checks that the recorded events are steps of the models. */
 export function checkTraces(traces: Traces, nodes: number): TraceResult {
   let [steps, events, skipped] = [0, 0, 0];
   const mismatches: string[] = [];
@@ -51,10 +51,10 @@ export function checkTraces(traces: Traces, nodes: number): TraceResult {
       const stop = firstMismatch(model, trace);
       steps += model.steps;
       events += trace.length;
-      if (stop?.why === tooManyAttempts) {
+      if (stop?.reason === tooManyAttempts) {
         skipped += trace.length - stop.index;
       } else if (stop) {
-        mismatches.push(`${key}, event ${stop.index} of ${trace.length}: ${stop.why}`);
+        mismatches.push(`${key}, event ${stop.index} of ${trace.length}: ${stop.reason}`);
       }
     }
   }
@@ -64,11 +64,11 @@ export function checkTraces(traces: Traces, nodes: number): TraceResult {
 function firstMismatch(
   model: QueueTrace | FencingTrace,
   trace: readonly TraceEvent[],
-): { readonly index: number; readonly why: string } | undefined {
+): { readonly index: number; readonly reason: string } | undefined {
   for (const [index, event] of trace.entries()) {
-    const why = mismatchReason(model, event, index);
-    if (why !== undefined) {
-      return { index, why };
+    const reason = mismatchReason(model, event, index);
+    if (reason !== undefined) {
+      return { index, reason };
     }
   }
   return undefined;
@@ -83,7 +83,7 @@ function mismatchReason(
     return model.accept(event, index);
   } catch (error) {
     if (error instanceof RangeError) {
-      return tooManyAttempts; // also more numbers than a byte of the model has bits
+      return tooManyAttempts; // also if the numbers exceed the bits of a byte of the model
     }
     throw error;
   }

@@ -8,25 +8,25 @@ import { GrantNumbers } from "./grant-numbers.ts";
 import { Mentions, tooManyAttempts } from "./mentions.ts";
 
 const maxAttempts = 12;
-/** A bound of explorations, not of the protocol: there is always enough. */
+/** The budgets of the model bound its exploration, and not the protocol. This budget is never used up. */
 const largeBudget = 255;
 
 type TracedCall = Extract<TraceEvent, { kind: "call" }>;
 
-/** Plays what was seen of one key on the model of fencing numbers: without any assumption about time. */
+/** Checks the events of one key against the model of fencing numbers, without any assumption about time. */
 export class FencingTrace {
-  /** How many steps of the model were seen. */
+  /** How many steps of the model were observed. */
   steps = 0;
   readonly #settings: FencingSettings;
   readonly #layout: StateLayout;
   readonly #frontier: Frontier;
   readonly #mentions: Mentions;
   readonly #grants = new GrantNumbers();
-  /** By attempt: the token. */
+  /** The token of each attempt. */
   #tokens: readonly string[] = [];
-  /** By what the model has instead of it: the number, rising. */
+  /** The number for each number of the model, rising. */
   #numbers: readonly number[] = [0];
-  #isOver = false;
+  #isEnded = false;
 
   constructor(nodes: number, events: readonly TraceEvent[]) {
     this.#settings = { ...defaultFencing, nodes, attempts: maxAttempts, lateReplies: true };
@@ -35,10 +35,10 @@ export class FencingTrace {
     this.#mentions = new Mentions(events);
   }
 
-  /** Takes the steps of the model that an event is. Returns why there are none; undefined: there are. */
+  /** Takes the steps of the model for an event. @returns why the model has no such steps; undefined: it has */
   accept(event: TraceEvent, index: number): string | undefined {
-    this.#isOver ||= event.kind === "wiped"; // a request begins anew in the model when the guard ends, and goes on in the library
-    if (this.#isOver || event.kind === "wiped") {
+    this.#isEnded ||= event.kind === "wiped"; // after a restart guard a request starts anew in the model, but continues in the library
+    if (this.#isEnded || event.kind === "wiped") {
       return undefined;
     }
     return event.kind === "held" ? this.#leaseHeld(event.fencingNumber) : this.#call(event, index);
@@ -50,11 +50,11 @@ export class FencingTrace {
     if (a < 0 || this.#frontier.filter((state) => this.#read(state).phase(a) === phases.past)) {
       return undefined; // handed over in memory
     }
-    const [told] = this.#toModelNumber(fencingNumber);
+    const [modelNumber] = this.#toModelNumber(fencingNumber);
     const isHeld = this.#step(
       ({ rule, attempt }) => rule === "receive" && attempt === a,
       (step) => isClientStep(step, a),
-      (layout) => layout.token(a) === told,
+      (layout) => layout.token(a) === modelNumber,
     );
     return isHeld ? undefined : `no majority can have agreed with ${token} on ${fencingNumber}`;
   }
@@ -91,16 +91,16 @@ export class FencingTrace {
     if (a === undefined) {
       return tooManyAttempts;
     }
-    const [given] = this.#toModelNumber(fencingNumber);
-    const isGiven = this.#step(
+    const [modelNumber] = this.#toModelNumber(fencingNumber);
+    const isGranted = this.#step(
       ({ rule, attempt, node: where }) => rule === "acquire" && attempt === a && where === node,
       ({ rule, attempt }) => rule === "start" && attempt === a,
-      (layout) => layout.fence(node) === given,
+      (layout) => layout.fence(node) === modelNumber,
     );
-    return isGiven ? undefined : `node ${node} cannot give ${token} the number ${fencingNumber}`;
+    return isGranted ? undefined : `node ${node} cannot grant ${token} with the number ${fencingNumber}`;
   }
 
-  /** What is told of a grant that there is: again, or as a number that all shall have. */
+  /** Takes a reply about an existing grant: to a repeated acquire, or to a raise of the number on all nodes. */
   #assignReply(
     { name, token, reply, fencingNumber: requested }: TracedOperation,
     node: number,
@@ -127,7 +127,7 @@ export class FencingTrace {
     ] as const;
     this.steps += 1;
     if (!isRaised) {
-      this.#frontier.mayStep(...step); // what it says may be under way already
+      this.#frontier.mayStep(...step); // an earlier reply may already have reported the same grant
       return undefined;
     }
     return this.#frontier.step(...step) ? undefined : `node ${node} cannot agree with ${token} on ${after}`;
@@ -153,8 +153,8 @@ export class FencingTrace {
     return this.#tokens.indexOf(token);
   }
 
-  /** What stands for numbers: their places among all that the model has now. */
-  #toModelNumber(...seen: readonly number[]): readonly [number, number] {
+  /** The model's numbers for real numbers: their ranks among all numbers that the model has now. */
+  #toModelNumber(...observed: readonly number[]): readonly [number, number] {
     const used = new Set([0]);
     for (const state of this.#frontier.states) {
       this.#read(state).renumber((one) => {
@@ -162,17 +162,17 @@ export class FencingTrace {
         return one;
       });
     }
-    const lower = this.#numbers;
-    const numbers = [...new Set([...seen, ...[...used].map((one) => lower[one] as number)])].sort(
+    const known = this.#numbers;
+    const numbers = [...new Set([...observed, ...[...used].map((one) => known[one] as number)])].sort(
       (one, other) => one - other,
     );
     this.#rewrite((layout) => {
-      layout.renumber((one) => numbers.indexOf(lower[one] as number));
+      layout.renumber((one) => numbers.indexOf(known[one] as number));
       layout.extraEffects = largeBudget;
     });
     this.#numbers = numbers;
     this.#frontier.model = new FencingModel({ ...this.#settings, proposals: numbers.length });
-    const [one = 0, other = 0] = seen.map((fencingNumber) => numbers.indexOf(fencingNumber));
+    const [one = 0, other = 0] = observed.map((fencingNumber) => numbers.indexOf(fencingNumber));
     return [one, other];
   }
 
@@ -198,12 +198,12 @@ export class FencingTrace {
   }
 }
 
-/** What a client hears, and makes of it. */
+/** A step in which a client receives a reply, or proposes a number after that reply. */
 function isClientStep({ rule, attempt }: Step, a: number): boolean {
   return attempt === a && (rule === "receive" || rule === "propose");
 }
 
-function statusOf(answer: unknown): number {
-  const first: unknown = Array.isArray(answer) ? answer[0] : answer;
-  return Array.isArray(answer) ? Number(first) : Number(first) > 0 ? 1 : 0;
+function statusOf(reply: unknown): number {
+  const first: unknown = Array.isArray(reply) ? reply[0] : reply;
+  return Array.isArray(reply) ? Number(first) : Number(first) > 0 ? 1 : 0;
 }

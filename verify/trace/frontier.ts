@@ -2,12 +2,12 @@ import type { Model, Step } from "../model/explorer/model.ts";
 
 type Matches = (step: Step) => boolean;
 
-/** Steps that nobody sees and that have to come in between: more than a protocol needs. */
-const mostStates = 2_000;
+/** The most states that a search for unobserved steps may visit. A protocol needs fewer states. */
+const maxStates = 2_000;
 
-/** The states in which a model may be after what was seen so far. All steps are those of the model itself. */
+/** The states in which a model may be after the observed events. All steps are steps of the model itself. */
 export class Frontier {
-  /** Its bounds may be others than before, its states not. */
+  /** The model may be replaced by a model with other bounds and the same states. */
   model: Model;
   #states: readonly Uint8Array[];
 
@@ -20,12 +20,12 @@ export class Frontier {
     return this.#states;
   }
 
-  /** Only those states in which that holds. Returns whether there are any. */
+  /** Keeps the states in which the condition holds. @returns false: no state holds, and nothing has changed */
   filter(holds: (state: Uint8Array) => boolean): boolean {
     return this.#setStates(this.#states.filter(holds));
   }
 
-  /** A step that may have been seen, or stand for one that was seen before: the states without it stay in question. */
+  /** Takes a step that may already have been observed. The states without this step stay possible. */
   mayStep(...step: Parameters<Frontier["step"]>): void {
     const unobserved = this.#states;
     if (this.step(...step)) {
@@ -33,15 +33,15 @@ export class Frontier {
     }
   }
 
-  /** The same states in another form. */
+  /** Rewrites every state in another form. */
   rewrite(change: (state: Uint8Array) => Uint8Array): void {
     this.#states = unique(this.#states.map(change));
   }
 
   /**
-   * Takes a step that was seen, behind as few unseen ones as can be.
-   * @param accepts what the state behind it must be like
-   * @returns false: the model has no such step here; then nothing has changed
+   * Takes an observed step, after as few unobserved steps as possible.
+   * @param accepts tests the state after the step
+   * @returns false: the model has no such step here, and nothing has changed
    */
   step(matches: Matches, unobserved: Matches, accepts: (state: Uint8Array) => boolean = () => true): boolean {
     const known = new Set(this.#states.map(keyOf));
@@ -65,8 +65,8 @@ export class Frontier {
       if (this.#setStates(unique(found))) {
         return true;
       }
-      if (known.size > mostStates) {
-        throw new RangeError("More states come into question than are looked at");
+      if (known.size > maxStates) {
+        throw new RangeError(`More than ${maxStates} states are possible`);
       }
       layer = next;
     }

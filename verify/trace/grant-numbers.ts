@@ -1,6 +1,6 @@
 import type { NodeState } from "../sim/run/traced-redis.ts";
 
-/** Which token had which number on which nodes. */
+/** The tokens that had each number, and on which nodes. */
 export class GrantNumbers {
   readonly #nodes = new Map<number, Map<string, Set<number>>>();
 
@@ -12,7 +12,7 @@ export class GrantNumbers {
     }
   }
 
-  /** The token that had the number on most nodes; undefined: it was none's first, as a number in a block. */
+  /** The token that had the number on most nodes; undefined: the number was reserved for a hand-over. */
   majorityHolder(fencingNumber: number): string | undefined {
     const tokens = [...(this.#nodes.get(fencingNumber) ?? [])];
     return tokens.sort(([, one], [, other]) => other.size - one.size)[0]?.[0];

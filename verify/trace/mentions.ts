@@ -1,13 +1,13 @@
 import type { NodeState, TracedOperation, TraceEvent } from "../sim/run/traced-redis.ts";
 
-/** Where a trace cannot be judged any further. */
-export const tooManyAttempts = "more attempts at a time than the model has room for";
+/** The reason for which the rest of a trace is not checked. */
+export const tooManyAttempts = "more attempts at a time than the model can hold";
 
-/** What is still to come of each token in a trace. */
+/** Finds the later events of each token in a trace. */
 export class Mentions {
   readonly #indices = new Map<TracedOperation, number>();
   readonly #last = new Map<string, number>();
-  /** By node, operation and token: the last one. */
+  /** The last operation by node, name and token. */
   readonly #lastRequest = new Map<string, TracedOperation>();
 
   readonly #nodes: readonly number[];
@@ -31,12 +31,12 @@ export class Mentions {
     });
   }
 
-  /** The token has nothing anywhere from this event on, and what is done for it changes nothing. */
+  /** Whether the token is on no node from this event on, so that its operations change nothing. */
   isLastMention(token: string, index: number): boolean {
     return (this.#last.get(token) ?? -1) < index;
   }
 
-  /** Nodes that execute an operation of that name and token behind this event. */
+  /** The nodes that execute an operation of that name and token after this event. */
   nodesWith(name: string, token: string, index: number): readonly number[] {
     return this.#nodes.filter((node) => {
       const last = this.#lastRequest.get(`${node} ${name} ${token}`);
@@ -44,7 +44,7 @@ export class Mentions {
     });
   }
 
-  /** The node executes the same operation of the token once more, behind this one. */
+  /** Whether the node executes the same operation of the token again later. */
   isRepeated(node: number, operation: TracedOperation): boolean {
     return this.#lastRequest.get(`${node} ${operation.name} ${operation.token}`) !== operation;
   }
@@ -54,7 +54,7 @@ export function tokensIn({ holder, queue }: NodeState): readonly string[] {
   return holder === undefined ? queue : [holder, ...queue];
 }
 
-/** Tokens in the order of the queues. */
+/** Compares tokens in the order of the queues. */
 export function byTicket(one: string, other: string): number {
   const [ticket, others] = [ticketOf(one), ticketOf(other)];
   return ticket === others ? (one < other ? -1 : 1) : ticket - others;

@@ -1,7 +1,7 @@
 import type { Step } from "../model/explorer/model.ts";
 import type { TracedOperation } from "../sim/run/traced-redis.ts";
 
-/** Which steps of the model an operation may be. */
+/** The rules of the model that an operation may be. */
 export const rulesOf: Readonly<Record<string, readonly string[]>> = {
   acquire: ["acquire"],
   refill: ["refill"],
@@ -11,12 +11,12 @@ export const rulesOf: Readonly<Record<string, readonly string[]>> = {
   breakGrant: ["break"],
 };
 
-/** What a client has done and heard before an operation of its own reaches a node, and no server sees. */
+/** The steps of a client, unobserved by servers, that may precede an operation of the client at a node. */
 type UnobservedStep = (step: Step, a: number, node: number) => boolean;
 
 const timeSteps = new Set(["vote expires", "quarantine ends"]);
 
-function isEnd({ rule }: Step): boolean {
+function endsLease({ rule }: Step): boolean {
   return rule === "release lease";
 }
 
@@ -24,13 +24,13 @@ const startsRequest: UnobservedStep = ({ rule, attempt, node: where }, a, node) 
   attempt === a && (rule === "start" || (rule === "resend" && where === node));
 const receivesGrant: UnobservedStep = ({ rule, attempt }, a) => attempt === a && rule === "grant";
 
-/** Of its vote there, and of who asks for it. */
+/** The client receives a notification about its vote on the node: a grant, or an inquiry for another waiter. */
 const receivesMessage: UnobservedStep = ({ rule, attempt, node: where }, a, node) =>
   attempt === a && where === node && (rule === "grant" || rule === "inquiry");
 
-/** It has heard of a majority, and another's lease is over by then. */
+/** The attempt gets a majority, after the lease of another attempt has ended. */
 export const becomesHolder: UnobservedStep = (step, a, node) =>
-  receivesGrant(step, a, node) || isEnd(step) || timeSteps.has(step.rule);
+  receivesGrant(step, a, node) || endsLease(step) || timeSteps.has(step.rule);
 
 export const unobservedBefore: Readonly<Record<string, UnobservedStep>> = {
   acquire: startsRequest,

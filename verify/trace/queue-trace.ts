@@ -9,9 +9,9 @@ import { GrantNumbers } from "./grant-numbers.ts";
 import { becomesHolder, hasNoEffect, rulesOf, unobservedBefore } from "./queue-steps.ts";
 import { byTicket, Mentions, tooManyAttempts, tokensIn } from "./mentions.ts";
 
-/** As many as a node's byte of who waits has room for. */
+/** The waiters of a node are the bits of one byte. */
 const maxAttempts = 8;
-/** A bound of explorations, not of the protocol: there is always enough. */
+/** The budgets of the model bound its exploration, and not the protocol. This budget is never used up. */
 const largeBudget = 255;
 const budgetNames = [
   "duplicates",
@@ -26,15 +26,15 @@ const budgetNames = [
   "refills",
 ] as const;
 
-/** Plays what was seen of one key on the model of turns. */
+/** Checks the events of one key against the model of the queue. */
 export class QueueTrace {
-  /** How many steps of the model were seen. */
+  /** How many steps of the model were observed. */
   steps = 0;
   readonly #layout: StateLayout;
   readonly #frontier: Frontier;
   readonly #mentions: Mentions;
   readonly #grants = new GrantNumbers();
-  /** By attempt: the token; in the order of tickets. */
+  /** The token of each attempt, in the order of tickets. */
   #tokens: readonly string[] = [];
 
   constructor(nodes: number, events: readonly TraceEvent[]) {
@@ -44,7 +44,7 @@ export class QueueTrace {
     this.#mentions = new Mentions(events);
   }
 
-  /** Takes the steps of the model that an event is. Returns why there are none; undefined: there are. */
+  /** Takes the steps of the model for an event. @returns why the model has no such steps; undefined: it has */
   accept(event: TraceEvent, index: number): string | undefined {
     if (!this.#assignAttempts(event, index)) {
       return tooManyAttempts;
@@ -59,7 +59,7 @@ export class QueueTrace {
     }
   }
 
-  /** The places of the board are for those that something still names. */
+  /** Assigns the attempts of the model to the tokens that a later event still names. */
   #assignAttempts(event: TraceEvent, index: number): boolean {
     const named = event.kind === "call" ? [...tokensIn(event.before), ...tokensIn(event.after)] : [];
     const requested = event.kind === "call" ? event.operations.map(({ token }) => token) : [];
@@ -86,7 +86,7 @@ export class QueueTrace {
     return true;
   }
 
-  /** A lease: whoever has it has heard of a majority. */
+  /** A caller has got a lease, so its attempt has a majority. */
   #leaseHeld(fencingNumber: number, index: number): string | undefined {
     const token = this.#grants.majorityHolder(fencingNumber);
     const a = token === undefined ? -1 : this.#tokens.indexOf(token);
@@ -101,7 +101,7 @@ export class QueueTrace {
       (state) => this.#phase(state, a) === phases.holding,
     );
     this.steps += 1;
-    return isHeld ? undefined : `no majority can have told ${token} of its grant ${fencingNumber}`;
+    return isHeld ? undefined : `${token} cannot have a majority for its grant ${fencingNumber}`;
   }
 
   #call(event: TracedCall, index: number): string | undefined {
@@ -126,7 +126,7 @@ export class QueueTrace {
     return undefined;
   }
 
-  /** What ended since the call before. */
+  /** Takes the expiries since the previous call. */
   #advanceTime(node: number, before: NodeState): void {
     const known = this.#viewOf(node);
     if (known.holder !== undefined && before.holder === undefined) {
@@ -138,7 +138,7 @@ export class QueueTrace {
     );
   }
 
-  /** Their time is over, or nobody hears what would be told to them. */
+  /** Removes queue entries after their deadline, or without a subscriber for their notifications. */
   #dropQueueEntries(node: number, tokens: readonly string[]): void {
     for (const token of tokens) {
       const a = this.#tokens.indexOf(token);
@@ -153,31 +153,35 @@ export class QueueTrace {
     accepts: (state: Uint8Array) => boolean,
   ): boolean {
     const { name, token } = operation;
-    const isGone = ({ rule, attempt, node: where }: Step): boolean =>
+    const isDropped = ({ rule, attempt, node: where }: Step): boolean =>
       rule === "drop entry" && where === node && !tokensIn(after).includes(this.#tokens[attempt] ?? "");
     if (hasNoEffect(operation) || (name !== "breakGrant" && !this.#tokens.includes(token))) {
       return (
         this.#frontier.filter(accepts) ||
-        this.#frontier.step(({ rule, node: where }) => rule === "serve" && where === node, isGone, accepts) ||
-        this.#frontier.step(isGone, isGone, accepts)
+        this.#frontier.step(
+          ({ rule, node: where }) => rule === "serve" && where === node,
+          isDropped,
+          accepts,
+        ) ||
+        this.#frontier.step(isDropped, isDropped, accepts)
       );
     }
     this.steps += 1;
     const a = this.#tokens.indexOf(token);
-    const comesAgain = this.#mentions.isRepeated(node, operation) ? " twice" : "";
-    const rules = (rulesOf[name] ?? []).map((rule) => (rule === "break" ? rule : rule + comesAgain));
-    const unseen = unobservedBefore[name];
+    const repeated = this.#mentions.isRepeated(node, operation) ? " twice" : "";
+    const rules = (rulesOf[name] ?? []).map((rule) => (rule === "break" ? rule : rule + repeated));
+    const unobserved = unobservedBefore[name];
     const sent = this.#sentRequests(name === "release" ? everyRequest : [], a, token, index);
     return this.#stepAfterSent(
       sent,
       ({ rule, attempt, node: where }) =>
         rules.includes(rule) && where === node && (rule === "break" || attempt === a),
-      (step) => isGone(step) || unseen?.(step, a, node) === true,
+      (step) => isDropped(step) || unobserved?.(step, a, node) === true,
       accepts,
     );
   }
 
-  /** What comes later was sent before its client went on: what it was sent for has been heard, and it is under way. */
+  /** Operations that later nodes execute were sent before their client continued. So they are in flight, and their causes were received. */
   #sentRequests(names: readonly Request[], a: number, token: string, index: number): SentRequest {
     const later = names.flatMap((name) =>
       this.#mentions.nodesWith(name, token, index).map((node) => ({ name, node })),
@@ -185,7 +189,7 @@ export class QueueTrace {
     return {
       isUnobserved: (step) =>
         later.some(({ name, node }) => unobservedBefore[name]?.(step, a, node) === true),
-      // A yield of a number that cannot come again is an acquire.
+      // A yield of a number that cannot be granted again is an acquire.
       isSent: (isStrict) =>
         later.every(
           ({ name, node }) =>
@@ -196,12 +200,12 @@ export class QueueTrace {
 
   #stepAfterSent(
     sent: SentRequest,
-    ...[matches, isUnseen, accepts]: Required<Parameters<Frontier["step"]>>
+    ...[matches, isUnobserved, accepts]: Required<Parameters<Frontier["step"]>>
   ): boolean {
     return [true, false].some((isStrict) =>
       this.#frontier.step(
         matches,
-        (step) => isUnseen(step) || sent.isUnobserved(step),
+        (step) => isUnobserved(step) || sent.isUnobserved(step),
         (state) => accepts(state) && sent.isSent(isStrict),
       ),
     );
@@ -220,7 +224,7 @@ export class QueueTrace {
     return this.#layout.phase(a);
   }
 
-  /** Of all states in question: they differ in what clients know. */
+  /** The view of the node in all possible states, which differ only in the knowledge of clients. */
   #viewOf(node: number): Pick<NodeState, "holder" | "queue"> {
     return this.#read(this.#frontier.states[0] as Uint8Array, node);
   }
@@ -238,7 +242,7 @@ export class QueueTrace {
     return this.#frontier.filter((state) => this.#showsState(state, node, view));
   }
 
-  /** The order of a queue is that of the tickets, in which attempts are. */
+  /** The queue of a node has the order of tickets, and so has the list of attempts. */
   #showsState(state: Uint8Array, node: number, view: NodeState): boolean {
     const { holder, queue } = this.#read(state, node);
     return holder === view.holder && queue.join() === view.queue.join();
@@ -251,7 +255,7 @@ export class QueueTrace {
 
 type TracedCall = Extract<TraceEvent, { kind: "call" }>;
 
-/** Of the state that the board shows. */
+/** The requests in flight, and a test of the states in which they are in flight. */
 interface SentRequest {
   isUnobserved(step: Step): boolean;
   isSent(isStrict: boolean): boolean;

@@ -19,28 +19,28 @@ function schedulesFrom(seed: number, count: number): Schedule[] {
 }
 
 test.each([[1], [101], [201], [301], [401]])(
-  "all that the nodes of a quorum do is a step of the models: 10 schedules from seed %i on",
+  "every event of a quorum is a step of the models: 10 schedules from seed %i on",
   async (seed) => {
-    let [steps, events, unjudged] = [0, 0, 0];
-    const wrong: string[] = [];
+    let [steps, events, skipped] = [0, 0, 0];
+    const mismatches: string[] = [];
     for (const schedule of schedulesFrom(seed, 10)) {
-      const verdict = checkTraces(await traceOf(schedule), schedule.nodes.length);
-      steps += verdict.steps;
-      events += verdict.events;
-      unjudged += verdict.skipped;
-      wrong.push(...verdict.mismatches.map((words) => `seed ${schedule.seed}, ${words}`));
+      const result = checkTraces(await traceOf(schedule), schedule.nodes.length);
+      steps += result.steps;
+      events += result.events;
+      skipped += result.skipped;
+      mismatches.push(...result.mismatches.map((mismatch) => `seed ${schedule.seed}, ${mismatch}`));
     }
-    expect(wrong).toEqual([]);
+    expect(mismatches).toEqual([]);
     expect(steps).toBeGreaterThan(1_000);
-    expect(unjudged).toBeLessThan(events / 4);
+    expect(skipped).toBeLessThan(events / 4);
   },
   60_000,
 );
 
-/** The schedule of which each test below changes what was seen. */
+/** The schedule whose events each test below changes. */
 const [known] = schedulesFrom(1, 1) as [Schedule];
 
-/** The first call of which another is made, and the others as they were. */
+/** The traces with the first call changed for which `change` returns a replacement. */
 function altered(traces: Traces, change: (call: Call) => Partial<Call> | undefined): Traces {
   let isDone = false;
   return new Map(
@@ -62,20 +62,20 @@ const isHandedOver = (call: Call): boolean =>
 
 test.each<[string, RegExp, (call: Call) => Partial<NodeState> | undefined]>([
   [
-    "a vote goes to another than the first in the queue",
+    "a vote goes to a token that is not the first in the queue",
     /executed release of/,
     (call) => (isHandedOver(call) ? { holder: call.before.queue[1] } : undefined),
   ],
   [
     "a number does not rise",
-    /cannot give .* the number/,
+    /cannot grant .* with the number/,
     (call) =>
       call.before.fencingNumber > 0 && isGranted(call)
         ? { fencingNumber: call.before.fencingNumber }
         : undefined,
   ],
   [
-    "a release of another's vote ends it",
+    "a release ends the vote of another token",
     /executed release of .* became free/,
     ({ operations, before, after }) =>
       operations.every(({ name }) => name === "release") && before.holder === after.holder && after.holder
@@ -83,17 +83,17 @@ test.each<[string, RegExp, (call: Call) => Partial<NodeState> | undefined]>([
         : undefined,
   ],
   [
-    "a place in the queue is lost to one that is given up",
+    "an acquire gets no queue entry",
     /executed acquire of/,
     ({ operations, before, after }) =>
       operations.every(({ name }) => name === "acquire") && after.queue.length > before.queue.length
         ? { queue: before.queue }
         : undefined,
   ],
-])("a trace in which %s is refused", async (_, words, change) => {
+])("the models reject a trace in which %s", async (_, mismatch, change) => {
   const traces = altered(await traceOf(known), (call) => {
     const after = change(call);
     return after && { after: { ...call.after, ...after } };
   });
-  expect(checkTraces(traces, known.nodes.length).mismatches.join("\n")).toMatch(words);
+  expect(checkTraces(traces, known.nodes.length).mismatches.join("\n")).toMatch(mismatch);
 });

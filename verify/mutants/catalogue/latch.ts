@@ -65,7 +65,9 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-overtaken-by-its-message",
     brokenRule: "a message that overtakes the answer to the question is not missed",
-    edits: [redis("single/latches", "      this.trySend(); // the message overtook the answer\n", "")],
+    edits: [
+      redis("single/latches", "      this.trySend(); // the notification arrived before the reply\n", ""),
+    ],
     killers: [
       byRules("kinds/latch", "a notification that overtakes the reply to the first request is not missed"),
     ],

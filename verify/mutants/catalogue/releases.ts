@@ -186,8 +186,8 @@ export const releases: readonly Mutant[] = [
     edits: [
       redis(
         "server/release-queue",
-        "    this.#retries.cancel(release); // the answer may",
-        "    if (release.isEnded) this.#retries.cancel(release); // the answer may",
+        "    this.#retries.cancel(release); // a late reply may",
+        "    if (release.isEnded) this.#retries.cancel(release); // a late reply may",
       ),
     ],
     killers: [

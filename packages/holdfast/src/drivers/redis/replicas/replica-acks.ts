@@ -9,7 +9,7 @@ import type { Reply } from "../protocol/operation.ts";
 import type { OneServerSettings } from "../options.ts";
 import { Responsiveness } from "../server/responsiveness.ts";
 
-/** A grant whose replicas are asked for. */
+/** A grant that replicas must acknowledge. */
 export interface AckRequest {
   readonly key: string;
   readonly keys: LockKeys;
@@ -20,9 +20,10 @@ export interface AckRequest {
 }
 
 /**
- * Writes that count once so many replicas have them. `WAIT` speaks of what its own connection has sent: a grant that was written by
- * another's release would be waited for in vain, so each is prolonged here first, on the connection that waits. Replicas take the
- * writes of a server in one order: who has this one has the grant before it.
+ * Extends grants, and waits until `minReplicas` replicas have acknowledged the extension.
+ *
+ * `WAIT` counts only the writes of its own connection, and another connection may have written the grant. So each grant is extended
+ * first, on the connection of `WAIT`. A replica applies writes in order, so a replica with the extension also has the grant.
  */
 export class ReplicaAcks {
   readonly #connection: CommandConnection;
@@ -33,22 +34,25 @@ export class ReplicaAcks {
   #lost: (() => void) | undefined;
   #next: Promise<number> | undefined;
 
-  /** @param revived the server answers this connection again */
-  constructor(connection: Connection, settings: OneServerSettings, revived: () => void) {
+  /** @param recovered the server replies on this connection again */
+  constructor(connection: Connection, settings: OneServerSettings, recovered: () => void) {
     const { clock, commandTimeoutMs, queueBound } = settings;
     const ownConnection = connection.dedicatedConnection?.();
     if (!ownConnection) {
-      throw new LockError("This client cannot wait for replicas: `minReplicas` needs ioredis or node-redis", {
-        code: "unsupported",
-      });
+      throw new LockError(
+        "This client cannot wait for replicas. Option `minReplicas` requires ioredis or node-redis.",
+        {
+          code: "unsupported",
+        },
+      );
     }
     this.#connection = ownConnection;
     ownConnection.onDown(() => {
-      this.#lost?.(); // a wait on another connection than that of the write would be for nothing
+      this.#lost?.(); // a wait on another connection would not count the write
     });
     this.#minReplicas = settings.minReplicas;
     this.#waitMs = Math.ceil(commandTimeoutMs / 2);
-    // A call may stand behind a wait that is under way, and then has its own.
+    // A call may follow a wait in flight, and then needs a wait of its own.
     const timeoutMs = commandTimeoutMs + this.#waitMs;
     const run: CommandConnection["run"] = async (script, keys, args) => {
       const answers = await ownConnection.run(script, keys, args);
@@ -70,12 +74,12 @@ export class ReplicaAcks {
         clock,
         timeoutMs,
         probe: () => ownConnection.command("INFO", ["replication"]),
-        recovered: revived,
+        recovered,
       }),
     );
   }
 
-  /** Prolongs a grant; resolves when enough replicas have it. Rejects with an `EngineError`: then it may be prolonged all the same. */
+  /** Extends a grant. Resolves when enough replicas have acknowledged it. After a rejection with an `EngineError` the grant may still be extended. */
   extend({ key, keys, token, fencingToken, ttlMs, metadata }: AckRequest): Promise<Reply> {
     const args = ["extend", token, String(ttlMs), metadata, fencingToken.toString()];
     return performOnce(this.#batcher, { key, keys, args });
@@ -85,7 +89,7 @@ export class ReplicaAcks {
     this.#connection.close();
   }
 
-  /** How many have what was sent here. One wait is under way at a time, as it blocks the connection; who comes meanwhile shares the next. */
+  /** How many replicas have this connection's writes. One wait is in flight, because it blocks the connection. Later callers share the next wait. */
   #count(): Promise<number> {
     this.#next ??= this.#afterCurrent();
     return this.#next;
@@ -96,7 +100,7 @@ export class ReplicaAcks {
     this.#next = undefined;
     this.#waiting = new Promise((resolve, reject) => {
       this.#lost = () => {
-        // Its client may have dropped the command without a word, and the next wait stands behind this one.
+        // The client library may have dropped the command without an error, and the next wait follows this one.
         reject(new Error("The connection was lost while it waited for replicas"));
       };
       const called = this.#connection.command("WAIT", [String(this.#minReplicas), String(this.#waitMs)]);

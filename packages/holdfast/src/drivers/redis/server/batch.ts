@@ -6,45 +6,50 @@ import { encode, type Operation } from "../protocol/operation.ts";
 import type { Script } from "../protocol/script.ts";
 import type { CallNumber, Responsiveness } from "./responsiveness.ts";
 
-/** What stands before the answers of a call. */
+/** The first element of a reply, before the replies of the operations. */
 export interface Header {
   readonly serverMicros: number;
-  /** Of a quorum's node; else "" and 0. */
+  /** The run of a node of a quorum. Empty for a single server. */
   readonly runId: string;
+  /** The uptime of a node of a quorum. 0 for a single server. */
   readonly uptimeMs: number;
 }
 
 export interface BatcherSettings {
   readonly script: Script;
-  /** What stands before the keys and the arguments of all operations. */
+  /** The keys before the keys of the operations. */
   readonly keys: readonly string[];
+  /** The arguments before the arguments of the operations. */
   readonly args: readonly string[];
-  /** How long a call may take before its operations are told that no answer came. */
+  /** How long a call may take before its operations fail. */
   readonly timeoutMs: number;
-  /** A node of a quorum. */
+  /** The server is a node of a quorum, whose replies have its run ID and uptime. */
   readonly withRunId: boolean;
 }
 
 const maxBatch = 128;
 /**
- * So many calls share what is to be answered, so that the server works on some while we read the answers of others. Not those of a
- * quorum's node: we have the others' answers to read meanwhile.
+ * The number of calls that share the waiting operations. The server executes one call while the client reads the reply of the other. A
+ * node of a quorum gets one call, because the client reads the replies of the other nodes during the execution.
  */
 const callsInFlight = 2;
 const minCallSize = 2;
-/** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
+/** The most calls in flight. More calls would gain nothing, so later operations wait for the next call. */
 const maxCalls = 8;
-/** A quorum's node that answers others is waited for this many times as long: calls stand behind each other. */
+/** How many times `timeoutMs` a call to a node of a quorum may take while the node answers earlier calls of its queue. */
 const maxBacklogFactor = 10;
 
-/** Who is told of the node, beside the operations. */
+/** Receives the events of the server, in addition to the operations. */
 export interface BatchListener {
   replied(header: Header, sent: Instant, received: number, sameConnection: boolean): void;
-  /** It did not answer in time, or as a replica does. */
+  /** A call had no reply in time, or the reply of a replica. */
   unresponsive(): void;
 }
 
-/** Operations of one turn of the event loop to one node travel together, in as few script calls as pay, each apart from the errors of the others. */
+/**
+ * Collects the operations of one turn of the event loop for one server, and sends them in few script calls. The error of one operation
+ * does not affect the others.
+ */
 export class Batcher {
   readonly #connection: Pick<Connection, "run">;
   readonly #clock: Clock;
@@ -58,8 +63,9 @@ export class Batcher {
   #waiting: Operation[] = [];
   #isScheduled = false;
   #calls = 0;
-  /** Operations of all these calls. */
+  /** The number of operations in these calls. */
   #inFlight = 0;
+  /** Counts the lost connections. */
   #epoch = 0;
   #repliedAt = -Infinity;
 
@@ -87,7 +93,7 @@ export class Batcher {
     this.#schedule();
   }
 
-  /** A connection was lost: replies to what was sent before are not steady. */
+  /** A connection was lost. Replies to earlier calls no longer count as replies on the same connection. */
   interrupted(): void {
     this.#epoch += 1;
   }
@@ -119,7 +125,7 @@ export class Batcher {
       keys.push(...operation.keys);
     }
     const [single] = operations;
-    // A lone operation's arguments need no JSON. A quorum's node always gets JSON, which most nodes share.
+    // A single operation needs no JSON. For a quorum the JSON is always written, because the nodes share one encoded text.
     const args =
       single !== undefined && operations.length === 1 && !this.#withRunId
         ? [...this.#args, ...single.args]
@@ -152,7 +158,7 @@ export class Batcher {
     try {
       [header, values] = this.#parseReply(answers);
     } catch (error) {
-      call.fail(error); // no answer of ours: something stands between us and Redis
+      call.fail(error); // not a reply of the script, but of a program between the client and Redis
       return;
     }
     const sameConnection = call.epoch === this.#epoch;
@@ -164,7 +170,7 @@ export class Batcher {
     const dueAt = this.#clock.now() + timeoutMs;
     call.timer = this.#clock.setTimer(() => {
       if (this.#clock.now() - dueAt > lateTimerMs && !call.hasGracePeriod) {
-        call.hasGracePeriod = true; // once: a busy process may always be late
+        call.hasGracePeriod = true; // only once, because a busy process may always be late
         this.#startTimeout(call, lateTimerMs); // the reply may have arrived unread
         return;
       }
@@ -180,14 +186,14 @@ export class Batcher {
     }, timeoutMs);
   }
 
-  /** How much longer a call to a quorum's node may take while the node answers earlier calls. */
+  /** How much longer a call to a node of a quorum may take while the node answers earlier calls. */
   #extraWaitMs(call: Call): number {
     const now = this.#clock.now();
     const isPatient = this.#withRunId && now - call.sent.now < this.#timeoutMs * maxBacklogFactor;
     return isPatient ? this.#repliedAt + this.#timeoutMs - now : 0;
   }
 
-  /** Nothing is sent: many requests would pile up before a server that does not answer. */
+  /** Rejects the waiting operations, because calls would accumulate for a server that does not answer. */
   #refuse(): void {
     const refused = this.#waiting.splice(0);
     const error = this.#responsiveness.rejection();
@@ -196,13 +202,13 @@ export class Batcher {
     }
   }
 
-  /** Throws where it is no answer of the script. */
+  /** Throws if the reply is not one of the script. */
   #parseReply(answers: unknown): [Header, readonly unknown[]] {
     const [header, ...values] = answers as [unknown, ...unknown[]];
     const [micros, runId = "", uptime = 0] = this.#withRunId ? (header as unknown[]) : [header];
     const serverMicros = Number(micros);
     if (!Number.isFinite(serverMicros)) {
-      throw new Error("An answer that is not the script's");
+      throw new Error("The reply is not one of the script");
     }
     return [{ serverMicros, runId: String(runId), uptimeMs: Number(uptime) * 1000 }, values];
   }
@@ -241,7 +247,7 @@ class Call {
       try {
         operation.answered({ value: values[index], sent: this.sent, serverMicros, sameConnection, runId });
       } catch (error) {
-        operation.failed(error); // no answer of ours: something stands between us and Redis
+        operation.failed(error); // not a reply of the script, but of a program between the client and Redis
       }
     });
   }

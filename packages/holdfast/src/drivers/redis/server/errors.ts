@@ -8,35 +8,35 @@ import {
   type Outcome,
 } from "../../../errors.ts";
 
-/** What passes only if somebody changes something. Everything else is worth another try. */
+/** Errors that persist until an operator or a program changes something. All other errors are transient. */
 const permanent =
   /\b(NOAUTH|NOPERM|NODATABASE|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|COUNTER|DENIED|ERR (unknown command|AUTH|invalid password|DB index is out of range|SELECT is not allowed|The user executing the script|ACL failure in script))\b/;
 
-/** The server answered with an error: nothing was carried out. Redis 6.2 says first where in the script it was. */
+/** Error replies of the server, which executed nothing. Redis 6.2 puts the line of the script first. */
 const refusedByServer =
   /^(?:@user_script: ?\d+: -?)?(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|COUNTER)\b/;
 
-/** The error is the server's own answer, and no failure of the way to it. */
+/** Whether the error is a reply of the server, and not a failure of the connection. */
 export function isServerReply(error: unknown): boolean {
   return !isLockError(error) && refusedByServer.test(messageOf(error));
 }
 
-/** Whether another try may succeed by itself. */
+/** Whether a repeat may succeed without a change by an operator or a program. */
 export function isTransient(error: unknown): boolean {
   return isLockError(error) ? error.retryable : !permanent.test(messageOf(error));
 }
 
-/** The server refuses the command as such: to this user, or to everybody. Another try has the same answer. */
+/** Whether the server refuses the command to this user, or to all users. A repeat gets the same reply. */
 export function isForbidden(error: unknown): boolean {
   return /\b(NOPERM|ERR unknown command)\b/.test(messageOf(error));
 }
 
-/** It was sent to a server that is no primary, or no longer. */
+/** Whether the command was sent to a replica. */
 export function isReadOnlyError(error: unknown): boolean {
   return messageOf(error).includes("READONLY");
 }
 
-/** Why an operation with a token of an earlier client id is not sent. */
+/** The failure of an operation with a token of a former client ID. */
 export function clonedError(): EngineError {
   return new EngineError(
     "Redis: another process has this client id: it is a clone of this machine, and has the same tokens",
@@ -47,7 +47,7 @@ export function clonedError(): EngineError {
   );
 }
 
-/** A failure of the server or of the way to it, in the words of the contract. */
+/** A failure of the server or of its connection, as the driver contract requires. */
 export function engineError(error: unknown, key: string | undefined, outcome: Outcome): LockError {
   if (isLockError(error)) {
     return error instanceof EngineError && key !== undefined ? detailsOf(error, key, outcome) : error;
@@ -63,13 +63,13 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
   );
 }
 
-/** Redis 7 leaves the code out where a script lacked the right. */
+/** Adds the code that Redis 7 omits if a script lacked a permission. */
 function withCode(message: string): string {
   const isPermission = /\b(The user executing the script|ACL failure in script)\b/.test(message);
   return isPermission && !message.includes("NOPERM") ? `NOPERM: ${message}` : message;
 }
 
-/** The key is something else than what was asked for; undefined: it is another failure. */
+/** The error of a key that has another type, kind, limit or count. Undefined for other failures. */
 function mismatch(error: unknown, key: string): LockError | undefined {
   const message = messageOf(error);
   if (/\bWRONGTYPE\b/.test(message)) {
@@ -84,7 +84,7 @@ function mismatch(error: unknown, key: string): LockError | undefined {
   return detail === "COUNT" ? countMismatch(key, Number(present)) : undefined;
 }
 
-/** What a request may have left behind that failed so: nothing where the server itself refused it. */
+/** The outcome of a request with this failure. `none` if the server itself refused the request. */
 export function outcomeOf(error: unknown): Outcome {
   if (error instanceof EngineError) {
     return error.outcome;
@@ -92,7 +92,7 @@ export function outcomeOf(error: unknown): Outcome {
   return refusedByServer.test(messageOf(error)) ? "none" : "unknown";
 }
 
-/** The same error, told of one key. */
+/** The error with the details of one key. */
 function detailsOf(error: EngineError, key: string, outcome: Outcome): EngineError {
   const { message, retryable, cause } = error;
   const code = error.code === "replicas-not-reached" ? error.code : "engine-unavailable";
@@ -100,7 +100,7 @@ function detailsOf(error: EngineError, key: string, outcome: Outcome): EngineErr
   return new EngineError(message, { key, outcome: text, retryable, cause, code });
 }
 
-/** The script ran and answered with an error for one operation: nothing of it is unknown. */
+/** The script ran and refused one operation. The outcome is known. */
 export function serverRefusal(message: string): Error {
   return new Error(message);
 }
@@ -113,9 +113,9 @@ export function expiredError(): EngineError {
   return new EngineError("The grant had expired before it arrived", { outcome: "none", retryable: true });
 }
 
-/** Told of a write that the primary has done: what becomes of it is up to who asked for it. */
-export function replicasError(acknowledged: number, wanted: number): EngineError {
-  const message = `${acknowledged} of at least ${wanted} replicas have acknowledged in time`;
+/** The primary has executed a write that too few replicas acknowledged. The caller decides whether to roll it back. */
+export function replicasError(acknowledged: number, required: number): EngineError {
+  const message = `${acknowledged} of at least ${required} replicas have acknowledged in time`;
   return new EngineError(message, { outcome: "unknown", retryable: true, code: "replicas-not-reached" });
 }
 
@@ -135,7 +135,7 @@ export function unsupportedCluster(version: string): LockError {
   return new LockError(message, { code: "unsupported" });
 }
 
-/** Clients put the command that failed into their errors, and with it the token: it must not get into a log. */
+/** Removes the command from an error of a client library. The command has the token, which must not get into a log. */
 function withoutCommand(error: unknown): unknown {
   return error instanceof Error && ("command" in error || "previousErrors" in error)
     ? new Error(error.message)

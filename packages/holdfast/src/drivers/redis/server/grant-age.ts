@@ -1,6 +1,6 @@
 import { elapsedSince, type Clock, type Instant } from "../../../runtime/clock.ts";
 
-/** A pushed grant this old is not trusted by its bracket; it is confirmed by a request. */
+/** A pushed grant older than this is not trusted. A request confirms it. */
 const maxAgeMs = 250;
 const driftRate = 0.01;
 const freshMs = 2_000;
@@ -12,9 +12,10 @@ interface ServerTimeSample {
 }
 
 /**
- * How old a grant is that a message brought. The waiter does not know when its TTL began, but it knows a bracket: an earlier
- * reply carried server time T and was asked for at local time s, so server time G is at s + (G − T) or later, less the drift.
- * Counts only for the same run of the server, and while both connections have been up since.
+ * Estimates the age of a pushed grant, because the waiter does not know when its TTL began. The estimate uses a sample: an earlier reply
+ * had server time T, and its request was sent at local time s. So server time G was at local time s + (G − T) or later, minus the drift.
+ *
+ * A sample is valid only for the same run of the server, and only until one of the two connections is lost.
  */
 export class GrantAgeEstimator {
   readonly #clock: Clock;
@@ -24,7 +25,7 @@ export class GrantAgeEstimator {
     this.#clock = clock;
   }
 
-  /** A reply to a request that was sent at `sent` carried `serverMicros`. Kept if it says more than the one we have. */
+  /** A reply to a request that was sent at `sent` had the time `serverMicros`. Kept if its estimate is better than the present one. */
   observe(runId: string, serverMicros: number, sent: Instant): void {
     const known = this.#sample;
     const knownAgeMs = known?.runId === runId ? this.#ageIn(known, serverMicros, sent) : undefined;
@@ -33,19 +34,19 @@ export class GrantAgeEstimator {
     }
   }
 
-  /** Whether another bracket would tell little more: most replies need not carry the run id, which costs the server a command. */
+  /** Whether the sample is recent. Then the reply needs no run ID, which would cost the server a command. */
   get isFresh(): boolean {
     return this.#sample !== undefined && elapsedSince(this.#sample.sent, this.#clock) < freshMs;
   }
 
-  /** A connection was lost: the next server time may be another server's. */
+  /** Discards the sample, because after a lost connection the next server time may be another server's. */
   discard(): void {
     this.#sample = undefined;
   }
 
   /**
-   * The age in ms, at this moment and at the most, of what the server did at `serverMicros`.
-   * Undefined where it is not known, not plausible, or too long ago: then the grant has to be confirmed.
+   * The largest age, ms, of a grant that the server made at `serverMicros`.
+   * Undefined if the age is unknown, implausible, or more than 250 ms. The grant must then be confirmed.
    */
   ageOf(runId: string, serverMicros: number): number | undefined {
     const bracket = this.#sample;
@@ -57,7 +58,7 @@ export class GrantAgeEstimator {
     return ageMs >= 0 && ageMs <= maxAgeMs ? ageMs : undefined;
   }
 
-  /** By how much the known bracket dates `serverMicros` before `sent`: a newer bracket is tighter by that. */
+  /** How long before `sent` the known sample places `serverMicros`. A new sample is better by that time. */
   #ageIn(known: ServerTimeSample, serverMicros: number, sent: Instant): number {
     const elapsedMs = Math.max(sent.now - known.sent.now, sent.wall - known.sent.wall) * (1 + driftRate);
     return elapsedMs - (serverMicros - known.serverMicros) / 1000;

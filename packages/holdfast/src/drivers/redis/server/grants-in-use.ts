@@ -3,14 +3,14 @@ import { TimerQueue, type Scheduled } from "../../../runtime/timer-queue.ts";
 import type { RequestHistory } from "./request-history.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
 
-/** A grant that a request of this process was given, and of which a late message or reply may still come. */
+/** A grant in use by this process. A late notification or reply may report the grant again. */
 export class GrantInUse implements Scheduled {
   dueAt = 0;
   slot = -1;
-  /** This process has released it or passed it on. */
+  /** This process has released the grant. */
   isEnded = false;
   readonly token: string;
-  /** Of the request that was given it. */
+  /** The history of the request that got the grant. */
   readonly history: RequestHistory;
 
   constructor(token: string, history: RequestHistory) {
@@ -20,9 +20,10 @@ export class GrantInUse implements Scheduled {
 }
 
 /**
- * The grants that this process uses and that the server may tell it about once more, by token. A grant stays until it is released,
- * passed on, or has expired. Their number has no bound but that of the leases: without its entry, a late message of a lease in use
- * looks like a grant without an owner, and the process would release its own lease.
+ * The grants in use by this process that the server may report again, by token. A grant is removed when it is released or has expired.
+ *
+ * The number of grants is bounded only by the number of leases. Without its entry, a late notification of a lease looks like a grant
+ * without an owner, and the process would release its own lease.
  */
 export class GrantsInUse {
   readonly #clock: Clock;
@@ -45,7 +46,7 @@ export class GrantsInUse {
     return grant;
   }
 
-  /** An extension is sent: the server may keep the grant for so long from now. */
+  /** An extension is sent. The server may keep the grant for `ttlMs` from now. */
   extend(token: string, ttlMs: number): void {
     const grant = this.#grants.get(token);
     if (grant) {
@@ -53,7 +54,7 @@ export class GrantsInUse {
     }
   }
 
-  /** @returns the latest server time, ms, at which a request for it may still be carried out; 0: none is under way */
+  /** @returns the latest server time, ms, at which a request for the grant may still be executed; 0: no request is in flight */
   end(token: string): number {
     const grant = this.#grants.get(token);
     if (!grant) {
@@ -69,7 +70,7 @@ export class GrantsInUse {
     this.#expiries.clear();
   }
 
-  /** Twice the TTL: a message that comes later is older than its grant's TTL by any clock, and is not acted on (see `isExpired`). */
+  /** After twice the TTL. A notification that arrives later is older than its grant's TTL by any clock, and is ignored (see `isExpired`). */
   #scheduleExpiry(grant: GrantInUse, ttlMs: number): void {
     this.#expiries.schedule(grant, Math.max(grant.dueAt, this.#clock.now() + 2 * ttlMs));
   }

@@ -10,7 +10,7 @@ import type { RedisServer } from "./server.ts";
 import { clientIdOf } from "../protocol/token.ts";
 import { decodeHash, decodeJsonHash, decodeMetadata } from "../protocol/metadata.ts";
 
-/** What the script `inspect` answered for one lock. */
+/** The reply of the operation `inspect` for one lock. */
 export interface LockSnapshot {
   readonly holder: string;
   readonly remainingMs: number;
@@ -19,7 +19,7 @@ export interface LockSnapshot {
   readonly info: ReadonlyMap<string, string>;
   readonly waiterCount: number;
   readonly queueEntries: readonly string[];
-  /** Of a lock that several may hold. */
+  /** For a lock with several possible holders. */
   readonly shared: SharedLockSnapshot | undefined;
   readonly latch: LatchSnapshot | undefined;
 }
@@ -40,7 +40,7 @@ export interface SharedHolderEntry {
   readonly remainingMs: number;
   /** The first number of its grant. */
   readonly fencingToken: bigint;
-  /** The last one; on a node of a quorum a grant has one number. */
+  /** The last number of its grant. On a node of a quorum a grant has one number. */
   readonly last: bigint;
   readonly weight: number;
   readonly info: ReadonlyMap<string, string>;
@@ -80,7 +80,7 @@ function parseShared([kind, limit, holders]: readonly unknown[]): SharedLockSnap
   };
 }
 
-/** Makes of the facts what is told: owners by their clients' descriptions, and no token. */
+/** The state of the lock without tokens, and with owners from the descriptions of their clients. */
 export async function toLockState(
   node: RedisServer,
   key: string,
@@ -180,8 +180,10 @@ async function toMutexState(node: RedisServer, key: string, snapshot: LockSnapsh
 }
 
 /**
- * Whether the lease with this number holds the key: `stale` for certain where no holder has the number. A holder may have handed its
- * lease on in memory since it reported its number, up to the last of its block: only that one is surely the present one.
+ * Whether the lease with this number holds the key. `stale` is certain: no holder has the number.
+ *
+ * A process may have handed its grant over in memory since it reported its number. So only the last number of the block is certain to
+ * be current.
  */
 export function compareFence(snapshot: LockSnapshot, fencingToken: bigint): FenceState {
   const { shared, last } = snapshot;
@@ -195,32 +197,32 @@ export function compareFence(snapshot: LockSnapshot, fencingToken: bigint): Fenc
   }
   const newest = newestFence(snapshot);
   if (newest === null || last === null) {
-    return "unknown"; // the server has lost the numbers of its holder
+    return "unknown"; // the server has lost the fencing numbers of its holder
   } else if (fencingToken < newest || fencingToken > last) {
     return "stale";
   }
   return fencingToken === last ? "current" : "unknown";
 }
 
-/** The number that one of several holders told last, as it may have handed the lease on in memory; else the first of its block. */
+/** The last number that this holder reported. Without a valid report, the first number of its block. */
 function numberOf({ info, fencingToken, last }: SharedHolderEntry): bigint {
   const reported = BigInt(/^\d+$/.exec(info.get("number") ?? "")?.[0] ?? fencingToken);
   return reported >= fencingToken && reported <= last ? reported : fencingToken;
 }
 
-/** Of a quorum's node: whether one of several holders has this number, and its time is not over. */
+/** For a node of a quorum: whether this holder has this number and has not expired. */
 export function holdsWith({ info, fencingToken, remainingMs }: SharedHolderEntry, number: bigint): boolean {
   const reported = info.get("number");
   return (reported === undefined ? fencingToken : BigInt(reported)) === number && remainingMs > 0;
 }
 
-/** The number that the holder told last, as it may have handed the lease on in memory; else the first of its block. */
+/** The last number that the holder reported. Without a report, the first number of its block. */
 export function newestFence(snapshot: LockSnapshot): bigint | null {
   const holder = snapshot.info.get("number");
   return holder === undefined ? snapshot.first : BigInt(holder);
 }
 
-/** What is left of the holder's TTL, ms; null: nobody holds it, or without expiry. */
+/** The holder's remaining TTL, ms. Null if the lock is free, or the grant never expires. */
 export function remainingOf(snapshot: LockSnapshot): number | null {
   return snapshot.holder !== "" && snapshot.remainingMs >= 0 ? snapshot.remainingMs : null;
 }
@@ -235,12 +237,12 @@ export function holderOf(snapshot: LockSnapshot, clientOwner: string, fencingTok
   };
 }
 
-/** Of a queue member. */
+/** The token of a queue entry. */
 export function tokenOf(queueEntry: string): string {
   return queueEntry.split(" ")[0] ?? "";
 }
 
-/** The owners of tokens, asked for at once; "unknown" for what is not ours or whose client is gone. */
+/** The owners of tokens, from one request. "unknown" for a foreign value, or if the description of the client has expired. */
 export async function ownersByClient(node: RedisServer, tokens: readonly string[]): Promise<string[]> {
   const ids = tokens.map((token) => clientIdOf(token));
   const known = [...new Set(ids.filter((id) => id !== undefined))];

@@ -1,32 +1,32 @@
 import type { LockKeys } from "../protocol/keys.ts";
 import { withProposedFence } from "../protocol/operation.ts";
 
-/** A server keeps a queue for so long after its last change, and in it the place of who waits without end. */
+/** How long a server retains a queue after its last change. A waiter without a deadline loses its entry after this time. */
 export const queueTtlMs = 60_000;
 
-/** When a server has forgotten a place in its queue by itself: of who waits until that deadline. */
+/** The time at which the queue entry of a waiter with this deadline has expired on the server. */
 export function queueEntryExpiry(now: number, deadline: number): number {
   return deadline === Infinity ? now + queueTtlMs : deadline;
 }
 
-/** What is to be taken back from the server: a grant, a place in the queue, or whatever an unanswered request left there. */
+/** A grant or queue entry to remove from the server, or the residue of a request with unknown outcome. */
 export interface PendingRelease {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
-  /** What our queue member says after the token; "" where we have no place there. */
+  /** The queue entry after its token. Empty if the token has no queue entry. */
   readonly queueArgs: string;
-  /** Of a quorum's node: the fencing number of who is granted the lock by this. */
+  /** For a node of a quorum: the fencing number of the next holder, if this release grants the lock. */
   readonly proposedFence?: string | undefined;
-  /** Of one server: the token was made here, so the answer may name the next holder of this client instead of a message. */
+  /** For a single server: this client created the token. The reply may then name the next holder of this client, without a notification. */
   readonly isOwn?: boolean | undefined;
-  /** When the server will have forgotten it by itself, on the scale of `clock.now()`. */
+  /** The time at which the residue has expired on the server, on the scale of `clock.now()`. */
   readonly until: number;
-  /** The latest server time, ms, at which a request for it may still be carried out; absent or 0: none is under way. */
+  /** The latest server time, ms, at which a request with this token may still be executed. Absent or 0: no request is in flight. */
   readonly latest?: number | undefined;
 }
 
-/** What a node is told to take a leftover back. */
+/** The arguments of the operation that removes a grant or queue entry. */
 export function cleanUpOperation(
   { token, queueArgs, proposedFence, isOwn }: PendingRelease,
   name: ReleaseOperation,
@@ -37,7 +37,7 @@ export function cleanUpOperation(
   return name === "release" ? [name, token, queueArgs, isOwn === true ? "1" : "0"] : [name, token, queueArgs];
 }
 
-/** The grant of a request of this client, to which a release has handed the lock over. */
+/** The grant of the next holder, which the reply to a release reports to a request of this client. */
 export interface HandedOverGrant {
   readonly token: string;
   readonly first: number;
@@ -45,16 +45,16 @@ export interface HandedOverGrant {
   readonly ttlMs: number;
 }
 
-/** `downgrade`: what of a writer a reader does not need. */
+/** `downgrade` turns the grant of a writer into the grant of a reader. */
 export type ReleaseOperation = "release" | "downgrade";
 
-/** Who waits for a release. */
+/** Receives the outcome of a release. */
 export interface ReleaseListener {
   /**
-   * Behind {@link failed}, too, as it goes on.
-   * @param isConfirmed the server itself said that it released
+   * May follow {@link failed}, because the release is repeated in the background.
+   * @param isConfirmed the server itself reported that it released the grant
    */
   released(wasReleased: boolean, isConfirmed: boolean): void;
-  /** No answer in time, or none that could come by itself. */
+  /** The release had no reply in time, or a permanent failure. */
   failed(error: unknown): void;
 }

@@ -3,20 +3,19 @@ import { jittered, type Random } from "../../../runtime/random.ts";
 const pollMs = 5_000;
 const minPollMs = 50;
 const maxPauseMs = 1_000;
-/** Those who may poll at the same moment keep this distance. */
+/** The distance between the polls of neighbouring waiters. */
 const spacingMs = 20;
-/** Instead of what is left of the holder's TTL: who is far behind is not told it at first. */
+/** The server reports this value instead of the holder's remaining TTL to a waiter far from the head of the queue. */
 const notReported = -3;
 
 /** A timer that runs later than this shows that the process itself was late, and that a reply may have arrived unread. */
 export const lateTimerMs = 5;
 
 /**
- * When a queued waiter asks again although nobody told it to: one place after the other when the holder's TTL is over,
- * everybody after 5 s, never sooner than 50 ms. Nobody knows that those before it have gone since it asked, so not only
- * the first places do.
- * @param remainingMs of the holder's TTL; negative: it has none, or that is not told
- * @param ttlMs the waiter's own, which the holder's is taken to be until it is told
+ * The delay until a queued waiter polls. Waiters poll in the order of their positions after the holder's TTL, at the latest after 5 s
+ * and never sooner than 50 ms. Every waiter polls, because the waiters before it may have been removed since its last request.
+ * @param remainingMs the holder's remaining TTL; negative: the holder has none, or the server did not report it
+ * @param ttlMs the TTL of the waiter, assumed for the holder until the server reports the holder's
  */
 export function queuedPollDelay(
   random: Random,
@@ -32,7 +31,7 @@ export function queuedPollDelay(
   return Math.min(pollMs, Math.max(minPollMs, waitMs + spread));
 }
 
-/** When a waiter without a place in the queue asks again: nobody would tell it. */
+/** The delay until a waiter without a queue entry polls. The server sends it no notification, so its polls are frequent. */
 export function unqueuedPollDelay(random: Random, attempts: number, remainingMs: number): number {
   const pauseMs = Math.min(maxPauseMs, 25 * 2 ** Math.min(attempts, 6));
   const untilFreeMs = remainingMs < 0 ? pauseMs : remainingMs;

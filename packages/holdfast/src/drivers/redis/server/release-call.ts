@@ -25,27 +25,27 @@ export class ReleaseCall implements Operation, Scheduled {
   slot = -1;
   failures = 0;
   readonly pending: PendingRelease;
-  /** When the server will have forgotten, on the scale of `clock.now()`. */
+  /** The time at which the residue has expired on the server, on the scale of `clock.now()`. */
   until = 0;
   readonly deadline: ReleaseDeadline = new ReleaseDeadline(this);
-  /** How it failed last. */
+  /** The last failure. */
   error: unknown;
   readonly args: readonly string[];
   readonly listener: ReleaseListener;
   readonly #queue: ReleaseCallHost;
   readonly #isRelease: boolean;
-  /** Nobody waits for it: a request takes back what its own repeats left. */
+  /** No caller waits for this call. It cleans up the residue of a request, and a later request with the same token cancels it. */
   isCleanup = false;
-  /** The release of the same token that began before this one. */
+  /** The earlier call for the same token. */
   previous: ReleaseCall | undefined;
-  /** Another release of the token found the grant. */
+  /** Another call for the same token has released the grant. */
   wasFound = false;
   #wasReleased = false;
-  /** It may have been carried out by a server that did not answer. */
+  /** The server may have executed an attempt without a reply. */
   #isUncertain = false;
-  /** Its listener has the outcome. */
+  /** The listener has received the outcome. */
   isReported = false;
-  /** It is not sent again. */
+  /** The call is not sent again. */
   isEnded = false;
 
   constructor(
@@ -67,7 +67,7 @@ export class ReleaseCall implements Operation, Scheduled {
   }
 
   answered({ value, sameConnection, sent, serverMicros }: Reply): void {
-    // Of a usual release 1: it was ours, and nothing is left.
+    // The most frequent reply is 1: the token had the grant, and the lock is free.
     const [released, more, token, first, last, ttlMs] = Array.isArray(value)
       ? (value as unknown[])
       : [value, 0];
@@ -86,12 +86,11 @@ export class ReleaseCall implements Operation, Scheduled {
       this.#queue.onVotedFor(token);
     }
     if (Number(more) === 1 && !this.isEnded) {
-      this.#queue.send(this); // dead waiters are left to be passed over
+      this.#queue.send(this); // dead waiters are still in the queue
       return;
     }
     this.#queue.answered(this, serverMicros);
-    // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
-    // grant was ours.
+    // A repeat finds no grant if an attempt with a lost reply has released the grant. The attempt was sent while the grant was held.
     const isRepeat = this.#isUncertain || !sameConnection;
     const wasOurs = this.#wasReleased || (this.#isRelease && (isRepeat || this.wasFound));
     this.report(wasOurs, this.#wasReleased);
@@ -114,7 +113,7 @@ export class ReleaseCall implements Operation, Scheduled {
   }
 }
 
-/** Until when a release is waited for. */
+/** The time until which a caller waits for its release. */
 export class ReleaseDeadline implements Scheduled {
   dueAt = 0;
   slot = -1;

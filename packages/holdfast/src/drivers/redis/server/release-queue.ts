@@ -20,8 +20,10 @@ import type { RedisServer } from "./server.ts";
 const maxBackoffMs = 2_000;
 
 /**
- * Decides for one server what must hold nothing there from now on: what was released or given up, and what the server tells of that is
- * not in use. Releases it, and goes on until the server has answered behind all requests for it, or has forgotten by itself.
+ * Removes grants and queue entries from their server: released grants, abandoned requests, and reported grants that are not in use.
+ *
+ * A release is repeated until the server has answered it and no earlier request with its token can be executed any longer. It also ends
+ * when the residue has expired on the server.
  */
 export class ReleaseQueue {
   readonly inUse: GrantsInUse;
@@ -29,16 +31,16 @@ export class ReleaseQueue {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #budgetMs: number;
-  /** Tells of the next holder of this client that a release answered. */
+  /** Receives the next holder of this client that the reply to a release names. */
   readonly onHandedOver: (grant: HandedOverGrant, sent: Instant) => void;
-  /** Tells whom a quorum's node votes for behind a release; "": nobody, or it is not known. */
+  /** Receives the token for which a node of a quorum votes after a release. Empty: the node has no vote, or the token is unknown. */
   readonly onVotedFor: (token: string) => void;
   readonly #retries: TimerQueue<ReleaseCall>;
-  /** Who waits for an answer, whatever is sent meanwhile. */
+  /** The deadlines of the callers, which do not change when a call is repeated. */
   readonly #deadlines: TimerQueue<ReleaseDeadline>;
   #isClosed = false;
   readonly #cleanUps = new Set<Promise<unknown>>();
-  /** The latest one of each token, while it goes on; the earlier ones follow as {@link ReleaseCall.previous}. */
+  /** The latest open call of each token. The earlier ones follow as {@link ReleaseCall.previous}. */
   readonly #releasesByToken = new Map<string, ReleaseCall>();
 
   constructor(
@@ -60,7 +62,10 @@ export class ReleaseQueue {
     this.#deadlines = new TimerQueue(clock, (deadline) => this.#deadlinePassed(deadline));
   }
 
-  /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
+  /**
+   * @returns whether the token still had the grant
+   * @throws {EngineError} after the budget. The release is then repeated in the background.
+   */
   release(pending: PendingRelease): Promise<boolean> {
     const latest = this.inUse.end(pending.token);
     return this.#begin({ ...pending, latest }, "release");
@@ -77,8 +82,8 @@ export class ReleaseQueue {
   }
 
   /**
-   * The server has told of a grant, or of a place, for which nobody waits.
-   * @param use of the request that it was told, where it is a grant
+   * Cleans up a reported grant or queue entry without a waiter, unless the grant is in use.
+   * @param use the grant in use of the request that received the report
    */
   cleanUpUnused(pending: PendingRelease, use?: GrantInUse): void {
     if (use?.isEnded !== false && !this.inUse.has(pending.token)) {
@@ -86,7 +91,7 @@ export class ReleaseQueue {
     }
   }
 
-  /** The same, where a promise for each node would be many. @param args what the node is told, where several are told the same */
+  /** Like {@link release}, without a promise for each node of a quorum. @param args the operation, which several nodes may share */
   enqueue(
     pending: PendingRelease,
     listener: ReleaseListener,
@@ -99,27 +104,27 @@ export class ReleaseQueue {
   #start(release: ReleaseCall): void {
     const { token, keys, until, latest = 0 } = release.pending;
     const delayMs = latest - this.#serverFor(keys).serverClock.micros() / 1000;
-    release.until = until + (latest > 0 ? Math.max(0, delayMs) : 0); // what comes so late lasts as long
+    release.until = until + (latest > 0 ? Math.max(0, delayMs) : 0); // a request that is executed late has a grant that ends late
     release.previous = this.#releasesByToken.get(token);
     this.#releasesByToken.set(token, release);
     this.#deadlines.schedule(release.deadline, this.#clock.now() + this.#budgetMs);
     this.send(release);
   }
 
-  /** It goes on, and who waits for it is told that it does. */
+  /** Reports the timeout to the listener. The release is still repeated. */
   #deadlinePassed(deadline: ReleaseDeadline): void {
     const { release, dueAt } = deadline;
     const now = this.#clock.now();
     if (now - dueAt > lateTimerMs && !deadline.hasGracePeriod) {
-      deadline.hasGracePeriod = true; // once: a busy process may always be late
-      this.#deadlines.schedule(deadline, now + lateTimerMs); // the process was late: the answer may have arrived unread
+      deadline.hasGracePeriod = true; // only once, because a busy process may always be late
+      this.#deadlines.schedule(deadline, now + lateTimerMs); // the process was late, so the reply may have arrived unread
       return;
     }
     const { error = timeoutError(this.#budgetMs), pending, listener } = release;
     listener.failed(engineError(error, pending.key, "unknown"));
   }
 
-  /** The token is asked for again: what was to take it back and got no answer yet must not come behind that. */
+  /** The token is requested again. Cancels its unanswered clean-ups, because they must not arrive after the new request. */
   cancelCleanUp(token: string): void {
     for (let release = this.#releasesByToken.get(token); release; release = release.previous) {
       if (release.isCleanup) {
@@ -129,7 +134,7 @@ export class ReleaseQueue {
     }
   }
 
-  /** The same for something that nobody waits for. */
+  /** Cleans up a grant or queue entry in the background. */
   cleanUp(pending: PendingRelease): void {
     const done = new Promise<boolean>((resolve, reject) => {
       const args = cleanUpOperation(pending, "release");
@@ -148,17 +153,17 @@ export class ReleaseQueue {
     void done.then(() => this.#cleanUps.delete(done));
   }
 
-  /** The server says that this one released: the other releases of its token find nothing, but the grant was ours when they began. */
+  /** The server has released the grant for this call. Other calls for the token then find no grant, but the grant was held when they began. */
   grantFound({ pending: { token } }: ReleaseCall): void {
     for (let release = this.#releasesByToken.get(token); release; release = release.previous) {
       release.wasFound = true;
     }
   }
 
-  /** The server has answered, or has forgotten by itself. */
+  /** The server has answered the call, or its residue has expired. */
   ended(release: ReleaseCall): void {
     release.isEnded = true;
-    this.#retries.cancel(release); // the answer may have come late, to a question that was to be repeated
+    this.#retries.cancel(release); // a late reply may have arrived before the repeat
     this.#deadlines.cancel(release.deadline);
     const { token } = release.pending;
     const latest = this.#releasesByToken.get(token);
@@ -175,7 +180,7 @@ export class ReleaseQueue {
     }
   }
 
-  /** What nobody waits for is answered, or was tried for its budget. */
+  /** Resolves when every clean-up is answered, or has used its budget. */
   async idle(): Promise<void> {
     await Promise.all(this.#cleanUps);
   }
@@ -204,7 +209,7 @@ export class ReleaseQueue {
     }
   }
 
-  /** The node answers again: what failed goes out again. */
+  /** The server replies again. Failed releases are sent at once. */
   recovered(node: RedisServer): void {
     for (const release of Array.from(this.#retries.items())) {
       if (release.failures > 0 && this.#serverFor(release.keys) === node) {
@@ -214,7 +219,7 @@ export class ReleaseQueue {
     }
   }
 
-  /** No answer came: tried again until the server has forgotten by itself. */
+  /** Repeats a failed release after a pause, until its residue has expired on the server. */
   retry(release: ReleaseCall, error: unknown): void {
     const now = this.#clock.now();
     const isRetried = isTransient(error) && now < release.until && !this.#isClosed;
@@ -226,8 +231,8 @@ export class ReleaseQueue {
   }
 
   /**
-   * The server has released. A request for the same token may still be carried out: then it is released once more, behind the latest
-   * time of that.
+   * The server has answered. If a request with the same token may still be executed, the release is repeated after the latest time of
+   * that request.
    */
   answered(release: ReleaseCall, serverMicros: number): void {
     const now = this.#clock.now();

@@ -1,30 +1,30 @@
 import type { Outcome } from "../../../errors.ts";
 import { outcomeOf } from "./errors.ts";
 
-/** What is known of the repeated attempts of one request: how many there were, and what they may have left on the server. */
+/** The repeats of one request: their number, their failures, and whether one of them may still take effect on the server. */
 export class RequestHistory {
   count = 0;
-  /** Those that failed since the last answer, and how the last one did. */
+  /** The number of failures since the last reply. */
   failures = 0;
   lastError: unknown;
   wasAnswered = false;
   #inFlight = 0;
   #hasUnanswered = false;
-  /** How many questions the server may still carry out: neither an answer over connections that stood nor a refusal came. */
+  /** How many repeats the server may still execute. A reply on the same connection, or a refusal, excludes a later execution. */
   #pendingEffects = 0;
   #latest = 0;
 
-  /** Unknown while one is under way, and once one got no answer, until a later one is answered. */
+  /** Unknown while a repeat is in flight, and after a repeat without a reply, until a later reply. */
   get outcome(): Outcome {
     return this.#inFlight > 0 || this.#hasUnanswered ? "unknown" : "none";
   }
 
-  /** The latest server time, ms, at which one of them may still take effect; 0: none can. */
+  /** The latest server time, ms, at which a repeat may still take effect. 0: no repeat can. */
   get latest(): number {
     return this.#pendingEffects > 0 ? this.#latest : 0;
   }
 
-  /** @param latest server time, ms, behind which the question has no effect */
+  /** @param latest the server time, ms, after which this repeat has no effect */
   sent(latest = 0): void {
     this.#inFlight += 1;
     this.#pendingEffects += 1;
@@ -32,8 +32,8 @@ export class RequestHistory {
   }
 
   /**
-   * An answer, perhaps a late one, tells the state of the server.
-   * @param sameConnection the client library cannot have sent the question twice
+   * A reply, even a late one, reports the state of the server.
+   * @param sameConnection the client library cannot have sent this repeat twice
    */
   answered(sameConnection = true): void {
     this.#ended();

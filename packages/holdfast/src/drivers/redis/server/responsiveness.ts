@@ -2,34 +2,35 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { EngineError } from "../../../errors.ts";
 import { isServerReply, isTransient, unresponsiveError } from "./errors.ts";
 
-/** A probe that failed at once is repeated after this. */
+/** The pause after a probe that failed at once. */
 const minProbeMs = 100;
-/** A probe without an answer is repeated after this part of the silence, and not before the time of a call: its client may have dropped it. */
+/** A probe without a reply is repeated after this fraction of the unresponsive time, because the client library may have dropped it. */
 const probeFraction = 0.1;
 
-/** One question to a server, numbered in the order of sending. */
+/** The number of one call, in the order of sending. */
 export type CallNumber = number;
 
 interface ResponsivenessOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** Sends a question of its own. */
+  /** Sends a call to the server, past the batches. */
   readonly probe: () => Promise<unknown>;
-  /** The server answers again: what was refused is worth another try. */
+  /** The server replies again. Refused calls should be repeated. */
   readonly recovered: () => void;
 }
 
 /**
- * Whether a server is silent: a question got no answer in its time, and nothing was heard since. A client library keeps what it
- * cannot deliver, so calls to a silent server are refused, and one probe is under way. Answers come in the order of the questions:
- * an answer ends the wait for all earlier questions.
+ * Decides whether a server is unresponsive: a call had no reply in time, and nothing was received from the server since.
+ *
+ * Calls to an unresponsive server are refused, because the client library would retain them without limit. One probe is in flight.
+ * Replies arrive in the order of the calls, so a reply ends the wait for all earlier calls.
  */
 export class Responsiveness {
   readonly #options: ResponsivenessOptions;
   #lastCall: CallNumber = 0;
-  /** Questions that were given up, and that the client library may still keep. */
+  /** Calls without a reply in time, which the client library may still retain. */
   readonly #unanswered = new Set<CallNumber>();
-  /** The last question before something was heard on another connection. */
+  /** The last call before a notification arrived on the other connection. */
   #receivedUpTo: CallNumber = 0;
   #probe: CallNumber = 0;
   #since = 0;
@@ -43,12 +44,12 @@ export class Responsiveness {
     return this.#unanswered.size > 0;
   }
 
-  /** A question is being sent. */
+  /** A call is sent. */
   callSent(): CallNumber {
     return ++this.#lastCall;
   }
 
-  /** No answer came in time. That is no silence where the server was heard since the question. */
+  /** A call had no reply in time. The server is still responsive if a notification arrived after the call. */
   callTimedOut(callNumber: CallNumber): void {
     if (callNumber <= this.#receivedUpTo) {
       return;
@@ -57,7 +58,7 @@ export class Responsiveness {
     this.#unanswered.add(callNumber);
     if (isFirst) {
       this.#since = this.#options.clock.now();
-      this.#sendProbe(); // at once: a caller that comes much later must not be refused for one lost answer
+      this.#sendProbe(); // at once, because a much later call must not be refused after one lost reply
     }
   }
 
@@ -72,18 +73,18 @@ export class Responsiveness {
     }
   }
 
-  /** The question failed. The error is the server's own answer, or the client library has dropped the question. */
+  /** A call failed. Either the error is a reply of the server, or the client library has dropped the call. */
   callFailed(callNumber: CallNumber, error: unknown): void {
     if (isServerReply(error)) {
       this.callAnswered(callNumber);
     } else if (!isTransient(error)) {
-      this.messageReceived(); // the client refuses at once and keeps nothing: callers are to learn why
+      this.messageReceived(); // the client library refuses calls at once and retains none, so callers get its error
     } else {
       this.#unanswered.delete(callNumber);
     }
   }
 
-  /** The server was heard by another connection. */
+  /** A notification arrived on the other connection. */
   messageReceived(): void {
     this.#receivedUpTo = this.#lastCall;
     if (this.isUnresponsive) {
@@ -92,7 +93,7 @@ export class Responsiveness {
     }
   }
 
-  /** Why a call is not sent. */
+  /** The error of a refused call. Sends the next probe if it is due. */
   rejection(): EngineError {
     if (this.#options.clock.now() >= this.#notBefore) {
       this.#sendProbe();

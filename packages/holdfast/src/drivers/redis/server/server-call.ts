@@ -7,7 +7,7 @@ import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "./server.ts";
 import type { Operation, Reply } from "../protocol/operation.ts";
 
-/** What wakes when its moment has come. */
+/** An entry of a timer queue. */
 export interface Wakeable extends Scheduled {
   wake(): void;
 }
@@ -23,13 +23,13 @@ interface CallTarget {
   readonly key: string;
   readonly keys: LockKeys;
   readonly server: RedisServer;
-  /** On the scale of `clock.now()`; null: it is tried for the time of a command. */
+  /** On the scale of `clock.now()`. Null: `commandTimeoutMs` from now. */
   readonly deadline: number | null;
 }
 
 /**
- * One question to one server: asked again until it is answered for good, cancelled, or its time is over. A failure that may pass is
- * repeated with growing pauses.
+ * One request to one server. The request is repeated until a final reply, its cancellation, or its deadline. After a transient failure
+ * the pause grows with each repeat.
  */
 export abstract class ServerCall<Answer> implements Operation, Wakeable {
   dueAt = 0;
@@ -61,13 +61,13 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
   }
 
   abstract answered(reply: Reply): void;
-  /** What must be known of the server before it is asked; undefined: it is. */
+  /** Resolves when the server's time is known, which the request requires. Undefined if the time is known already. */
   protected abstract prepare(): Promise<unknown> | undefined;
-  /** Sends it, as it is open. */
+  /** Sends the request, which is open. */
   protected abstract send(): void;
-  /** Settles it without an answer: what it may have left on the server is taken back. */
+  /** Ends the request without a final reply, and cleans up its residue on the server. */
   protected abstract abandon(): void;
-  /** Its time is over, and the server has answered. */
+  /** The deadline has passed, and the server has replied at least once. */
   protected abstract expired(): void;
 
   begin(): void {
@@ -75,7 +75,7 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
     this.trySend();
   }
 
-  /** Asks (again), unless it is settled. */
+  /** Sends the request, for the first time or again, unless the request has ended. */
   trySend(): void {
     if (!this.isOpen) {
       return;
@@ -96,14 +96,14 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
     );
   }
 
-  /** The server answers again. */
+  /** The server was unresponsive and replies again. */
   recovered(): void {
     if (this.history.failures > 0) {
       this.trySend();
     }
   }
 
-  /** Its moment has come: the deadline, or the poll. */
+  /** The timer is due: for the deadline, or for a poll. */
   wake(): void {
     if (this.#host.clock.now() < this.deadline) {
       this.begin();
@@ -129,7 +129,7 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
     this.retryAfter(error);
   }
 
-  /** No answer came, or none could: tried again until the time is over, unless it cannot pass by itself. */
+  /** Repeats the request after a pause, until the deadline. A permanent failure ends the request. */
   protected retryAfter(error: unknown): void {
     if (!this.isOpen) {
       return;
@@ -143,7 +143,7 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
     this.retryIn(backoffMs(this.#host.random, this.history.failures));
   }
 
-  /** The script ran and refused. */
+  /** The script ran and refused the request. */
   protected refused(message: string): void {
     const error = engineError(serverRefusal(message), this.key, "none");
     if (error.retryable) {

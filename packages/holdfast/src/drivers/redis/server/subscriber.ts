@@ -4,11 +4,11 @@ import { backoffMs, hash32, type Random } from "../../../runtime/random.ts";
 import type { ChannelKind, Connection, Subscription } from "../clients/connection.ts";
 import { isTransient } from "./errors.ts";
 
-/** Whether messages reach us: not known yet, seen to, or tried in vain. */
+/** Whether notifications arrive: not verified yet, verified, or unavailable after several failures. */
 export type NotificationStatus = "unverified" | "verified" | "unavailable";
 
 const attemptsBeforeUnavailable = 3;
-/** Of so many proofs a message that comes late is known. */
+/** How many pings a subscriber remembers. A late ping of these is recognized as its own. */
 const rememberedPings = 100;
 const maxRetryMs = 5_000;
 
@@ -18,35 +18,37 @@ interface SubscriberOptions {
   readonly random: Random;
   readonly channel: string;
   readonly timeoutMs: number;
-  /** Publishes `text` to the channel by a script on the connection for commands; the number of receivers. */
+  /** Publishes `text` to the channel, by a script on the command connection. Resolves with the number of receivers. */
   readonly publish: (text: string) => Promise<number>;
   /** The server has confirmed the subscription. */
   readonly answered: () => void;
   readonly received: (text: string) => void;
-  /** Called each time that hearing was proved, and when it turns out to be unavailable. */
-  readonly changed: (hearing: NotificationStatus) => void;
+  /** Called after each verification, and when notifications become unavailable. */
+  readonly changed: (status: NotificationStatus) => void;
   /** The subscription's connection was lost. */
   readonly lost: () => void;
 }
 
 /**
- * The one channel of this driver instance. It counts only once it is proved: a script on the same server published to it,
- * counted a receiver, and was heard; again after each reconnect. A waiter may queue only then.
+ * The subscription to the one channel of this driver instance. A waiter may have a queue entry only after the subscription is verified.
+ *
+ * Verification: a script on the same server publishes a ping to the channel, the server counts a receiver, and the ping arrives. The
+ * subscriber verifies again after each reconnect.
  */
 export class Subscriber {
   readonly #options: SubscriberOptions;
   #kind: ChannelKind = "sharded";
   #subscription: Subscription | undefined;
   #status: NotificationStatus = "unverified";
-  /** Nobody else received the last proof. */
+  /** No other subscriber received the last ping. */
   #isAlone = false;
   #isUp = false;
-  /** Counts the subscriptions: one that is closed may tell of it long after its successor is up. */
+  /** Counts the subscriptions, because a closed subscription may report its end long after its successor is connected. */
   #generation = 0;
   #attempts = 0;
   #openNotBefore = -Infinity;
-  #ping: { readonly text: string; readonly heard: () => void } | undefined;
-  /** A proof names its server, because a replica passes on what its master publishes. */
+  #ping: { readonly text: string; readonly received: () => void } | undefined;
+  /** A ping names its server, because a replica also publishes the pings of its primary. */
   readonly #pingPrefix: string;
   readonly #ownPings: string[] = [];
   #retry: Timer;
@@ -61,7 +63,7 @@ export class Subscriber {
     return this.#status;
   }
 
-  /** Whether all grants on the channel are ours. A clone of the machine has the same channel, and hears ours as we hear its. */
+  /** Whether every grant on the channel is for this process. A clone of the machine subscribes to the same channel. */
   get isAlone(): boolean {
     return this.#status === "verified" && this.#isAlone;
   }
@@ -70,11 +72,11 @@ export class Subscriber {
     if (!this.#isClosed) {
       this.#kind = kind;
       this.#open();
-      this.#retryIn(this.#options.timeoutMs); // a subscription may be swallowed without a word
+      this.#retryIn(this.#options.timeoutMs); // a client library may drop a subscription without an error
     }
   }
 
-  /** Proves anew, as the connection for commands may lead to another server now. */
+  /** Verifies again, because the command connection may lead to another server now. */
   verifyAgain(): void {
     if (this.#isUp) {
       this.#status = this.#status === "verified" ? "unverified" : this.#status;
@@ -111,16 +113,16 @@ export class Subscriber {
       },
       message: (text) => {
         if (text === this.#ping?.text) {
-          this.#ping.heard();
-        } else if (!this.#isClosed && !this.#handlePing(text)) {
+          this.#ping.received();
+        } else if (!this.#isClosed && !this.#isOwnPing(text)) {
           this.#options.received(text);
         }
       },
     });
   }
 
-  /** Published by this process: here, or on another server, of which this one is a replica. */
-  #handlePing(text: string): boolean {
+  /** Whether the ping is one of this process, published here or on another server of which this server is a replica. */
+  #isOwnPing(text: string): boolean {
     const isPing = text.startsWith("ping ");
     return isPing && (!text.startsWith(this.#pingPrefix) || this.#ownPings.includes(text));
   }
@@ -130,19 +132,19 @@ export class Subscriber {
       return;
     }
     if (!this.#isUp) {
-      this.#failed(new Error("the subscription failed"));
+      this.#failed(new Error("The subscription failed"));
       return;
     }
     this.#isUp = false;
     this.#status = "unverified";
     this.#ping = undefined;
     this.#options.lost();
-    this.#retryIn(this.#options.timeoutMs); // its client may not try again
+    this.#retryIn(this.#options.timeoutMs); // the client library may not reconnect
   }
 
   async #verify(): Promise<void> {
     const { clock, random, timeoutMs, publish } = this.#options;
-    // A clone may draw the same id, but not at the same moment.
+    // A clone may draw the same ID, but not at the same time.
     const drawn = hash32(random.id(), String(clock.now()), String(clock.wall()));
     const text = this.#pingPrefix + drawn.slice(this.#pingPrefix.length - "ping ".length);
     this.#ownPings.push(text);
@@ -153,7 +155,7 @@ export class Subscriber {
       const received = new Promise<true>((resolve) => {
         this.#ping = {
           text,
-          heard: () => resolve(true),
+          received: () => resolve(true),
         };
       });
       const timedOut = new Promise<false>((resolve) => {
@@ -162,7 +164,7 @@ export class Subscriber {
       const receivers = await publish(text);
       if (receivers === 0 || !(await Promise.race([received, timedOut]))) {
         throw new Error(
-          receivers === 0 ? "nobody receives on our channel" : "what we publish does not reach us",
+          receivers === 0 ? "The channel has no receiver" : "The published ping did not arrive",
         );
       }
       this.#isAlone = receivers === 1;
@@ -211,7 +213,7 @@ export class Subscriber {
     this.#retryIn(delayMs);
   }
 
-  /** A fresh connection may fare better. Where it is refused at once, the next one has to wait. */
+  /** Opens a new connection, which may succeed. If the server refuses it at once, the next one waits. */
   #reopenIn(delayMs: number): void {
     const now = this.#options.clock.now();
     if (now >= this.#openNotBefore) {
@@ -227,7 +229,7 @@ export class Subscriber {
       if (this.#isUp && this.#status !== "verified") {
         void this.#verify();
       } else if (!this.#isUp) {
-        this.#failed(new Error("the subscription was not confirmed"));
+        this.#failed(new Error("The subscription was not confirmed"));
       }
     }, delayMs);
   }

@@ -3,7 +3,7 @@ import type { AcquireResult, AcquireRequest } from "../../../driver.ts";
 import type { Holder } from "../../../lock-state.ts";
 import { withTimeout } from "../../../runtime/timeout.ts";
 
-/** How much longer than its deadline a waiter takes to say who holds the lock. */
+/** How long after its deadline a waiter may wait for the name of the holder. */
 const maxInspectMs = 250;
 
 interface HolderLookup {
@@ -12,8 +12,8 @@ interface HolderLookup {
 }
 
 /**
- * What a waiter is told when its time is over: who holds the lock. That is asked behind its leaving of the queue: once it is
- * answered, nothing of it is left there.
+ * The result of a waiter after its deadline, with the holder of the lock. The request for the holder follows the removal of the queue
+ * entry, so its reply shows that the entry is removed.
  */
 export async function waitTimedOut(
   host: HolderLookup,
@@ -21,7 +21,7 @@ export async function waitTimedOut(
   position: number | undefined,
 ): Promise<AcquireResult> {
   waiter?.onDequeued();
-  const asked = host.holderOf(key).catch(() => undefined);
-  const holder = await withTimeout(host.clock, maxInspectMs, asked);
+  const request = host.holderOf(key).catch(() => undefined);
+  const holder = await withTimeout(host.clock, maxInspectMs, request);
   return { outcome: "held", holder, position };
 }

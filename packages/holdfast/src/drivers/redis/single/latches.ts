@@ -17,15 +17,15 @@ interface LatchHost {
   readonly random: Random;
   readonly commandTimeoutMs: number;
   keysOf(key: string): LockKeys;
-  /** A token of its own for each call; with a caller's attempt the same attempt in every process. */
+  /** A new token for each call. Calls with the same attempt ID have the same attempt, in every process. */
   tokenOf(key: string, attemptId: string | undefined): string;
 }
 
-/** The latches of one server. Who waits is told by a message, and asks again whatever message is lost. */
+/** The latches of one server. A waiter gets a notification, and polls in case the notification is lost. */
 export class RedisLatches implements LatchEngine {
   readonly host: LatchHost;
   readonly timers: TimerQueue<Wakeable>;
-  /** What is under way, by the K of its latch. */
+  /** The open calls, by the key of their latch on the server. */
   readonly #calls = new Map<string, Set<LatchCall>>();
 
   constructor(host: LatchHost) {
@@ -33,7 +33,7 @@ export class RedisLatches implements LatchEngine {
     this.timers = new TimerQueue(
       host.clock,
       (call) => call.wake(),
-      true, // somebody waits for it
+      true, // a caller waits for each call, so the timer must keep the process alive
     );
   }
 
@@ -45,14 +45,14 @@ export class RedisLatches implements LatchEngine {
     return this.#begin(new LatchCall(this, latch, { name: "waitLatch", deadline }));
   }
 
-  /** A message says that the latch of this K that was born then is open. */
+  /** A notification reports that the latch with this key and generation is open. */
   opened(lock: string, id: string): void {
     for (const call of this.#calls.get(lock) ?? []) {
       call.opened(id);
     }
   }
 
-  /** Whether messages reach us changed. */
+  /** The state of the server's subscription changed. */
   notificationStatusChanged(node: RedisServer): void {
     for (const call of this.#all()) {
       if (call.server === node) {
@@ -61,7 +61,7 @@ export class RedisLatches implements LatchEngine {
     }
   }
 
-  /** The server answers again. */
+  /** The server was unresponsive and replies again. */
   recovered(node: RedisServer): void {
     for (const call of this.#all()) {
       if (call.server === node) {
@@ -103,19 +103,19 @@ type LatchOperation =
   | { readonly name: "waitLatch"; readonly deadline: number | null };
 
 /**
- * One call about a latch: sent again until it is answered for good, cancelled, or its time is over. Repeats are one attempt with one
- * token, so what was carried out and not answered counts once.
+ * One call for a latch. The call is repeated until a final reply, its cancellation, or its deadline. Its repeats are one attempt with
+ * one token, so an executed call without a reply counts once.
  */
 class LatchCall extends ServerCall<number> implements PendingLatchWait {
   readonly latch: LatchRef;
   readonly #latches: RedisLatches;
   readonly #name: LatchOperation["name"];
-  /** It goes on asking until the latch is open. */
+  /** The call is repeated until the latch is open. */
   readonly #waits: boolean;
   readonly #token: string;
-  /** The kind of our channel where we ask to be told; n: we only look. */
+  /** The kind of the client's channel, if the call requests a notification. `n` if it requests none. */
   #channelKind = "n";
-  /** With which kind we may stand on the server among those who are to be told. */
+  /** The kind of channel with which the server may have registered this waiter. */
   #queuedAs: string | undefined;
   #remaining = 0;
 
@@ -147,7 +147,7 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
       this.#finish();
       this.resolve(0);
     } else if (this.#waits && this.latch.generation === undefined) {
-      this.trySend(); // the message overtook the answer
+      this.trySend(); // the notification arrived before the reply
     }
   }
 
@@ -160,12 +160,12 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
   answered({ value }: Reply): void {
     const [status, remaining, id, remainingMs, more] = value as unknown[];
     if (Number(status) === 3) {
-      this.failed(this.timedOutError()); // it came too late, or the server's clock was set, which we know now
+      this.failed(this.timedOutError()); // the server executed the call too late, or its clock was set, and the reply has its present time
       return;
     }
     this.history.answered();
     if (Number(more) === 1) {
-      this.server.perform(this); // others are left to be told, whether we are settled or not
+      this.server.perform(this); // other waiters still need a notification, even if this call has ended
     }
     if (!this.isOpen) {
       return;
@@ -206,7 +206,7 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
     if (this.#channelKind !== "n") {
       this.retryIn(queuedPollDelay(random, 0, remainingMs, Infinity));
     } else if (server.notificationStatus === "verified") {
-      this.trySend(); // proved since we asked: now we can be told
+      this.trySend(); // the subscription was verified after the sending, so a repeat can request a notification
     } else {
       this.retryIn(unqueuedPollDelay(random, this.history.count, remainingMs));
     }
@@ -222,7 +222,7 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
     this.#finish();
   }
 
-  /** Said once: what is left of us there if it is lost is forgotten in a while, and costs no more than a message to nobody. */
+  /** Removes the waiter from the server. Sent once, because a lost removal costs only one notification without a receiver. */
   #dequeue(): void {
     const kind = this.#queuedAs;
     if (kind !== undefined) {

@@ -9,7 +9,7 @@ import { acquireManyScript } from "../protocol/scripts.generated.ts";
 import { withTimeout } from "../../../runtime/timeout.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
 
-/** One of the locks that are asked for together. */
+/** The request for one of several locks. */
 export interface KeyRequest {
   readonly request: AcquireRequest;
   readonly keys: LockKeys;
@@ -24,8 +24,8 @@ interface MultiKeyDeps {
 }
 
 /**
- * Takes several free locks in one step, or none. Without an answer nothing is kept: what the server may have done is taken back, also
- * when its answer comes late.
+ * Acquires several free locks in one step, or none. If the server does not answer in time, the grants that it may have made are cleaned
+ * up, even after a late reply.
  */
 export async function acquireMany(
   keyRequests: readonly KeyRequest[],
@@ -49,7 +49,7 @@ export async function acquireMany(
       server.refreshPrimary();
       throw timeoutError(commandTimeoutMs);
     } else if (Number((answer as unknown[])[1]) < 0) {
-      throw timeoutError(commandTimeoutMs); // the server executed it too late, or its clock was set, which is known now
+      throw timeoutError(commandTimeoutMs); // the server executed the call too late, or its clock was set, and the reply has its present time
     }
   } catch (error) {
     if (isReadOnlyError(error)) {

@@ -198,7 +198,8 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
 
 /**
  * Whether a pushed grant has expired, by the estimate of the server's clock. This process no longer knows the token of a transferred
- * lease, so a late notification must not release a lease that its new owner has extended. Without an estimate the grant is left
+ * lease, so a late notification
+ * must not release a lease of its new owner. Without an estimate the grant is left
  * to expire.
  */
 function isExpired({ serverMicros, ttlMs }: PushedGrant, { serverClock }: RedisServer): boolean {

@@ -242,8 +242,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 
   /**
-   * Continues with a new request, with another token and ticket. Either the server executed this request too late, or the ticket and
-   * the deadline of its queue entry were computed from a wrong estimate of the server's clock.
+   * Continues with a new request, with another token and ticket. The server executed this request too
+   * late. Or its ticket and deadline were computed from a wrong estimate of the server's clock.
    */
   #restart(): void {
     this.abandon();

@@ -4,33 +4,33 @@ import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "../server/server.ts";
 import { scanScript } from "../protocol/scripts.generated.ts";
 
-/** How long one page of a list may search before it ends, ms: a narrow prefix must not go through all keys in one call. */
+/** How long one page of a list may take, ms, because a call with a rare prefix must not scan all keys. */
 export const pageBudgetMs = 250;
 
-/** One step through the keys that may be locks. */
+/** One page of the keys that may be locks. */
 export interface Page {
   readonly locks: readonly string[];
-  /** Where to go on; null: that was all. */
+  /** The cursor of the next page. Null after the last page. */
   readonly cursor: string | null;
 }
 
-/** Leads from a lock to the server that has it, and knows all servers. */
+/** Leads from a lock to its server, and has all servers. */
 export interface ServerDirectory {
   serverFor(keys: LockKeys): RedisServer;
-  /** What `inspect` tells of us: field, value, ... */
+  /** Sets the client's description for `inspect`: field, value, ... */
   setClientInfo(info: readonly string[]): void;
-  /** We have another client id from now on. */
+  /** Changes the client ID. */
   rename(clientId: string): void;
-  /** Refuses a lock whose keys one server cannot have. @throws {RangeError} */
+  /** Checks that one server can have all keys of the lock. @throws {RangeError} */
   check(keys: LockKeys, key: string): void;
-  /** Whether one script may take these locks. */
+  /** Whether one script call can acquire these locks. */
   canAcquireMany(locks: readonly LockKeys[]): boolean;
   scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
   states(): Promise<NodeState[]>;
   close(): void;
 }
 
-/** Of one server: it has every lock. */
+/** The directory of a single server, which has every lock. */
 export class SingleServer implements ServerDirectory {
   readonly #server: RedisServer;
 
@@ -42,8 +42,8 @@ export class SingleServer implements ServerDirectory {
     return this.#server;
   }
 
-  setClientInfo(about: readonly string[]): void {
-    this.#server.setClientInfo(about);
+  setClientInfo(info: readonly string[]): void {
+    this.#server.setClientInfo(info);
   }
 
   rename(clientId: string): void {
@@ -51,7 +51,7 @@ export class SingleServer implements ServerDirectory {
   }
 
   check(): void {
-    // Nothing is refused.
+    // One server can have every key.
   }
 
   canAcquireMany(): boolean {
@@ -75,14 +75,15 @@ export class SingleServer implements ServerDirectory {
   }
 }
 
-/** What the script `scan` answered. */
+/** The reply of the script `scan`. */
 export function parsePage(answer: unknown): [next: string, found: string[]] {
   const [next, found] = answer as [unknown, unknown[]];
   return [String(next), found.map(String)];
 }
 
 /**
- * `form`: of the whole cursor; its first group is the cursor of SCAN, an integer of 64 bits.
+ * Checks a cursor of the caller.
+ * @param form the form of the whole cursor. Its first group is the cursor of `SCAN`, an integer of 64 bits.
  * @throws {RangeError} for a cursor that no page of this engine has
  */
 export function checkCursor(cursor: string | null, form: RegExp): void {

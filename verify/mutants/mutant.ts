@@ -6,9 +6,9 @@ export type Level = (typeof levels)[number];
 export interface Mutant {
   /** The error, in words joined by `-`. */
   readonly name: string;
-  /** The broken sentence of the design, shortened, with its section. */
+  /** The broken rule of the protocol, as a sentence. */
   readonly brokenRule: string;
-  /** Whether a counterexample demanded the sentence. The protocol marks such sentences with ▲. */
+  /** Whether a counterexample showed that the protocol needs the rule. Reports mark such rules with ▲. */
   readonly hasCounterexample?: true;
   readonly edits: readonly Edit[];
   /** The runs that are expected to kill the mutant, the fastest first. */

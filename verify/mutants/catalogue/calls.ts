@@ -1,22 +1,22 @@
 import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** The usual calls to one server, what a release tells, and what comes too late: lua/execute-single.lua (core-2, 2 and 3.2). */
+/** Mutants of the usual calls to one server, and of the replies of a release. */
 export const calls: readonly Mutant[] = [
   {
     name: "lone-operation-is-read-as-one-of-several",
-    brokenRule: "a lone operation does not pay for a batch: its arguments are the script's (core-2, 2)",
+    brokenRule: "a call with one operation passes its arguments directly, without JSON",
     edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS == 1")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "an acquire of a free lock")],
   },
   {
     name: "several-operations-are-read-as-a-lone-one",
-    brokenRule: "a lone operation does not pay for a batch; several are told as JSON (core-2, 2)",
+    brokenRule: "a call with several operations passes them as JSON",
     edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS >= 4")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "several operations in one call")],
   },
   {
     name: "lone-operation-travels-as-several",
-    brokenRule: "a lone operation does not pay for a batch: no JSON (core-2, 2)",
+    brokenRule: "a call with one operation passes its arguments directly, without JSON",
     edits: [
       redis(
         "server/batch",
@@ -30,7 +30,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "operations-sent-again-have-their-former-arguments",
-    brokenRule: "a repeat names a new latest time, and a place as soon as messages are heard (core-2 3.2)",
+    brokenRule: "a repeat has a new latest time, and requests a queue entry once the client is subscribed",
     edits: [
       redis("protocol/operation", "args !== latest.args[i])) {", "args[1] !== latest.args[i]?.[1])) {"),
     ],
@@ -38,14 +38,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "one-batch-in-flight",
-    brokenRule:
-      "two batches in flight: half-size batches, two under way, let client and server both work (core-2, 2)",
+    brokenRule: "two batches of half the size are in flight, so that client and server work at the same time",
     edits: [redis("server/batch", "const callsInFlight = 2;", "const callsInFlight: number = 1;")],
     killers: [byRules("drivers/redis/server/batch", "more of them share two calls, evenly")],
   },
   {
     name: "counter-is-read-where-nothing-is-granted",
-    brokenRule: "TIME, GET and SET of the counter only where a call grants (core-2, 2)",
+    brokenRule: "a call uses TIME, and GET and SET of the counter, only if it grants",
     edits: [
       lua(
         "execute-single",
@@ -59,7 +58,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "waiter-found-in-the-usual-release-is-dropped",
-    brokenRule: "a waiter that is popped is granted, or put back by whatever fails",
+    brokenRule: "a waiter that a script removes from the queue is granted, or put back after any error",
     hasCounterexample: true,
     edits: [lua("single/fast-release", "    popped = waiter\n", "    popped = nil\n")],
     killers: [
@@ -68,7 +67,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "waiter-that-was-popped-is-lost-by-an-error",
-    brokenRule: "a waiter that is popped is granted, or put back by whatever fails",
+    brokenRule: "a waiter that a script removes from the queue is granted, or put back after any error",
     hasCounterexample: true,
     edits: [
       lua(
@@ -87,14 +86,14 @@ export const calls: readonly Mutant[] = [
   {
     name: "waiter-is-looked-for-behind-the-deletion",
     brokenRule:
-      "release: GET K, ZPOPMIN queue, DEL K (core-2, 2): a queue that cannot be read leaves the lock as it is",
+      "release runs GET K, ZPOPMIN queue and DEL K in this order, so an unreadable queue leaves the lock unchanged",
     edits: [lua("single/fast-release", "  elseif not waiter.err then", "  else")],
     killers: [byServer("drivers/redis/protocol/scripts/release", "who may not zpopmin keeps what he has")],
   },
   {
     name: "next-of-the-same-client-has-a-message",
     brokenRule:
-      "where the next holder is a request of the caller's client, the answer of the release is its grant",
+      "if the next holder is a request of the releasing client, the reply of the release is its grant",
     edits: [
       lua(
         "single/mutex",
@@ -108,7 +107,8 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "whose-token-is-adopted-learns-of-no-grant",
-    brokenRule: "is_own: only who made the token learns from its release who has the lock now",
+    brokenRule:
+      "only the client that created the token learns from its release which request is granted next",
     edits: [lua("single/mutex", "is_own == '1' and client_of(token) or nil", "client_of(token)")],
     killers: [
       byServer(
@@ -119,7 +119,8 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "every-token-counts-as-our-own",
-    brokenRule: "is_own: only who made the token learns from its release who has the lock now",
+    brokenRule:
+      "only the client that created the token learns from its release which request is granted next",
     edits: [
       redis("single/driver", "clientIdOf(token) === this.#registry.clientId;", 'clientIdOf(token) !== "";'),
     ],
@@ -127,7 +128,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "repeated-release-does-not-name-the-next-holder",
-    brokenRule: "a release whose answer was lost names the next holder of the client again",
+    brokenRule: "the repeat of a release with a lost reply names the next holder of the client again",
     edits: [
       lua(
         "single/mutex",
@@ -140,13 +141,13 @@ export const calls: readonly Mutant[] = [
   {
     name: "answer-of-a-release-is-not-read",
     brokenRule:
-      "where the next holder is a request of the caller's client, the answer of the release is its grant",
+      "if the next holder is a request of the releasing client, the reply of the release is its grant",
     edits: [redis("server/release-call", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
     killers: [byRules("drivers/redis/single/handed-over", "by the answer of the release")],
   },
   {
     name: "grant-in-an-answer-lasts-as-one-by-message",
-    brokenRule: "a queue member says two TTLs: of a grant by message, and of one that a reply tells",
+    brokenRule: "a queue entry has two TTLs: one for a grant by notification, and one for a grant by reply",
     edits: [
       lua(
         "common/grant-waiter",
@@ -160,7 +161,8 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "next-operation-sends-no-message",
-    brokenRule: "a giver is that of one operation: the next one tells by message",
+    brokenRule:
+      "the releasing client belongs to one operation, and later operations of the call grant by notification",
     edits: [
       lua(
         "common/dispatch",
@@ -177,8 +179,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "turn-is-given-before-the-next-request",
-    brokenRule:
-      "who gives others their turn sends acquire(new) and release(old), in this order, in one call (core-2, 4.1)",
+    brokenRule: "a client that requeues sends acquire for its next request and then release, in one call",
     edits: [
       redis(
         "redlock/driver",
@@ -195,8 +196,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "turn-that-is-given-may-find-the-queue-full",
-    brokenRule:
-      "an acquire in the call that gives the lock up is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire in the call that releases the lock ignores the bound of the queue",
     edits: [lua("quorum/acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
     killers: [
       byServer("drivers/redis/protocol/scripts/handed-over", "the bound on the queue does not hold for it"),
@@ -204,14 +204,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "vote-behind-a-release-is-told-by-message-only",
-    brokenRule: "the release answers who has the vote now: a lost message costs no poll (core-2, 4.1)",
+    brokenRule: "the reply of a release contains the next vote, so that a lost notification costs no poll",
     edits: [lua("quorum/hand-over", "answer = { 1, 0, granted_token }", "answer = { 1, 0, '' }")],
     killers: [byRules("drivers/redis/redlock/handed-over", "is granted without a message")],
   },
   {
     name: "sleeper-waits-in-a-place-of-the-past",
-    brokenRule:
-      "a request begins anew where answers contradict the nodes' time by which it was written (core-2, 3.3)",
+    brokenRule: "a request starts again if replies contradict the estimate of the nodes' time in its ticket",
     edits: [redis("redlock/node-set", "      this.#era += 1;\n", "")],
     killers: [
       byRules("drivers/redis/redlock/late-votes", "a request that waits on a machine that sleeps is served"),
@@ -219,13 +218,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "places-of-a-quorum-stay-ahead",
-    brokenRule: "places begin anew from the new estimate of the nodes' time (core-2, 3.3)",
+    brokenRule: "after that, tickets follow the new estimate of the nodes' time",
     edits: [redis("redlock/node-set", "      this.#lastTicket = 0; // places", "      // places")],
     killers: [byRules("drivers/redis/redlock/late-votes", "places begin anew")],
   },
   {
     name: "bound-holds-for-who-gives-a-grant-up",
-    brokenRule: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [lua("single/mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
     killers: [
       byServer("drivers/redis/protocol/scripts/acquire-queue", "a full queue refuses, and keeps nobody"),
@@ -233,13 +232,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "bound-holds-for-who-gives-a-share-up",
-    brokenRule: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [lua("common/shared-lock", "not waits and tonumber(wait) < 3 and", "not waits and")],
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "the queue has a bound")],
   },
   {
     name: "who-gives-a-grant-up-learns-of-no-run",
-    brokenRule: "wait 3 asks for the run id, as 1 does; 4 does not, as 2",
+    brokenRule: "wait mode 3 requests the run id, as mode 1 does; modes 2 and 4 do not",
     edits: [lua("single/mutex", "(wait == '1' or wait == '3') and run_id()", "wait == '1' and run_id()")],
     killers: [
       byServer("drivers/redis/protocol/scripts/acquire", "a waiter is told of which run of the server it is"),
@@ -247,13 +246,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
-    brokenRule: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [redis("single/driver", "{ ignoresQueueLimit: true }", "{ ignoresQueueLimit: false }")],
     killers: [byRules("drivers/redis/single/handed-over", "is not refused by a full queue")],
   },
   {
     name: "share-takes-the-usual-path",
-    brokenRule: "a token says of itself whether it shares the lock: the usual path is a mutex's",
+    brokenRule: "a token contains its mode, and only a mutex uses the fast path",
     edits: [
       lua(
         "execute-single",
@@ -265,7 +264,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "everybody-is-told-the-holder-s-ttl",
-    brokenRule: "who is far behind is told when the holder's TTL ends if it asks once more",
+    brokenRule: "a waiter at a later position gets the holder's TTL only when it repeats its request",
     edits: [
       lua(
         "single/mutex",
@@ -277,7 +276,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "run-is-asked-for-with-each-message",
-    brokenRule: "the server's identity is asked for once in a call",
+    brokenRule: "a call reads the run id of the server at most once",
     edits: [lua("common/waiters", "  if not known_run_id then\n", "  do\n")],
     killers: [
       byServer(

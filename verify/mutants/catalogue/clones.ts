@@ -4,7 +4,7 @@ import { byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 export const clones: readonly Mutant[] = [
   {
     name: "clone-releases-what-the-other-was-granted",
-    brokenRule: "a grant for an unknown token is given back only where nobody else hears the channel",
+    brokenRule: "a grant for an unknown token is released only if no other connection receives the channel",
     edits: [
       redis(
         "single/request-registry",
@@ -21,7 +21,7 @@ export const clones: readonly Mutant[] = [
   },
   {
     name: "clone-gives-back-votes-of-the-other",
-    brokenRule: "a vote for an unknown token is given back only where nobody else hears the channel",
+    brokenRule: "a vote for an unknown token is released only if no other connection receives the channel",
     edits: [redis("redlock/grant-registry", "} else if (node.server.hasOwnChannel) {", "} else {")],
     killers: [
       byRules(
@@ -32,13 +32,13 @@ export const clones: readonly Mutant[] = [
   },
   {
     name: "clone-keeps-its-client-id",
-    brokenRule: "a process that hears the proof of a clone takes a new client id",
+    brokenRule: "a process that receives the proof of a clone gets a new client id",
     edits: [redis("server/notification-dispatcher", "        listener.cloned();\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "that hears of the other waits with a new token")],
   },
   {
     name: "clone-keeps-its-leases",
-    brokenRule: "a process that hears the proof of a clone loses its leases",
+    brokenRule: "a process that receives the proof of a clone loses its leases",
     edits: [redis("single/request-registry", '      listener.lost(null, "suspended", clonedError());\n', "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other loses"),
@@ -46,7 +46,7 @@ export const clones: readonly Mutant[] = [
   },
   {
     name: "clone-keeps-its-leases-on-a-quorum",
-    brokenRule: "a process that hears the proof of a clone loses its leases",
+    brokenRule: "a process that receives the proof of a clone loses its leases",
     edits: [redis("redlock/node-events", '      listener.lost(null, "suspended", clonedError());\n', "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other loses"),
@@ -54,7 +54,7 @@ export const clones: readonly Mutant[] = [
   },
   {
     name: "clone-waits-with-its-token",
-    brokenRule: "a request goes on with a new token when a clone has the same",
+    brokenRule: "a request continues with a new token if a clone has the same token",
     edits: [redis("single/request-registry", "      request.cloned();\n", "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other waits"),
@@ -62,7 +62,7 @@ export const clones: readonly Mutant[] = [
   },
   {
     name: "clone-waits-with-its-token-on-a-quorum",
-    brokenRule: "a request goes on with a new token when a clone has the same",
+    brokenRule: "a request continues with a new token if a clone has the same token",
     edits: [redis("redlock/node-events", "      request.cloned();\n", "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other waits"),
@@ -77,19 +77,19 @@ export const clones: readonly Mutant[] = [
   {
     name: "proof-of-another-server-is-a-clones",
     brokenRule:
-      "only a clone's proof parts a process from its leases (core-2, 3.6): a replica passes on its master's",
+      "only the proof of a clone ends leases, because a replica also publishes the proofs of its primary",
     edits: [redis("server/subscriber", "!text.startsWith(this.#pingPrefix) || ", "")],
     killers: [byServer("integration/redlock/replica", "is quarantined, with replica-read-only")],
   },
   {
     name: "own-proof-looks-like-a-clone",
-    brokenRule: "a proof of one's own that comes late is no proof of a clone",
+    brokenRule: "a process's own late proof is not the proof of a clone",
     edits: [redis("server/subscriber", "    this.#ownPings.push(text);\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "is not seen in a proof of one's own")],
   },
   {
     name: "clones-draw-from-one-pool",
-    brokenRule: "ids that were drawn ahead are thrown away when the wall clock jumped",
+    brokenRule: "ids that were drawn in advance are discarded after a jump of the wall clock",
     edits: [edit("runtime/random.ts", " || Math.abs(wallLead - lead) > jumpMs", "")],
     killers: [byRules("runtime/random", "ids that were drawn ahead are thrown away")],
   },

@@ -1,16 +1,16 @@
 import { byServer, redis, type Mutant } from "../mutant.ts";
 
-/** Redis Cluster: docs/drivers/cluster.md says what holds there. */
+/** Mutants of Redis Cluster. See docs/drivers/cluster.md. */
 export const cluster: readonly Mutant[] = [
   {
     name: "cluster-silent-node-is-trusted",
-    brokenRule: "a node that is silent makes us ask the others for the map",
+    brokenRule: "if a node is unresponsive, the client requests the slot map from the other nodes",
     edits: [redis("cluster/cluster-node", "        this.#listener.unresponsive(this);\n", "")],
     killers: [byServer("integration/cluster/failover", "whatever its client")],
   },
   {
     name: "cluster-subscribes-for-nothing",
-    brokenRule: "a free lock costs no subscription",
+    brokenRule: "a free lock needs no subscription",
     edits: [
       redis(
         "server/client-registration",
@@ -23,7 +23,7 @@ export const cluster: readonly Mutant[] = [
   },
   {
     name: "cluster-accepts-stray-braces",
-    brokenRule: "a key whose braces keep its queue from its slot is refused",
+    brokenRule: "a key whose braces put its queue into another slot is refused",
     edits: [
       redis(
         "cluster/directory",
@@ -35,7 +35,7 @@ export const cluster: readonly Mutant[] = [
   },
   {
     name: "cluster-laggard-is-believed",
-    brokenRule: "a slot is elsewhere (MOVED): the map is corrected, whatever a node that lags behind tells",
+    brokenRule: "after MOVED the client corrects its slot map, even if a node with an old map contradicts",
     edits: [redis("cluster/router", "if (map.source !== address) {", "if (map.source === undefined) {")],
     killers: [byServer("integration/cluster/redirects", "MOVED is believed over a node that lags behind")],
   },

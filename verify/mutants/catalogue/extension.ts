@@ -1,18 +1,17 @@
 import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** How a majority keeps a grant: section 4.8. */
+/** Mutants of the extension of a grant by a majority. */
 export const extension: readonly Mutant[] = [
   {
     name: "adoption-takes-the-first-majority",
     brokenRule:
-      "an adopted lease lasts until the time that a majority reaches, whichever nodes answer first (4.3)",
+      "an adopted lease is valid until the latest time that a majority supports, in any order of replies",
     edits: [redis("redlock/verification", " && restMs > maxRemainingMs / 2;", ";")],
     killers: [byKept()],
   },
   {
     name: "refilled-behind-the-end",
-    brokenRule:
-      "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold (4.8)",
+    brokenRule: "nodes without the grant may be refilled only after a majority confirmed the unbroken hold",
     edits: [
       redis(
         "redlock/renewal",
@@ -25,7 +24,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-majority-of-those-that-answer",
-    brokenRule: "extension needs ⌊N/2⌋ + 1 of all N nodes (4.8)",
+    brokenRule: "extension needs ⌊N/2⌋ + 1 of all N nodes",
     hasCounterexample: true,
     edits: [
       redis(
@@ -44,7 +43,7 @@ export const extension: readonly Mutant[] = [
   {
     name: "another-grant-of-the-token-counts-as-unbroken",
     brokenRule:
-      "counting only those that have held it without a break since the last confirmed majority (4.8)",
+      "an extension counts only nodes that have held the grant without a break since the last confirmed majority",
     edits: [
       redis(
         "redlock/grant-members",
@@ -61,7 +60,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-filled-node-counts-in-the-same-round",
-    brokenRule: "and count from the next round on (4.8)",
+    brokenRule: "a refilled node counts from the next round on",
     edits: [
       redis(
         "redlock/renewal",
@@ -78,7 +77,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-restarted-node-counts-as-unbroken",
-    brokenRule: "without a break (4.8): not a node that restarted with what it had on its disk",
+    brokenRule: "a node that restarted with its data on disk has not held the grant without a break",
     edits: [
       redis(
         "redlock/grant-members",
@@ -93,7 +92,7 @@ export const extension: readonly Mutant[] = [
   {
     name: "nodes-are-filled-without-a-majority",
     brokenRule:
-      "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold in this round (4.8)",
+      "nodes without the grant may be refilled only after a majority confirmed the unbroken hold in this round",
     edits: [
       redis(
         "redlock/renewal",
@@ -105,7 +104,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "unknown-is-lost",
-    brokenRule: "unknown is neither held past validUntil nor lost before it (4.8)",
+    brokenRule: "after an unknown outcome a lease is not held past its validity, and not lost before",
     edits: [
       redis(
         "redlock/renewal",
@@ -117,7 +116,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "one-node-s-loss-is-the-grant-s",
-    brokenRule: "a lease is lost where those without it leave less than a majority (4.8)",
+    brokenRule: "a lease is lost if the nodes that still have it are less than a majority",
     edits: [
       redis(
         "redlock/grant-members",
@@ -134,7 +133,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "who-was-filled-too-late-keeps-it",
-    brokenRule: "release goes to all nodes (4.7): also to one that was filled again when the lease was over",
+    brokenRule: "release goes to all nodes, and also to a node that was refilled after the end of the lease",
     edits: [
       redis(
         "redlock/held-grant",
@@ -152,7 +151,7 @@ export const extension: readonly Mutant[] = [
   {
     name: "adopted-for-as-long-as-those-who-answer-first-have-it",
     brokenRule:
-      "the largest time until which a majority is valid (4.3), where the first to answer have no time left",
+      "an adopted lease is valid until the latest time that a majority supports, even if the first replies have no remaining time",
     edits: [
       redis(
         "redlock/verification",
@@ -169,7 +168,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-node-is-filled-again-behind-the-release",
-    brokenRule: "nodes that miss the key may be filled again (4.8): not of what is given back",
+    brokenRule: "nodes without the grant may be refilled, but not after the release of the lease",
     edits: [
       redis(
         "redlock/held-grant",
@@ -181,7 +180,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-loss-is-revived",
-    brokenRule: "a lease is lost where those without it leave less than a majority, at any time (4.8)",
+    brokenRule: "a lease is lost if at any time the nodes that still have it are less than a majority",
     edits: [
       redis(
         "redlock/grant-members",

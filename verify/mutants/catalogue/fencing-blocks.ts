@@ -1,10 +1,10 @@
 import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** Mutants of the block of fencing tokens that one grant gets from the counter of a server (core-2, 2). */
+/** Mutants of the block of fencing tokens that one grant gets from the counter of a server. */
 export const fencingBlocks: readonly Mutant[] = [
   {
     name: "next-grant-begins-inside-the-block",
-    brokenRule: "a block of k numbers is given as a whole (5)",
+    brokenRule: "a block of k fencing tokens belongs to one grant",
     edits: [lua("single/fencing-counter", "  newest = last\n", "  newest = first\n")],
     killers: [
       byServer(
@@ -15,7 +15,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "block-however-far-ahead",
-    brokenRule: "while the counter is more than 10 ms ahead of the time, one number is given (core-2, 2)",
+    brokenRule: "while the counter is more than 10 ms ahead of the time, a grant gets one number",
     hasCounterexample: true,
     edits: [
       lua(
@@ -33,7 +33,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "no-block-behind-a-block",
-    brokenRule: "blocks are given until the counter is 10 ms ahead of the time (core-2, 2)",
+    brokenRule: "grants get blocks until the counter is 10 ms ahead of the time",
     edits: [lua("single/fencing-counter", "first > now + 10000 and first", "first > now and first")],
     killers: [
       byServer("drivers/redis/protocol/scripts/fencing-counter", "so a call cannot run further ahead"),
@@ -41,7 +41,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "answer-derives-the-last-number",
-    brokenRule: "clients never derive the last number from what they asked for (core-2, 2)",
+    brokenRule: "clients never derive the last number from the requested count",
     hasCounterexample: true,
     edits: [
       lua(
@@ -59,7 +59,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "client-derives-the-last-number",
-    brokenRule: "clients never derive the last number from what they asked for (core-2, 2)",
+    brokenRule: "clients never derive the last number from the requested count",
     hasCounterexample: true,
     edits: [
       redis(
@@ -72,7 +72,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "repeat-derives-the-last-number",
-    brokenRule: "the answer tells the first number and how many, as K says them (core-2, 2)",
+    brokenRule: "a reply has the first number and the count that K stores",
     edits: [
       lua(
         "single/mutex",
@@ -86,7 +86,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "count-in-the-lock-is-what-was-asked",
-    brokenRule: "K says how many numbers were given (core-2, 2)",
+    brokenRule: "K stores how many numbers the grant got",
     edits: [
       lua(
         "execute-single",
@@ -103,7 +103,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "count-in-the-lock-is-read-wrong",
-    brokenRule: "K says how many numbers were given (core-2, 2)",
+    brokenRule: "K stores how many numbers the grant got",
     edits: [
       lua("single/lock-context", "own_first and own_first + count - 1", "own_first and own_first + count"),
     ],
@@ -113,7 +113,7 @@ export const fencingBlocks: readonly Mutant[] = [
   },
   {
     name: "mark-changes-the-count",
-    brokenRule: "K says how many numbers were given (core-2, 2): also where it is written again",
+    brokenRule: "K stores how many numbers the grant got, also after K is written again",
     edits: [lua("single/lock-context", "own_last - own_first + 1, 'i'", "own_last - own_first, 'i'")],
     killers: [
       byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),

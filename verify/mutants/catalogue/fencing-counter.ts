@@ -1,10 +1,10 @@
 import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** The fencing numbers of one server, from one counter: lua/single/fencing-counter.lua (core-2, 2). */
+/** Mutants of the counter of fencing numbers on one server, in lua/single/fencing-counter.lua. */
 export const singleFencingCounter: readonly Mutant[] = [
   {
     name: "counter-is-not-written-at-the-end",
-    brokenRule: "a call writes the counter at its end (core-2, 2)",
+    brokenRule: "a call writes the counter at its end",
     hasCounterexample: true,
     edits: [lua("execute-single", "keep_counter()\nif is_proved then", "if is_proved then")],
     killers: [
@@ -17,7 +17,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   {
     name: "counter-is-written-at-the-end-only",
     brokenRule:
-      "OOM in the middle of a call loses no number (core-2, 2): the counter is written before the first grant",
+      "OOM in the middle of a call loses no number, because the counter is written before the first grant",
     edits: [
       lua(
         "single/fencing-counter",
@@ -32,7 +32,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   {
     name: "number-is-taken-before-the-counter-has-it",
     brokenRule:
-      "OOM in the middle of a call loses no number (core-2, 2): without the counter nothing is numbered",
+      "OOM in the middle of a call loses no number, because no grant gets a number that the counter could not store",
     edits: [
       lua(
         "single/fencing-counter",
@@ -46,7 +46,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "first-grant-that-fails-fails-the-call",
-    brokenRule: "whatever raises after the first grant is caught (core-2, 2)",
+    brokenRule: "every error after the first grant is caught",
     edits: [
       lua(
         "single/fast-acquire",
@@ -63,7 +63,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "counter-is-read-for-each-grant",
-    brokenRule: "a call reads the counter once (core-2, 2): what it gave since is in no key",
+    brokenRule: "a call reads the counter once, because no key has the numbers of its own grants yet",
     edits: [
       lua("single/fencing-counter", "local last = newest or read_counter()", "local last = read_counter()"),
     ],
@@ -76,7 +76,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "counter-expires",
-    brokenRule: "the counter has no expiry, so a volatile eviction policy cannot remove it (core-2, 2)",
+    brokenRule: "the counter has no expiry, so a volatile eviction policy cannot remove it",
     edits: [
       lua(
         "single/fencing-counter",
@@ -90,7 +90,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "who-shares-is-not-numbered-by-the-counter",
-    brokenRule: "one counter per server, for all kinds (core-2, 2)",
+    brokenRule: "a server has one counter for all kinds of locks",
     edits: [lua("single/lock-context", "  return next_fence(fence_count)", "  return now, now")],
     killers: [
       byServer(
@@ -101,13 +101,13 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "counter-through-tostring",
-    brokenRule: "never tostring a number: it rounds at 14 digits (5)",
+    brokenRule: "a number is never converted by tostring, which rounds after 14 digits",
     edits: [lua("single/fencing-counter", "return string.format('%.0f', number)", "return tostring(number)")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "is kept to its last digit")],
   },
   {
     name: "counter-without-plus-one",
-    brokenRule: "n = max(last + 1, server time in µs) (5)",
+    brokenRule: "n = max(last + 1, server time in µs)",
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "math.max(last, now)")],
     killers: [
       byServer(
@@ -118,8 +118,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "counter-without-time",
-    brokenRule:
-      "if the counter is lost (flush, failover), server time is the floor: numbers rise (core-2, 2)",
+    brokenRule: "if the counter is lost by a flush or a failover, server time is the floor, so numbers rise",
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "last + 1")],
     killers: [
       byRules("fake-redis/fake-redis", "a restart without its data: the numbers rise all the same"),
@@ -128,7 +127,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "counter-a-day-ahead-counts",
-    brokenRule: "a counter more than a day ahead of the time is refused (core-2, 2)",
+    brokenRule: "a counter more than a day ahead of the time is refused",
     edits: [
       lua("single/fencing-counter", "if not number or number > now + 86400000000 then", "if not number then"),
     ],
@@ -136,25 +135,25 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "counter-an-hour-ahead-is-refused",
-    brokenRule: "a counter at most a day ahead counts, as behind a clock that stepped back (core-2, 2)",
+    brokenRule: "a counter at most a day ahead of the time counts, for example after a clock stepped back",
     edits: [lua("single/fencing-counter", "now + 86400000000", "now + 3600000000")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "almost a day ahead counts")],
   },
   {
     name: "counter-that-is-no-digits-counts",
-    brokenRule: "a counter that is not digits is refused (core-2, 2)",
+    brokenRule: "a counter with other characters than digits is refused",
     edits: [lua("single/fencing-counter", "string.find(text, '^%d+$') and tonumber(text)", "tonumber(text)")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "an exponent")],
   },
   {
     name: "refusal-does-not-name-the-counter",
-    brokenRule: "an error that names the key (core-2, 2)",
+    brokenRule: "the error of a refused counter names its key",
     edits: [lua("single/fencing-counter", "'COUNTER ' .. KEYS[1] .. ' has '", "'COUNTER has '")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "a fraction")],
   },
   {
     name: "lost-counter-of-a-used-server-is-refused",
-    brokenRule: "if the counter is lost, server time is the floor (core-2, 2)",
+    brokenRule: "if the counter is lost, server time is the floor",
     edits: [
       lua(
         "single/fencing-counter",
@@ -166,13 +165,13 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "numbers-of-several-keys-are-not-written",
-    brokenRule: "a call writes the counter at its end (core-2, 2): also for several keys in one step",
+    brokenRule: "a call for several keys also writes the counter at its end",
     edits: [lua("acquire-many", "keep_counter()\nif not ok then", "if not ok then")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
   },
   {
     name: "numbers-of-several-keys-are-lost-with-an-error",
-    brokenRule: "whatever raises after the first grant is caught, and the counter is written (core-2, 2)",
+    brokenRule: "every error after the first grant is caught, and the counter is written",
     edits: [
       lua("acquire-many", "local ok, failure = pcall(grant_all)", "local ok, failure = true, grant_all()"),
     ],
@@ -185,7 +184,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "error-behind-several-keys-is-not-raised",
-    brokenRule: "the counter is written, and the error is raised again (core-2, 2)",
+    brokenRule: "after an error the counter is written, and then the error is raised again",
     edits: [
       lua(
         "acquire-many",
@@ -202,13 +201,13 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "several-keys-leave-their-words",
-    brokenRule: "K has a mark if info was written (core-2, 2)",
+    brokenRule: "K has a mark if metadata was written",
     edits: [lua("acquire-many", "metadata ~= '' and value .. ' i' or value", "value")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
   },
   {
     name: "number-is-the-time-alone",
-    brokenRule: "numbers rise where a clock steps back by less than the counter's lead (core-2, 2)",
+    brokenRule: "numbers rise if a clock steps back by less than the lead of the counter",
     edits: [
       lua("single/fencing-counter", "math.max(last + 1, now)", "math.max(newest and newest + 1 or 0, now)"),
     ],
@@ -225,7 +224,7 @@ export const singleFencingCounter: readonly Mutant[] = [
   },
   {
     name: "cluster-has-one-counter-for-all-slots",
-    brokenRule: "in a cluster one counter per slot in use, with a hash tag of that slot (core-2, 2)",
+    brokenRule: "a cluster has one counter for each slot in use, with a hash tag of the slot",
     edits: [
       redis(
         "protocol/keys",

@@ -1,11 +1,11 @@
 import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../mutant.ts";
 
-/** How nodes come to one fencing number: section 5. */
+/** Mutants of the agreement of nodes on one fencing number. */
 export const fencing: readonly Mutant[] = [
   {
     name: "fencing-without-the-second-round",
     brokenRule:
-      "if a majority reported no such number, write the largest on all nodes; their replies are the next round (5)",
+      "if no majority reported one number, the client writes the largest on all nodes, and their replies are the next round",
     edits: [
       redis(
         "redlock/majority",
@@ -17,8 +17,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-larger-number-is-a-yes",
-    brokenRule:
-      "only equal values count: an acknowledgement from a node whose number is already above t is not a yes (5)",
+    brokenRule: "only equal values count: a node with a larger number does not agree",
     hasCounterexample: true,
     edits: [
       redis(
@@ -35,7 +34,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "acknowledgement-without-its-value",
-    brokenRule: "only equal values count: an acknowledgement is its number, not a yes (5)",
+    brokenRule: "only equal values count: an acknowledgement must have the number",
     hasCounterexample: true,
     edits: [
       redis(
@@ -48,13 +47,13 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "reports-of-different-rounds-add-up",
-    brokenRule: "the token is a first that a majority of nodes reported in the same round (5)",
+    brokenRule: "the token is a first number that a majority of nodes reported in the same round",
     edits: [redis("redlock/majority", " && one.round === other.round;", ";")],
     killers: [byRules("drivers/redis/redlock/majority", "reports of different rounds do not add up")],
   },
   {
     name: "blocks-are-compared-by-their-first",
-    brokenRule: "a block of k numbers is written and compared as a whole (5)",
+    brokenRule: "a block of k numbers is written and compared as a whole",
     hasCounterexample: true,
     edits: [
       redis(
@@ -67,7 +66,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "reports-the-last-of-a-block",
-    brokenRule: "reports are always the first (5)",
+    brokenRule: "a node always reports the first number of a block",
     hasCounterexample: true,
     edits: [
       lua(
@@ -86,7 +85,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "agreeing-lowers-a-number",
-    brokenRule: "write t on all nodes: first = max(first, t) (5)",
+    brokenRule: "agree never lowers a number: first = max(first, t)",
     edits: [
       lua(
         "quorum/node-operations",
@@ -98,7 +97,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "agreeing-on-another-s-grant",
-    brokenRule: "on all nodes where the lock is still held by our token (5)",
+    brokenRule: "agree only writes on nodes whose grant has our token",
     edits: [
       lua(
         "quorum/node-operations",
@@ -110,7 +109,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "agreed-number-is-a-single-one",
-    brokenRule: "a block of k numbers: written as a whole (5)",
+    brokenRule: "agree writes a block of k numbers as a whole",
     hasCounterexample: true,
     edits: [
       lua(
@@ -123,8 +122,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-that-is-being-raised-is-taken",
-    brokenRule:
-      "write the largest; their replies are the next round (5): a smaller number is not these nodes' any more",
+    brokenRule: "after the client writes the largest number, a smaller reported number no longer counts",
     edits: [
       redis("redlock/fencing-agreement", "if (range && range.first >= this.#proposed) {", "if (range) {"),
       redis(
@@ -142,8 +140,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "who-agrees-after-the-decision-is-not-counted",
-    brokenRule:
-      "write t on all nodes where the lock is still held by our token (5): its grant has this number from now on",
+    brokenRule: "a node that agrees late has the agreed number from then on",
     edits: [
       redis(
         "redlock/fencing-agreement",
@@ -160,7 +157,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "proposes-the-smallest-number",
-    brokenRule: "if there is none, write the largest (5)",
+    brokenRule: "without a common number the client writes the largest one",
     edits: [
       redis(
         "redlock/fencing-agreement",
@@ -172,7 +169,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "candidate-does-not-follow",
-    brokenRule: "offset := max(offset, number − now) on every reply (5)",
+    brokenRule: "the offset of candidates follows every reply: offset = max(offset, number − now)",
     edits: [
       redis(
         "redlock/node-set",
@@ -184,7 +181,8 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-inside-a-block-is-current",
-    brokenRule: "checkFence: unknown inside a block whose hand-overs the server has not been told",
+    brokenRule:
+      "checkFence: a number inside a block is unknown, because the server does not know hand-overs in memory",
     edits: [
       redis(
         "server/lock-snapshot",
@@ -196,13 +194,13 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "the-last-number-of-a-free-key-is-current",
-    brokenRule: "checkFence: stale if the lease with this token does not hold the key",
+    brokenRule: "checkFence: a number is stale if the lease with this token does not hold the key",
     edits: [redis("server/lock-snapshot", "clientIdOf(snapshot.holder) === undefined", "false as boolean")],
     killers: [byRules("fake-redis/fake-redis", "the holder's fencing token is current")],
   },
   {
     name: "a-handed-over-lease-is-judged-without-the-server",
-    brokenRule: "checkFence: the process's own lease may have been lost meanwhile: the server is asked too",
+    brokenRule: "checkFence: the server is checked too, because the process may have lost its lease",
     edits: [
       edit(
         "local/coordinator.ts",
@@ -219,7 +217,8 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "one-node-makes-a-number-current",
-    brokenRule: "checkFence: on a quorum a majority has the token, and gave the number",
+    brokenRule:
+      "checkFence: on a quorum a number is current only if a majority has the token and gave the number",
     edits: [redis("redlock/inspect/lock-view", "issuing.length < majority", "issuing.length === 0")],
     killers: [
       byRules(
@@ -230,7 +229,8 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-behind-the-holder-s-is-not-stale",
-    brokenRule: "checkFence: stale: released, expired, or a later grant (core-2, 2)",
+    brokenRule:
+      "checkFence: a number is stale if its lease was released, has expired, or a later grant exists",
     edits: [
       redis("server/lock-snapshot", "fencingToken < newest || fencingToken > last", "fencingToken > last"),
     ],
@@ -238,7 +238,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-that-no-lease-has-is-not-stale",
-    brokenRule: "checkFence: current only if the lease with this token holds the key now (core-2, 2)",
+    brokenRule: "checkFence: a number is current only if the lease with this token holds the key",
     edits: [
       redis("server/lock-snapshot", "fencingToken < newest || fencingToken > last", "fencingToken < newest"),
     ],

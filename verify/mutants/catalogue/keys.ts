@@ -1,10 +1,10 @@
 import { byRules, redis, type Mutant } from "../mutant.ts";
 
-/** Names on the server: section 1. */
+/** Mutants of the names of keys on the server. */
 export const keys: readonly Mutant[] = [
   {
     name: "prefix-may-lead-into-our-own-keys",
-    brokenRule: "derived keys have their own name space, which no prefix may begin with (1)",
+    brokenRule: "derived keys have their own name space, with which no prefix may begin",
     hasCounterexample: true,
     edits: [
       redis(
@@ -18,20 +18,20 @@ export const keys: readonly Mutant[] = [
   },
   {
     name: "two-locks-share-a-queue",
-    brokenRule: "no key of a user can be the derived key of another (1)",
+    brokenRule: "no key of a user can be the derived key of another",
     hasCounterexample: true,
     edits: [redis("protocol/keys", "? `${lock}:` : `{${lock}}`;", "? lock : `{${lock}}`;")],
     killers: [byRules("drivers/redis/protocol/keys", "no two locks share a derived key")],
   },
   {
     name: "derived-keys-have-a-slot-of-their-own",
-    brokenRule: "T(K) = K if K holds a hash tag, else {K}: derived keys share K's slot (1)",
+    brokenRule: "T(K) = K if K has a hash tag, else {K}, so derived keys share the slot of K",
     edits: [redis("protocol/keys", "? `${lock}:` : `{${lock}}`;", "? `${lock}:` : lock;")],
     killers: [byRules("drivers/redis/protocol/keys", "all keys of a lock share its slot")],
   },
   {
     name: "one-token-for-several-attempts",
-    brokenRule: "token: fresh for every attempt (1)",
+    brokenRule: "every attempt has a new token",
     hasCounterexample: true,
     edits: [
       redis(
@@ -53,7 +53,7 @@ export const keys: readonly Mutant[] = [
   },
   {
     name: "what-is-passed-on-keeps-its-token",
-    brokenRule: "requeue with a fresh token: a token is never used for two runs (6)",
+    brokenRule: "requeue uses a new token, because a token is never used for two grants",
     hasCounterexample: true,
     edits: [
       redis(

@@ -1,16 +1,16 @@
 import { byKept, byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
-/** Several keys, reentrant locks, elections. */
+/** Mutants of several keys, reentrant locks, elections and other kinds. */
 export const kinds: readonly Mutant[] = [
   {
     name: "all-takes-keys-in-the-order-they-are-named",
-    brokenRule: "several keys: no deadlock whatever the order in which callers name them",
+    brokenRule: "several keys: callers that name keys in different orders do not deadlock",
     edits: [edit("kinds/multi-lock.ts", "new Set(keys.map(check))).sort();", "new Set(keys.map(check)));")],
     killers: [bySim(1, 40, "all"), byRules("kinds/multi-lock")],
   },
   {
     name: "all-keeps-what-it-has-when-its-time-is-over",
-    brokenRule: "several keys: every key or none",
+    brokenRule: "several keys: an acquire gets every key or none",
     edits: [
       edit(
         "kinds/multi-lock.ts",
@@ -22,7 +22,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "all-is-lost-with-its-last-key",
-    brokenRule: "several keys: one lease, lost if any key is lost",
+    brokenRule: "several keys: the one lease is lost if any key is lost",
     edits: [
       edit(
         "kinds/multi-lease.ts",
@@ -34,13 +34,13 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "reentrant-is-free-before-the-last-release",
-    brokenRule: "reentrant: nested acquires are counted; the lock is free at the last release",
+    brokenRule: "reentrant: nested acquires are counted, and the last release frees the lock",
     edits: [edit("kinds/reentrant-hold.ts", "    if (this.count > 0) {", "    if (this.count > 1) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "reentrant-session-forgets-its-end",
-    brokenRule: "reentrant: loss inside a nested hold: what was found to be over does not come back",
+    brokenRule: "reentrant: a loss inside a nested hold is final",
     edits: [edit("kinds/reentrant-hold.ts", "this.base.currentLoss() !== undefined || ", "")],
     killers: [
       byRules(
@@ -51,13 +51,13 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "reentrant-is-never-free",
-    brokenRule: "reentrant: the lock is free at the last release",
+    brokenRule: "reentrant: the last release frees the lock",
     edits: [edit("kinds/reentrant-hold.ts", "    if (this.count > 0) {", "    if (this.count >= 0) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "repeat-asks-beside-the-first",
-    brokenRule: "repeats of an attempt join in the process: the driver sees one request (core-2 3.1)",
+    brokenRule: "repeats of an attempt in one process share one request of the driver",
     hasCounterexample: true,
     edits: [
       edit("kinds/shared-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === caller) {"),
@@ -71,7 +71,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "first-of-the-repeats-releases-for-all",
-    brokenRule: "all that wait for a grant are counted before the first can release it (core-2 3.1)",
+    brokenRule: "all callers that wait for a grant are counted before the first can release it",
     edits: [
       edit(
         "kinds/shared-acquire.ts",
@@ -83,7 +83,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "late-repeat-blames-the-engine",
-    brokenRule: "wait-timeout: waitMs passed, the lock is held (api)",
+    brokenRule: "wait-timeout means that waitMs passed while the lock was held",
     edits: [edit("kinds/shared-acquire.ts", "        follower.heldResult = { error, at: now };\n", "")],
     killers: [
       byRules("kinds/attempts-waiting", "a repeat starts its own request too late for a reply"),
@@ -92,7 +92,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "late-repeat-inspects-again",
-    brokenRule: "a waiter has its result at most 250 ms after waitMs (api)",
+    brokenRule: "a waiter has its result at most 250 ms after waitMs",
     edits: [
       edit(
         "kinds/shared-acquire.ts",
@@ -104,13 +104,13 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "orphaned-lease-is-shared",
-    brokenRule: "a lease that is left to expire is no repeat's (core-2 3.1)",
+    brokenRule: "a repeat does not share a lease that is left to expire",
     edits: [edit("kinds/shared-acquire.ts", " && !hold.isOrphaned", "")],
     killers: [byRules("kinds/attempts", "an orphaned lease expires, and a repeat does not get it")],
   },
   {
     name: "session-enters-what-it-gave-back",
-    brokenRule: "reentrant: a release too many, loss inside a nested hold: clear outcomes",
+    brokenRule: "reentrant: an extra release and a loss inside a nested hold have clear outcomes",
     edits: [
       edit(
         "kinds/reentrant-hold.ts",
@@ -127,7 +127,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "leader-resigns-without-a-word",
-    brokenRule: "election: a new leader at once after resign",
+    brokenRule: "election: a new leader follows at once after a resignation",
     edits: [
       edit(
         "kinds/election.ts",
@@ -139,7 +139,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "light-requests-go-first",
-    brokenRule: "semaphore: FIFO without starving heavy requests",
+    brokenRule: "semaphore: the queue is FIFO, so heavy requests do not starve",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -156,7 +156,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "try-is-granted-past-who-waits-for-more",
-    brokenRule: "semaphore: FIFO without starving heavy requests",
+    brokenRule: "semaphore: the queue is FIFO, so heavy requests do not starve",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -178,7 +178,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "memory-downgrade-leaves-room-for-a-writer",
-    brokenRule: "read-write: atomic downgrade",
+    brokenRule: "read-write: a downgrade is atomic",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -193,7 +193,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "weight-is-ignored",
-    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "a request is granted if the sum of weights with the request stays within the limit",
     edits: [
       lua(
         "common/shared-lock-grants",
@@ -205,7 +205,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "try-does-not-see-who-holds",
-    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "a request is granted if the sum of weights with the request stays within the limit",
     edits: [
       lua(
         "common/shared-lock-grants",
@@ -217,13 +217,13 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "downgrade-leaves-room-for-a-writer",
-    brokenRule: "read-write: atomic downgrade",
+    brokenRule: "read-write: a downgrade is atomic",
     edits: [lua("common/shared-lock", "  used = used - weight + 1\n", "  used = used - weight\n")],
     killers: [bySim(1, 80, "server,read-write")],
   },
   {
     name: "limit-of-who-asks-counts",
-    brokenRule: "semaphore: changing a limit is an explicit call; never more than limit at once",
+    brokenRule: "semaphore: only an explicit call changes the limit, and holders never exceed the limit",
     edits: [
       lua(
         "common/shared-lock-grants",
@@ -241,7 +241,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "share-of-who-crashed-stays",
-    brokenRule: "read-write: a crashed reader's share expires by itself and alone",
+    brokenRule: "read-write: the grant of a crashed reader expires alone, by its TTL",
     edits: [
       lua(
         "common/shared-holders",
@@ -256,8 +256,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "who-missed-an-inquiry-is-not-asked-again",
-    brokenRule:
-      "messages may be lost: a split of readers ends when they ask again, for a writer without votes too (4.6)",
+    brokenRule: "a lost inquiry is repeated when split readers retry, also for a writer without votes",
     edits: [
       lua(
         "common/shared-lock-grants",
@@ -274,7 +273,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "writer-does-not-ask-for-votes",
-    brokenRule: "a writer's inquiry goes to every later reader without a majority (8)",
+    brokenRule: "a writer sends an inquiry to every later reader without a majority",
     edits: [
       lua(
         "common/shared-lock-grants",

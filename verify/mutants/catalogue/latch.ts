@@ -1,10 +1,10 @@
 import { byRules, byServer, edit, lua, redis, type Mutant } from "../mutant.ts";
 
-/** Latches: lua/common/latch.lua says what they are. */
+/** Mutants of latches. See lua/common/latch.lua. */
 export const latch: readonly Mutant[] = [
   {
     name: "latch-counts-an-attempt-twice",
-    brokenRule: "counted down to zero, once by each attempt",
+    brokenRule: "a latch counts down to zero, once for each attempt",
     edits: [
       lua(
         "common/latch",
@@ -19,7 +19,8 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-resent-count-is-another-attempt",
-    brokenRule: "repeats are one attempt with one token: what was carried out and not answered counts once",
+    brokenRule:
+      "a repeated countdown is one attempt with one token, so an executed countdown without a reply counts once",
     edits: [
       redis(
         "single/latches",
@@ -31,7 +32,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-tells-nobody",
-    brokenRule: "tells who waits that it is open",
+    brokenRule: "an opening latch notifies its waiters",
     edits: [
       lua(
         "common/latch",
@@ -46,7 +47,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-wait-without-its-poll",
-    brokenRule: "who waits asks again whatever message is lost",
+    brokenRule: "a waiter polls even if every notification is lost",
     edits: [
       redis(
         "single/latches",
@@ -58,13 +59,13 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-deaf-waiter-does-not-ask",
-    brokenRule: "on every (re)subscription waiting requests ask again (3)",
+    brokenRule: "on every subscription waiting requests are sent again",
     edits: [redis("single/request-registry", "    this.latches.notificationStatusChanged(server);\n", "")],
     killers: [byRules("kinds/latch", "a waiter polls as soon as its lost subscription is back")],
   },
   {
     name: "latch-overtaken-by-its-message",
-    brokenRule: "a message that overtakes the answer to the question is not missed",
+    brokenRule: "a notification that arrives before the reply to its request is not lost",
     edits: [
       redis("single/latches", "      this.trySend(); // the notification arrived before the reply\n", ""),
     ],
@@ -74,7 +75,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-opened-by-an-older-one",
-    brokenRule: "its birth tells one latch of a key from the next",
+    brokenRule: "the creation time of a latch distinguishes it from the next latch of its key",
     edits: [
       redis(
         "single/latches",
@@ -88,7 +89,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-open-one-is-forgotten",
-    brokenRule: "open from then on until their TTL is over",
+    brokenRule: "a latch stays open until its TTL has passed",
     edits: [
       lua(
         "common/latch",
@@ -103,7 +104,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-begins-anew-for-who-knew-it",
-    brokenRule: "a view that has met a latch touches no other",
+    brokenRule: "an object that has used a latch touches no other latch",
     edits: [lua("common/latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
     killers: [
       byRules("kinds/latch", "a latch that the server lost early has expired for clients that know it"),
@@ -112,7 +113,8 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-counts-what-comes-too-late",
-    brokenRule: "who sent it has given up then, and the next latch of the key may be there",
+    brokenRule:
+      "a countdown after its latest time has no effect, because its caller has failed and the key may have the next latch",
     edits: [
       lua(
         "common/latch",
@@ -130,7 +132,8 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-written-in-two-steps",
-    brokenRule: "a count is refused as a whole where memory is full: nobody is told of what is not written",
+    brokenRule:
+      "if memory is full, a countdown is refused as a whole, so no waiter is notified of a count that was not written",
     edits: [
       lua(
         "common/latch",
@@ -142,7 +145,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-dead-waiters-are-counted",
-    brokenRule: "a sorted set of who waits, by the time until which it is expected to ask again",
+    brokenRule: "a sorted set has the waiters by the time until which each is expected to poll",
     edits: [
       lua(
         "common/latch",
@@ -157,7 +160,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-of-memory-counts-an-attempt-twice",
-    brokenRule: "counted down to zero, once by each attempt",
+    brokenRule: "a latch counts down to zero, once for each attempt",
     edits: [
       edit(
         "drivers/memory/latch.ts",
@@ -169,7 +172,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-of-memory-lets-a-mutex-in",
-    brokenRule: "a key of another kind is kind-mismatch and is not touched (11)",
+    brokenRule: "a key of another kind is refused with kind-mismatch and stays unchanged",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",

@@ -1,17 +1,16 @@
 import { byKept, byRules, byServer, redis, type Mutant } from "../mutant.ts";
 
-/** What is late, lost or repeated, and what is given back: sections 1 and 3. */
+/** Mutants of late, lost or repeated requests and replies. */
 export const lateReplies: readonly Mutant[] = [
   {
     name: "a-place-is-given-up-for-drift",
-    brokenRule: "an answer contradicts an estimate only by more than clocks may drift apart (core, 3.3)",
+    brokenRule: "a reply contradicts an estimate only by more than clocks may drift apart",
     edits: [redis("server/server-clock", "(allowedDriftRate - driftRate)", "0")],
     killers: [byRules("drivers/redis/server/server-clock", "however old its answer is")],
   },
   {
     name: "a-later-place-is-the-earlier-one-for-drift",
-    brokenRule:
-      "tickets begin anew only where the requests with the former ones give up their places (core, 3.3)",
+    brokenRule: "tickets restart only if the requests with former tickets leave their queues",
     edits: [
       redis(
         "server/server-clock",
@@ -23,7 +22,7 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "queue-entry-ends-by-the-estimate-alone",
-    brokenRule: "a waiter is not passed over before its own deadline (core-2 3.2)",
+    brokenRule: "a waiter is not skipped before its own deadline",
     edits: [
       redis(
         "server/server-clock",
@@ -36,7 +35,7 @@ export const lateReplies: readonly Mutant[] = [
   {
     name: "node-ends-queue-entry-by-client-clock",
     brokenRule:
-      "a clean-up ends when a release was answered, or the node has ended the entry by its own clock (core-2 3.2)",
+      "a clean-up ends when a release was answered, or when the node has expired the entry by its own clock",
     edits: [
       redis("redlock/grant-registry", "deadline + this.#options.nodeSet.lagMs(voteRequest.node)", "deadline"),
     ],
@@ -44,8 +43,7 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-message-is-not-answered",
-    brokenRule:
-      "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    brokenRule: "a grant by notification for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
       redis(
@@ -63,20 +61,21 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "grant-in-use-is-not-remembered",
-    brokenRule: "a late message of a lease in use releases nothing, however many leases the process holds",
+    brokenRule:
+      "a late notification of a lease in use releases nothing, for any number of leases in the process",
     edits: [redis("server/grants-in-use", "    this.#grants.set(token, grant);\n", "")],
     killers: [byServer("integration/single/late-grants", "leases in use")],
   },
   {
     name: "extended-grant-is-forgotten",
-    brokenRule: "a late message of a lease in use releases nothing, however long ago it was granted",
+    brokenRule: "a late notification of a lease in use releases nothing, for any age of its grant",
     edits: [redis("single/driver", "    this.#releaseQueue.inUse.extend(token, ttlMs);\n", "")],
     killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
   },
   {
     name: "late-message-ends-what-another-process-adopted",
     brokenRule:
-      "a message older than its grant's TTL is not acted on: another process may have extended the grant",
+      "a notification older than its grant's TTL is ignored, because another process may have extended the grant",
     edits: [
       redis(
         "single/request-registry",
@@ -88,20 +87,19 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "given-lease-is-brought-back",
-    brokenRule:
-      "a late request's grant with the same token is another grant than the one that was given away",
+    brokenRule: "the grant of a late request with the same token is not the transferred grant",
     edits: [redis("single/driver", " && Number(first) > fencingToken", " && fencingToken < 0n")],
     killers: [byServer("integration/single/late-answers", "request does not bring a given lease back")],
   },
   {
     name: "late-process-never-gives-a-node-up",
-    brokenRule: "a process that is always late waits once more for a node, and not for ever",
+    brokenRule: "a process that is always late waits for a node once more, but not forever",
     edits: [redis("server/batch", " && !call.hasGracePeriod", "")],
     killers: [byRules("drivers/redis/server/batch-timeouts", "who stood still reads first")],
   },
   {
     name: "late-process-does-not-read-what-is-there",
-    brokenRule: "a process that stood still reads what a node has answered before it gives it up",
+    brokenRule: "a stalled process reads the replies that have arrived before it fails a call",
     edits: [
       redis(
         "server/batch",
@@ -113,8 +111,7 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-message-of-a-node-is-not-answered",
-    brokenRule:
-      "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    brokenRule: "a grant by notification for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
       redis(
@@ -132,7 +129,7 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-reply-is-not-answered",
-    brokenRule: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
+    brokenRule: "a grant by reply for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
       redis("single/request", "    if (hasResidue) {\n", '    if (hasResidue && this.token === "") {\n'),
@@ -143,7 +140,7 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-reply-of-a-node-is-not-answered",
-    brokenRule: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
+    brokenRule: "a grant by reply for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
       redis(
@@ -161,7 +158,8 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-place-in-the-queue-stays",
-    brokenRule: "order holds only within one connection and one script: a late answer may have queued us (3)",
+    brokenRule:
+      "order holds only within one connection and one script, so a late request may have created a queue entry",
     hasCounterexample: true,
     edits: [
       redis(
@@ -179,7 +177,8 @@ export const lateReplies: readonly Mutant[] = [
   },
   {
     name: "late-place-on-a-node-stays",
-    brokenRule: "order holds only within one connection and one script: a late answer may have queued us (3)",
+    brokenRule:
+      "order holds only within one connection and one script, so a late request may have created a queue entry",
     hasCounterexample: true,
     edits: [
       redis(

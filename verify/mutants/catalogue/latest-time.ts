@@ -1,17 +1,17 @@
 import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** Mutants of requests that a server executes after their latest time (core-2, 3.2). */
+/** Mutants of requests that a server executes after their latest time. */
 export const latestTimes: readonly Mutant[] = [
   {
     name: "free-lock-is-granted-too-late",
-    brokenRule: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    brokenRule: "an acquire that is executed after its latest time has no effect",
     hasCounterexample: true,
     edits: [lua("single/fast-acquire", " and now <= operations[first + 6] * 1000", "")],
     killers: [byServer("drivers/redis/protocol/scripts/late-operations", "does nothing to a free lock")],
   },
   {
     name: "place-is-given-too-late",
-    brokenRule: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    brokenRule: "an acquire that is executed after its latest time has no effect",
     hasCounterexample: true,
     edits: [
       lua(
@@ -24,7 +24,7 @@ export const latestTimes: readonly Mutant[] = [
   },
   {
     name: "vote-is-given-too-late",
-    brokenRule: "a node that executes an acquire behind its latest time does nothing (core-2, 3.2)",
+    brokenRule: "a node that executes an acquire after its latest time does nothing",
     edits: [lua("execute-quorum", " and now <= operations[first + 6] * 1000", "")],
     killers: [
       byRules("drivers/redis/redlock/late-votes", "a request that a node executes too late gets no vote"),
@@ -32,7 +32,7 @@ export const latestTimes: readonly Mutant[] = [
   },
   {
     name: "late-acquire-ends-what-is-remembered",
-    brokenRule: "a late acquire leaves what the node remembers of its token (core-2, 3.2 and 3.4)",
+    brokenRule: "a late acquire does not change the stored vote of its token",
     edits: [
       lua(
         "common/dispatch",
@@ -59,7 +59,7 @@ export const latestTimes: readonly Mutant[] = [
   },
   {
     name: "late-yield-counts-as-one",
-    brokenRule: "a vote that is asked back is given back until a node says that it is (4.5; core-2, 3.2)",
+    brokenRule: "a yield is repeated until a node confirms it",
     edits: [
       redis(
         "redlock/vote-request",
@@ -71,13 +71,13 @@ export const latestTimes: readonly Mutant[] = [
   },
   {
     name: "vote-is-yielded-too-late",
-    brokenRule: "a node that executes a yield behind its latest time does nothing (core-2, 3.2)",
+    brokenRule: "a node that executes a yield after its latest time does nothing",
     edits: [lua("common/dispatch", "(name == 'acquire' or name == 'yield')", "name == 'acquire'")],
     killers: [byServer("drivers/redis/protocol/scripts/late-votes", "a yield gives nothing back")],
   },
   {
     name: "several-keys-are-given-too-late",
-    brokenRule: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    brokenRule: "an acquire that is executed after its latest time has no effect",
     edits: [lua("acquire-many", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
     killers: [
       byServer(
@@ -89,7 +89,7 @@ export const latestTimes: readonly Mutant[] = [
   {
     name: "what-came-too-late-is-asked-for-with-its-old-token",
     brokenRule:
-      "a server that executes it later answers so, and the client asks with a new token (core-2, 3.2)",
+      "the server reports a request after its latest time, and the client repeats the request with a new token",
     edits: [
       redis(
         "single/request",

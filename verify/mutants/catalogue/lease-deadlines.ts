@@ -4,7 +4,7 @@ import { byRules, byServer, bySim, edit, redis, type Mutant } from "../mutant.ts
 export const leaseDeadlines: readonly Mutant[] = [
   {
     name: "signal-late",
-    brokenRule: "a lease is over when our clock says so: its signal aborts before the validity ends (3)",
+    brokenRule: "the signal of a lease aborts before the validity ends by the client's clock",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -19,7 +19,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "deadline-has-no-lead",
-    brokenRule: "a lease's signal aborts before the validity ends (3): timers run late",
+    brokenRule: "the signal of a lease aborts before the validity ends, although timers run late",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -34,8 +34,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "late-timers-are-not-noted",
-    brokenRule:
-      "a lease's signal aborts before the validity ends (3): earlier where timers of the process run late",
+    brokenRule: "the signal of a lease aborts earlier if timers of the process run late",
     edits: [edit("lease/watchdog.ts", "      this.#lateness.record(item.dueAt);\n", "")],
     killers: [
       byRules(
@@ -46,7 +45,8 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "overdue-renewal-counts-as-a-late-timer",
-    brokenRule: "the lead of a deadline is the lateness of timers, and not of what was due before it was set",
+    brokenRule:
+      "the lead of a deadline covers late timers, and not an item that was overdue when it was scheduled",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -63,7 +63,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "late-timer-is-forgotten-with-its-window",
-    brokenRule: "the lead of a deadline is the worst lateness of this window and the one before",
+    brokenRule: "the lead of a deadline is the largest lateness of this window and the one before",
     edits: [
       edit("runtime/timer-lateness.ts", "Math.max(this.#maxMs, this.#previousMaxMs)", "this.#maxMs"),
       edit("runtime/timer-lateness.ts", "? this.#maxMs : 0;", "? this.#previousMaxMs : 0;"),
@@ -77,7 +77,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "late-timer-is-never-forgotten",
-    brokenRule: "a lease is not cut short for ever because timers were late once",
+    brokenRule: "a late timer does not shorten leases forever",
     edits: [edit("runtime/timer-lateness.ts", "      this.#maxMs = 0;\n", "")],
     killers: [
       byRules(
@@ -88,14 +88,13 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "lead-has-no-bound",
-    brokenRule:
-      "a lease is not cut short by more than a twentieth of its TTL because the event loop was blocked once",
+    brokenRule: "a blocked event loop shortens a lease by at most a twentieth of its TTL",
     edits: [edit("runtime/timer-lateness.ts", ", ttlMs / 20, maxLeadMs);", ", ttlMs, maxLeadMs * 1e6);")],
     killers: [byRules("runtime/timer-lateness", "the lead is at most a twentieth of the TTL and 50 ms")],
   },
   {
     name: "early-loss-looks-like-a-suspension",
-    brokenRule: "suspended: the wall clock ended the lease, and not the monotonic one",
+    brokenRule: "suspended means that the lease expired by the wall clock, and not by the monotonic clock",
     edits: [
       edit(
         "validity.ts",
@@ -107,7 +106,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "loss-needs-a-timer",
-    brokenRule: "the event loop blocked past the TTL: whoever asks compares clocks",
+    brokenRule: "after the event loop was blocked past the TTL, a check of the lease compares clocks",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -124,7 +123,8 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "loss-waits-for-a-timer-behind-an-answer",
-    brokenRule: "loss is told on time: an extension that is heard behind its own end sets nothing right",
+    brokenRule:
+      "a loss is reported on time: an extension whose reply arrives after its own end has no effect",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -137,7 +137,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   {
     name: "sleep-is-not-noticed",
     brokenRule:
-      "elapsed time is the larger of the monotonic and the wall clock's (3): timers stand still while the machine sleeps",
+      "elapsed time is the larger of the two clocks' measurements, because timers stop while the machine sleeps",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -154,7 +154,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "confirmation-is-measured-by-one-clock",
-    brokenRule: "a lease is over as soon as either of our clocks says so (3)",
+    brokenRule: "a lease expires as soon as either clock says so",
     edits: [
       edit(
         "validity.ts",
@@ -166,7 +166,7 @@ export const leaseDeadlines: readonly Mutant[] = [
   },
   {
     name: "loss-that-was-missed-is-not-asked-for",
-    brokenRule: "messages may be lost (3): a holder asks when they are heard again",
+    brokenRule: "notifications may be lost, so a holder checks its lease after each subscription",
     edits: [
       redis(
         "single/request-registry",

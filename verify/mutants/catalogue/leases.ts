@@ -1,10 +1,10 @@
 import { byRules, edit, type Mutant } from "../mutant.ts";
 
-/** Leases and their end, renewal, timers, calls: sections 3, 4 and 7. */
+/** Mutants of leases, their end and their renewal. */
 export const leases: readonly Mutant[] = [
   {
     name: "timer-of-an-ended-lease-runs-on",
-    brokenRule: "timer not cleared: nothing is left behind by a lease that ended",
+    brokenRule: "a lease that ended has no timer",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -16,7 +16,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "orphan-is-told-of-no-end",
-    brokenRule: "a lease that is left to expire is told of its end, also after close (3)",
+    brokenRule: "the end of a lease that is left to expire is reported, even after close",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -30,7 +30,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "adopted-behind-close",
-    brokenRule: "after close nothing is taken into the rounds, and no timer is left",
+    brokenRule: "after close no lease is watched, and no timer remains",
     edits: [
       edit(
         "create-locks.ts",
@@ -47,7 +47,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "what-is-adopted-late-waits-as-a-new-lease-does",
-    brokenRule: "a lease that is to be renewed is asked for before it is over",
+    brokenRule: "a renewal is sent before the lease expires",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -64,7 +64,8 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "one-failed-renewal-loses-the-lease",
-    brokenRule: "one transient error at renewal loses nothing: unknown is not lost (4.8)",
+    brokenRule:
+      "one transient error at renewal does not lose the lease, because an unknown outcome is not a loss",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -82,7 +83,7 @@ export const leases: readonly Mutant[] = [
   {
     name: "renewal-without-an-answer-is-repeated-often",
     brokenRule:
-      "a slow server is not made slower: a renewal without an answer is repeated after another third of the TTL",
+      "a renewal without a reply is repeated after a third of the TTL, so that a slow server gets no extra load",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -99,13 +100,13 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "all-that-is-due-is-woken-before-any-reply-is-read",
-    brokenRule: "a process with many leases that was late reads replies between its renewals",
+    brokenRule: "a late process with many leases reads replies between its renewals",
     edits: [edit("runtime/timer-queue.ts", "const mostAtOnce = 256;", "const mostAtOnce = 1_000_000;")],
     killers: [byRules("runtime/timer-queue", "at most 256 items are woken")],
   },
   {
     name: "renewal-that-hangs-is-waited-for",
-    brokenRule: "each call with its own small timeout (4.2): a renewal that hangs is tried again",
+    brokenRule: "each call has a short timeout, so a renewal that hangs is repeated",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -117,7 +118,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "a-claim-is-renewed-late",
-    brokenRule: "the grantee sends extend(ttl) at once (3)",
+    brokenRule: "the grantee sends extend(ttl) at once",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -129,7 +130,8 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "lost-lease-is-left-at-the-engine",
-    brokenRule: "release is re-sent until the TTL has passed (3): also of a lease that was lost for us alone",
+    brokenRule:
+      "release is repeated until the TTL has passed, also for a lease that only this client has lost",
     edits: [
       edit(
         "lease/engine-requests.ts",
@@ -146,7 +148,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "extension-counts-without-an-answer",
-    brokenRule: "unknown is neither held past validUntil nor lost before it (4.8)",
+    brokenRule: "after an unknown outcome a lease is not held past its validity, and not lost before",
     edits: [
       edit(
         "lease/engine-requests.ts",

@@ -1,10 +1,10 @@
 import { byRules, bySim, edit, redis, type Mutant } from "../mutant.ts";
 
-/** The local line, hand-over, and what is given up: section 6. */
+/** Mutants of the local queue and of hand-over in memory. */
 export const localQueue: readonly Mutant[] = [
   {
     name: "everybody-in-line-contends",
-    brokenRule: "only the head has a request on the server (6)",
+    brokenRule: "only the head of the local queue has a request on the server",
     edits: [
       edit(
         "local/local-queue.ts",
@@ -16,7 +16,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "who-leaves-the-line-stops-it",
-    brokenRule: "aborted or timed-out waiters leave the line without breaking it (6)",
+    brokenRule: "a waiter that aborts or times out does not stop the local queue",
     edits: [
       edit(
         "local/local-queue.ts",
@@ -28,8 +28,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "a-run-without-end",
-    brokenRule:
-      "at most handover.max times in a row and for at most handover.maxMs; then requeue lets the other processes in (6)",
+    brokenRule: "after handover.max hand-overs or handover.maxMs a requeue admits other processes",
     edits: [
       edit(
         "local/local-queue.ts",
@@ -47,7 +46,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "a-repeat-asks-for-other-numbers",
-    brokenRule: "all repeats of a request ask for as many numbers as the first",
+    brokenRule: "all repeats of a request ask for the same count of numbers",
     edits: [
       edit(
         "local/acquire-request.ts",
@@ -69,7 +68,8 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "a-lone-caller-has-a-block",
-    brokenRule: "a block of numbers only where another caller of the process waits, or gives the lock up",
+    brokenRule:
+      "a grant has a block of numbers only if another caller of the process waits, or the call releases the lock",
     edits: [
       edit(
         "local/coordinator.ts",
@@ -83,7 +83,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "what-is-lost-is-handed-over",
-    brokenRule: "handed over only a lease that is valid (6)",
+    brokenRule: "only a valid lease is handed over",
     edits: [
       edit(
         "local/acquisition.ts",
@@ -110,7 +110,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "handed-over-with-little-left",
-    brokenRule: "to a caller that gets at least a third of min(ttl, claimMs) (6)",
+    brokenRule: "a lease is handed over only with at least a third of min(ttl, claimMs) left",
     edits: [
       edit(
         "local/acquisition.ts",
@@ -124,7 +124,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "handed-over-to-who-does-not-renew",
-    brokenRule: "to a caller that renews (6)",
+    brokenRule: "a lease is handed over only to a caller that renews",
     edits: [
       edit(
         "local/acquisition.ts",
@@ -136,7 +136,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "transferred-lease-is-kept-here",
-    brokenRule: "handed over only a lease that was never transferred (6)",
+    brokenRule: "a transferred lease is never handed over",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -148,7 +148,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "refused-release-counts-as-released",
-    brokenRule: "a release whose *reply was lost* and whose repeat says not-held counts as released (3)",
+    brokenRule: "only a repeat of a release with a lost reply may count not-held as released",
     edits: [
       redis(
         "server/release-call",
@@ -160,7 +160,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "grant-that-races-an-abort-is-kept",
-    brokenRule: "any grant for a token that no longer waits here is answered by release at once (3)",
+    brokenRule: "a grant for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
       edit("local/coordinator.ts", "        this.abandonGrant(acquired.grant);\n", ""),
@@ -176,7 +176,7 @@ export const localQueue: readonly Mutant[] = [
   {
     name: "the-next-in-line-waits-for-a-farewell",
     brokenRule:
-      "if the head leaves, the next goes to the server (6): also while the head is told who holds the lock",
+      "if the head leaves the local queue, the next caller sends its request, even while the head looks up the holder",
     edits: [redis("server/timed-out", "  waiter?.onDequeued();\n", "")],
     killers: [
       byRules("drivers/redis/server/timed-out", "the next in line has its place before that, on 1 nodes"),
@@ -184,7 +184,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "callers-with-different-permits-in-one-line",
-    brokenRule: "hand-over of a semaphore: only between requests of the same weight",
+    brokenRule: "permits of a semaphore are handed over only between requests of the same weight",
     edits: [edit("local/key-queues.ts", "const name = `${permits}/${limit}`;", "const name = `${limit}`;")],
     killers: [
       byRules(
@@ -201,7 +201,7 @@ export const localQueue: readonly Mutant[] = [
   {
     name: "all-of-a-semaphore-wait-in-memory",
     brokenRule:
-      "of a semaphore the first caller that waits stands in the queue of the engine, so a raised limit reaches it",
+      "the first waiting caller of a semaphore is in the engine's queue, so a raised limit reaches it",
     edits: [
       edit(
         "local/key-queues.ts",
@@ -216,7 +216,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "who-was-refused-lets-the-next-in",
-    brokenRule: "all who use a semaphore have to name the same limit: also behind one that was refused",
+    brokenRule: "all users of a semaphore must name the same limit, even after a refused caller",
     edits: [edit("local/acquisition.ts", "this.#hasWaited && this.#queue.wasGranted", "this.#hasWaited")],
     killers: [
       byRules("kinds/semaphore-runs", "a local waiter after callers with a wrong limit is refused too"),
@@ -224,7 +224,7 @@ export const localQueue: readonly Mutant[] = [
   },
   {
     name: "a-newcomer-names-any-limit",
-    brokenRule: "only who waited behind leases of the same limit takes the limit that there is",
+    brokenRule: "only a caller that waited after leases of the same limit may use the existing limit",
     edits: [
       edit(
         "local/acquisition.ts",

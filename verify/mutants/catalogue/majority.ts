@@ -1,10 +1,10 @@
 import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
 
-/** How votes are asked for, settled and given back: section 4, but for extension. */
+/** Mutants of votes and majorities. Inquiries are in yields.ts, and extension in extension.ts. */
 export const majority: readonly Mutant[] = [
   {
     name: "half-of-the-nodes-is-a-majority",
-    brokenRule: "majority = ⌊N/2⌋ + 1 of all N (4.3)",
+    brokenRule: "a majority is ⌊N/2⌋ + 1 of all N nodes",
     edits: [
       redis("redlock/majority", "return Math.floor(nodeCount / 2) + 1;", "return Math.ceil(nodeCount / 2);"),
     ],
@@ -12,7 +12,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "equal-tickets-are-not-told-apart",
-    brokenRule: "ties are broken by the member's bytes, as the sorted set does (4.1)",
+    brokenRule: "the bytes of the queue entries break ties, as in the sorted set",
     hasCounterexample: true,
     edits: [lua("common/queue", "      return byte < other_byte\n", "      return false\n")],
     killers: [
@@ -25,7 +25,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "equal-tickets-are-both-earlier",
-    brokenRule: "ties are broken by the member's bytes, as the sorted set does (4.1)",
+    brokenRule: "the bytes of the queue entries break ties, as in the sorted set",
     hasCounterexample: true,
     edits: [lua("common/queue", "      return byte < other_byte\n", "      return true\n")],
     killers: [
@@ -37,7 +37,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "tickets-of-a-driver-are-not-increasing",
-    brokenRule: "a request's ticket is strictly increasing within a driver instance (4.1)",
+    brokenRule: "the tickets of a driver instance strictly increase",
     edits: [
       redis(
         "server/server-clock",
@@ -49,7 +49,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "tickets-for-a-quorum-are-not-increasing",
-    brokenRule: "a request's ticket is strictly increasing within a driver instance (4.1)",
+    brokenRule: "the tickets of a driver instance strictly increase",
     edits: [
       redis(
         "redlock/node-set",
@@ -63,7 +63,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "ticket-by-the-client-s-own-clock",
-    brokenRule: "a ticket is an estimate of the nodes' median time (4.1)",
+    brokenRule: "a ticket is an estimate of the nodes' median time",
     edits: [
       redis(
         "redlock/node-set",
@@ -75,7 +75,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "only-voters-are-released",
-    brokenRule: "release and cancel go to all nodes, votes or not (4.7)",
+    brokenRule: "release and cancel go to all nodes, with or without a vote",
     edits: [
       redis(
         "redlock/held-grant",
@@ -87,7 +87,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "a-late-vote-is-left-there",
-    brokenRule: "a grant whose reply was lost is cleaned up too (4.7)",
+    brokenRule: "a grant with a lost reply is cleaned up too",
     edits: [
       redis(
         "redlock/grant-registry",
@@ -104,7 +104,8 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "tries-that-share-the-nodes-all-lose",
-    brokenRule: "the try queues for one node timeout and settles by rule 5: somebody wins (4.4)",
+    brokenRule:
+      "concurrent tries queue for one node timeout and resolve split votes, so one of them is granted",
     edits: [
       redis(
         "redlock/request",

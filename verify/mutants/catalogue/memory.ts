@@ -1,10 +1,10 @@
 import { byRules, bySim, edit, type Mutant } from "../mutant.ts";
 
-/** The engine inside a process, which keeps the same promises. */
+/** Mutants of the memory engine, which has the same guarantees. */
 export const memory: readonly Mutant[] = [
   {
     name: "memory-expiry-needs-a-timer",
-    brokenRule: "K has an expiry (1): a holder whose TTL has passed is gone, whether a timer ran or not",
+    brokenRule: "a holder whose TTL has passed has expired, even before a timer runs",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -16,7 +16,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-counter-without-plus-one",
-    brokenRule: "n = max(last + 1, time in µs) (5)",
+    brokenRule: "n = max(last + 1, time in µs)",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -31,7 +31,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-release-without-comparing",
-    brokenRule: "release: K is not ours: answer not-held (2)",
+    brokenRule: "a release with another token is answered with not-held",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -43,7 +43,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-waiter-past-its-deadline-is-granted",
-    brokenRule: "pop the first waiter not past its deadline (2)",
+    brokenRule: "only a waiter within its deadline is granted",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -55,7 +55,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-extend-shortens",
-    brokenRule: "raise the TTL, never shorten it (2)",
+    brokenRule: "extension raises the TTL and never shortens it",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -67,7 +67,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-serves-by-arrival",
-    brokenRule: "score = ticket (1): waiters are served by ticket, whenever their requests came",
+    brokenRule: "waiters are granted in the order of their tickets, and not of their requests' arrival",
     edits: [
       edit(
         "drivers/memory/lock.ts",

@@ -1,10 +1,10 @@
 import { byServer, lua, type Mutant } from "../mutant.ts";
 
-/** Mutants of the metadata that a server stores for a holder (core-2, 2). */
+/** Mutants of the metadata that a server stores for a holder. */
 export const holderMetadata: readonly Mutant[] = [
   {
     name: "extension-forgets-what-was-said",
-    brokenRule: "what an owner said of itself lasts as long as K",
+    brokenRule: "the metadata of a holder lasts as long as K",
     edits: [
       lua(
         "single/lock-context",
@@ -16,13 +16,13 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "shorter-extension-forgets-the-holder",
-    brokenRule: "what is said of a holder is there for as long as its grant",
+    brokenRule: "the metadata of a holder lasts as long as its grant",
     edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl))", "ttl)")],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "keeps what was said of the holder")],
   },
   {
     name: "words-of-a-grant-leave-no-mark",
-    brokenRule: "K has a mark if info was written, and a release deletes info only then (core-2, 2)",
+    brokenRule: "K has a mark if metadata was written, and a release deletes the metadata only then",
     edits: [lua("execute-single", "mark and value .. ' i' or value", "mark and value or value")],
     killers: [
       byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
@@ -30,7 +30,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "words-of-an-extension-leave-no-mark",
-    brokenRule: "K has a mark if info was written (core-2, 2): also behind the grant",
+    brokenRule: "K has a mark if metadata was written, also after the grant",
     edits: [
       lua(
         "single/mutex",
@@ -44,7 +44,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "words-of-a-repeat-leave-no-mark",
-    brokenRule: "K has a mark if info was written (core-2, 2): also behind a grant by message",
+    brokenRule: "K has a mark if metadata was written, also after a grant by notification",
     edits: [
       lua(
         "single/mutex",
@@ -61,7 +61,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "mark-makes-the-lock-stay",
-    brokenRule: "K has an expiry: a mark keeps it (core-2, 2)",
+    brokenRule: "K has an expiry, and the mark does not remove it",
     edits: [lua("single/lock-context", "'i' }, ' '), 'KEEPTTL')", "'i' }, ' '))")],
     killers: [
       byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
@@ -69,7 +69,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "words-stay-behind-the-usual-release",
-    brokenRule: "nothing stays behind when a key is released (core-2, 2)",
+    brokenRule: "a released key leaves no data",
     edits: [
       lua(
         "single/fast-release",
@@ -83,7 +83,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "words-stay-behind-a-hand-over",
-    brokenRule: "nothing stays behind when a key is released (core-2, 2)",
+    brokenRule: "a released key leaves no data",
     edits: [lua("single/mutex", "    if is_marked then\n      redis.call('DEL', info)\n    end\n", "")],
     killers: [
       byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
@@ -91,7 +91,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "granted-although-its-words-are-not-written",
-    brokenRule: "words before K: where these fail, nothing is granted",
+    brokenRule: "metadata is written before K, so a failed write grants nothing",
     edits: [
       lua(
         "single/mutex",
@@ -103,7 +103,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "word-of-a-break-is-not-left",
-    brokenRule: "a break leaves word beside the key for a holder that the message did not reach",
+    brokenRule: "a break stores a note beside the key for a holder that misses the notification",
     edits: [
       lua(
         "single/mutex",
@@ -120,7 +120,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "words-of-another-grant-are-told",
-    brokenRule: "an owner's metadata count only for the token that they were written with",
+    brokenRule: "metadata counts only for the token with which it was written",
     edits: [
       lua(
         "single/mutex",
@@ -132,7 +132,7 @@ export const holderMetadata: readonly Mutant[] = [
   },
   {
     name: "what-is-said-in-the-usual-case-is-dropped",
-    brokenRule: "a grant with words takes the general path: these are written",
+    brokenRule: "a grant with metadata uses the general path, which writes the metadata",
     edits: [lua("single/fast-acquire", "operations[first + 5] == '' and ", "")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "an owner's own words are kept beside K")],
   },

@@ -1,10 +1,10 @@
 import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
 
-/** Grants by message, and what waiters do where none arrives: section 3. */
+/** Mutants of grants by notification, and of polls without one. */
 export const notifications: readonly Mutant[] = [
   {
     name: "claim-is-not-extended",
-    brokenRule: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    brokenRule: "a client that is granted by notification sends extend(ttl) at once, also with renew: false",
     edits: [
       redis(
         "single/request",
@@ -18,7 +18,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "claim-of-a-quorum-is-not-extended",
-    brokenRule: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    brokenRule: "a client that is granted by notification sends extend(ttl) at once, also with renew: false",
     edits: [
       redis(
         "redlock/vote",
@@ -33,7 +33,7 @@ export const notifications: readonly Mutant[] = [
   {
     name: "waiter-without-its-poll",
     brokenRule:
-      "one place after the other polls when the holder's TTL is over; everybody at the latest after 5 s (3)",
+      "waiters poll one after another from the end of the holder's TTL on, and each at the latest after 5 s",
     edits: [
       redis(
         "server/poll-delays",
@@ -48,7 +48,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "first-places-poll-late",
-    brokenRule: "one place after the other polls when the holder's remaining TTL is over (3)",
+    brokenRule: "waiters poll one after another from the end of the holder's TTL on",
     edits: [
       redis(
         "server/poll-delays",
@@ -65,7 +65,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "only-the-first-places-poll-in-time",
-    brokenRule: "one place after the other polls when the holder's remaining TTL is over (3)",
+    brokenRule: "waiters poll one after another from the end of the holder's TTL on",
     edits: [redis("server/poll-delays", "  if (waitMs < 0) {", "  if (waitMs < 0 || position > 2) {")],
     killers: [
       byServer(
@@ -77,7 +77,7 @@ export const notifications: readonly Mutant[] = [
   {
     name: "queues-before-its-subscription-is-proved",
     brokenRule:
-      "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
+      "a driver may queue only after its channel is proved: a script has published, counted a receiver, and the client received the message",
     edits: [
       redis(
         "single/request",
@@ -95,7 +95,7 @@ export const notifications: readonly Mutant[] = [
   {
     name: "queues-on-a-node-before-it-is-heard",
     brokenRule:
-      "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
+      "a driver may queue only after its channel is proved: a script has published, counted a receiver, and the client received the message",
     edits: [
       redis(
         "redlock/vote-state",
@@ -109,7 +109,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "subscription-is-proved-unheard",
-    brokenRule: "and was heard (3): a script that counted a receiver proves nothing of our connection",
+    brokenRule: "the client must receive the proof, because a counted receiver may be another connection",
     edits: [
       redis(
         "server/subscriber",
@@ -123,7 +123,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "subscription-is-proved-once",
-    brokenRule: "again after each reconnect (3)",
+    brokenRule: "the subscription is proved again after each reconnect",
     edits: [
       redis(
         "server/subscriber",
@@ -137,7 +137,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "waiters-do-not-ask-again-when-messages-are-back",
-    brokenRule: "on every (re)subscription waiting requests send acquire again (3)",
+    brokenRule: "on every subscription waiting requests send acquire again",
     edits: [
       redis(
         "single/request-registry",
@@ -149,7 +149,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "nodes-are-not-asked-again-when-messages-are-back",
-    brokenRule: "on every (re)subscription waiting requests send acquire again (3)",
+    brokenRule: "on every subscription waiting requests send acquire again",
     edits: [redis("redlock/node-events", "      }\n    }\n    this.#retry(index);\n", "      }\n    }\n")],
     killers: [
       byRules(
@@ -160,7 +160,7 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "malformed-break-throws",
-    brokenRule: "a message of another form than the scripts write is counted and ignored (3)",
+    brokenRule: "a malformed notification is counted and ignored",
     edits: [
       redis(
         "protocol/messages",
@@ -172,13 +172,13 @@ export const notifications: readonly Mutant[] = [
   },
   {
     name: "any-number-of-a-message-is-taken",
-    brokenRule: "a message of another form than the scripts write is counted and ignored (3)",
+    brokenRule: "a malformed notification is counted and ignored",
     edits: [redis("protocol/messages", "Number.isSafeInteger(number) ? number : undefined", "number")],
     killers: [byRules("drivers/redis/protocol/messages")],
   },
   {
     name: "message-names-a-key-of-our-own",
-    brokenRule: "a message of another form than the scripts write is counted and ignored (3)",
+    brokenRule: "a malformed notification is counted and ignored",
     edits: [
       redis("protocol/messages", 'lock !== "" && !isReserved(lock)', 'lock !== "" || isReserved(lock)'),
     ],

@@ -1,10 +1,10 @@
 import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** Nodes that do not vote: section 8. */
+/** Mutants of the rules by which a node does not vote. */
 export const quarantine: readonly Mutant[] = [
   {
     name: "restarted-node-votes",
-    brokenRule: "a node that may have forgotten is quarantined: uptime < maxTtlMs + 3 s (8)",
+    brokenRule: "a node that may have lost data is quarantined while its uptime is less than maxTtlMs + 3 s",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -16,7 +16,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "only-a-restart-that-was-seen-is-waited-for",
-    brokenRule: "uptime < maxTtlMs + 3 s (8): also where this client never knew the run before",
+    brokenRule: "the uptime of a node counts even if this client never knew an earlier run",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -30,7 +30,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "told-uptime-ends-the-wait-for-a-restart",
-    brokenRule: "a client that saw the run_id change also waits on its own monotonic clock (8)",
+    brokenRule: "a client that saw the run_id change also waits on its own monotonic clock",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -47,15 +47,14 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "negative-uptime-is-not-told",
-    brokenRule:
-      "uptime < maxTtlMs + 3 s (8): also where the server's clock was put back since it was started",
+    brokenRule: "the uptime of a node counts even if its clock was set back after its start",
     edits: ["handshake", "health", "execute-quorum"].map((file) => lua(file, "%-?%d+", "%d+")),
     killers: [byServer("drivers/redis/protocol/scripts/uptime", "negative uptime")],
   },
   {
     name: "uptime-that-is-not-told-ends-the-guard",
     brokenRule:
-      "a client that saw the run_id change also waits on its own monotonic clock (8), whatever it met before",
+      "a client that saw the run_id change also waits on its own monotonic clock, whatever runs it knew before",
     edits: [
       redis("redlock/restart-guard", "reportedUptimeMs > 0 ? reportedUptimeMs : 0;", "reportedUptimeMs;"),
     ],
@@ -63,7 +62,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "identity-is-asked-at-connection-only",
-    brokenRule: "every script call to a quorum node answers with run_id and uptime inside the script (8)",
+    brokenRule: "every script call to a node of a quorum replies with its run_id and uptime",
     hasCounterexample: true,
     edits: [
       redis("server/server", "      listener.identified?.(runId, uptimeMs);\n", "      void uptimeMs;\n"),
@@ -79,7 +78,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "vote-of-an-earlier-run-counts",
-    brokenRule: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
+    brokenRule: "the vote of a run that has ended does not count",
     edits: [redis("redlock/vote-state", " && this.vote?.runId === this.node.guard.runId", "")],
     killers: [
       byRules(
@@ -90,7 +89,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "message-of-an-earlier-run-counts",
-    brokenRule: "a message counts only under the run_id admitted when its subscription was made (8)",
+    brokenRule: "a notification counts only under the run_id that was known when its subscription was made",
     edits: [
       redis(
         "redlock/vote-request",
@@ -115,7 +114,7 @@ export const quarantine: readonly Mutant[] = [
   {
     name: "durable-unless-we-know-better",
     brokenRule:
-      "unless it is durable at every write: appendfsync = always; if the question is refused, not durable (8)",
+      "a node is durable only with appendfsync = always, and counts as not durable if CONFIG is refused",
     edits: [
       redis(
         "server/health",
@@ -132,7 +131,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "once-a-second-is-durable",
-    brokenRule: "durable at every write: appendonly yes and appendfsync = always (8)",
+    brokenRule: "a durable node has appendonly yes and appendfsync = always",
     edits: [
       redis(
         "server/health",
@@ -149,7 +148,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "durable-now-is-durable-before",
-    brokenRule: "it may have forgotten unless it is durable at every write (8): also in the run before",
+    brokenRule: "a node may have lost data unless its earlier run was durable too",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -166,7 +165,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "node-votes-before-it-was-examined",
-    brokenRule: "until then it is quarantined (8): a run of which nothing is known",
+    brokenRule: "a run is quarantined until its identity is known",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -178,7 +177,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "node-with-a-wrong-clock-votes",
-    brokenRule: "a node whose time differs from another's by more than D cannot vote (core-2 3.4)",
+    brokenRule: "a node whose time differs from a majority's by more than D cannot vote",
     edits: [
       redis(
         "redlock/clock-agreement",
@@ -190,7 +189,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "replica-votes",
-    brokenRule: "it is not a master of its own: a replica (8)",
+    brokenRule: "a replica does not vote",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -202,7 +201,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "promoted-replica-votes-at-once",
-    brokenRule: "a promoted replica behind an endpoint is detected where INFO shows it (8)",
+    brokenRule: "a promoted replica is quarantined, because INFO shows its former role",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -219,7 +218,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "one-server-votes-twice",
-    brokenRule: "the same run_id as another endpoint: refused at start (8)",
+    brokenRule: "two endpoints with the same run_id are refused at start",
     edits: [
       redis(
         "redlock/node-set",
@@ -231,7 +230,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "lost-answer-means-not-durable",
-    brokenRule: "only a server that forbids CONFIG counts as not durable (4)",
+    brokenRule: "only a server that forbids CONFIG counts as not durable, and not one whose reply is lost",
     edits: [
       redis(
         "server/health",
@@ -245,7 +244,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "late-examination-is-another-run",
-    brokenRule: "the examination of another run than the one that answers is ignored (4)",
+    brokenRule: "the identity of another run than the replying one is ignored",
     edits: [
       redis(
         "redlock/restart-guard",

@@ -1,10 +1,10 @@
 import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
-/** The numbers that a node of a quorum or one process gives: sections 1, 5 and 6. One server: fencing-counter.ts. */
+/** Mutants of the numbers that a node of a quorum or one process gives. For one server see fencing-counter.ts. */
 export const counter: readonly Mutant[] = [
   {
     name: "extension-leaves-the-counter-to-expire",
-    brokenRule: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    brokenRule: "the counter lasts fenceRetentionMs beyond the TTL of K, renewed by each grant and extension",
     hasCounterexample: true,
     edits: [lua("quorum/lock-context", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", "")],
     killers: [
@@ -16,7 +16,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "grant-leaves-the-counter-to-expire",
-    brokenRule: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    brokenRule: "the counter lasts fenceRetentionMs beyond the TTL of K, renewed by each grant and extension",
     hasCounterexample: true,
     edits: [
       lua(
@@ -29,7 +29,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "number-of-a-vote-through-tostring",
-    brokenRule: "never tostring a number: it rounds at 14 digits (5)",
+    brokenRule: "a number is never converted by tostring, which rounds after 14 digits",
     edits: [lua("quorum/call-context", "return string.format(whole, number)", "return tostring(number)")],
     killers: [
       byServer("drivers/redis/protocol/scripts/quorum-counter", "is said in a message to the last digit"),
@@ -37,7 +37,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "counter-of-a-node-without-plus-one",
-    brokenRule: "n = max(last + 1, server time in µs) (5)",
+    brokenRule: "n = max(last + 1, server time in µs)",
     edits: [
       lua(
         "quorum/write-vote",
@@ -54,7 +54,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "counter-of-a-node-without-candidate",
-    brokenRule: "all nodes give the client's candidate, where their counter and their time allow it (5)",
+    brokenRule: "all nodes give the client's candidate if their counter and their time allow it",
     edits: [
       lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "(tonumber(kept[2]) or 0) + 1)"),
     ],
@@ -64,7 +64,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "next-vote-begins-inside-the-block",
-    brokenRule: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
+    brokenRule: "a block of k numbers is written as a whole: last = first + k − 1",
     edits: [lua("quorum/write-vote", "local last = number + fence_count - 1", "local last = number")],
     killers: [
       byServer("drivers/redis/protocol/scripts/quorum-counter", "begins a block behind the last one"),
@@ -72,7 +72,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "candidate-is-not-clamped",
-    brokenRule: "the node clamps the candidate to its own time ± 1 s (5)",
+    brokenRule: "the node clamps the candidate to its own time ± 1 s",
     edits: [
       lua(
         "execute-quorum",
@@ -89,7 +89,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "number-of-the-run-is-used-twice",
-    brokenRule: "a number is never used for two leases (6)",
+    brokenRule: "a number is never used for two leases",
     hasCounterexample: true,
     edits: [
       edit(
@@ -102,7 +102,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "run-goes-on-beyond-its-numbers",
-    brokenRule: "handed over each with its own number from the grant's block (6)",
+    brokenRule: "each handed-over lease has its own number from the grant's block",
     hasCounterexample: true,
     edits: [edit("local/acquisition.ts", "used < leaseState.grant.fencingCount &&\n      ", "used > 0 && ")],
     killers: [

@@ -2,18 +2,18 @@ import { byServer, lua, type Mutant } from "../mutant.ts";
 
 const nodeMutex = "drivers/redis/protocol/scripts/quorum-mutex";
 
-/** What a node of a quorum does for who has its vote: sections 1 and 2. */
+/** Mutants of a quorum node's operations for the holder of its vote. */
 export const oneNode: readonly Mutant[] = [
   {
     name: "raising-the-ttl-of-a-vote-shortens-it",
-    brokenRule: "K is ours: raise the TTL to at least ttl, never shorten it (2, acquire)",
+    brokenRule: "a repeated acquire raises the TTL to at least ttl and never shortens it",
     hasCounterexample: true,
     edits: [lua("quorum/lock-context", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
     killers: [byServer(nodeMutex, "raises its TTL and never shortens it")],
   },
   {
     name: "release-of-a-vote-without-comparing",
-    brokenRule: "release: K is not ours: answer not-held (2)",
+    brokenRule: "a release with another token is answered with not-held",
     edits: [
       lua("execute-quorum", "elseif holder == token then", "elseif holder then"),
       lua(
@@ -26,7 +26,8 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "acquire-of-a-vote-compares-the-random-part-only",
-    brokenRule: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
+    brokenRule:
+      "a grant belongs to a request only if the whole token matches, because a token has one owner forever",
     hasCounterexample: true,
     edits: [
       lua(
@@ -42,7 +43,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "extension-of-a-vote-re-creates",
-    brokenRule: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
+    brokenRule: "extend raises the TTL of our grant, or replies not-held, and never creates a grant",
     edits: [
       lua(
         "quorum/extend",
@@ -54,7 +55,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "extension-without-comparing-the-vote",
-    brokenRule: "extend: ours: raise the TTL; else not-held (2)",
+    brokenRule: "extend raises the TTL of our grant, or replies not-held",
     edits: [
       lua(
         "quorum/extend",
@@ -66,13 +67,13 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "extension-of-a-vote-forgets-what-was-said",
-    brokenRule: "what an owner said of itself lasts as long as K",
+    brokenRule: "the metadata of a holder lasts as long as K",
     edits: [lua("quorum/lock-context", "    redis.call('PEXPIRE', info, ttl)\n", "")],
     killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
   },
   {
     name: "shorter-extension-of-a-vote-forgets-the-holder",
-    brokenRule: "what is said of a holder is there for as long as its grant",
+    brokenRule: "the metadata of a holder lasts as long as its grant",
     edits: [
       lua(
         "quorum/extend",
@@ -84,7 +85,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "operator-breaks-a-later-vote",
-    brokenRule: "break: if the number lies in the current grant's block (2)",
+    brokenRule: "break ends a grant only if the number is in the block of the current grant",
     edits: [
       lua(
         "quorum/release",
@@ -96,7 +97,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "holder-of-a-broken-vote-is-not-told",
-    brokenRule: "break: publish to the holder (2)",
+    brokenRule: "break notifies the holder",
     edits: [
       lua(
         "quorum/release",
@@ -108,7 +109,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "place-for-a-vote-stays-behind-its-release",
-    brokenRule: "K is not ours: leave the queue, so release is also cancel (2)",
+    brokenRule: "release also removes the queue entry of a token without a grant",
     edits: [
       lua(
         "quorum/release",
@@ -120,14 +121,13 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "waiter-found-in-the-usual-case-is-dropped",
-    brokenRule:
-      "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
+    brokenRule: "a waiter that a script removes from the queue is granted, or put back",
     edits: [lua("quorum/hand-over", "popped = next_waiter\n", "popped = nil\n")],
     killers: [byServer(nodeMutex, "a waiter of another kind stays where it is")],
   },
   {
     name: "queue-for-a-vote-without-bound",
-    brokenRule: "a bound on the length gives too-many-waiters (2, acquire)",
+    brokenRule: "a queue has a bound, and then replies too-many-waiters",
     edits: [
       lua(
         "quorum/acquire",
@@ -139,7 +139,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "try-for-a-vote-overtakes-the-queue",
-    brokenRule: "last of all if we only try (2, acquire)",
+    brokenRule: "a try comes after all waiters",
     edits: [
       lua(
         "quorum/acquire",

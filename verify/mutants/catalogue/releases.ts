@@ -1,11 +1,11 @@
 import { byKept, byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 
-/** Mutants of releases and clean-ups (1, 3 and core-2, 3.2). */
+/** Mutants of releases and clean-ups. */
 export const releases: readonly Mutant[] = [
   {
     name: "late-answer-ends-what-is-being-released",
     brokenRule:
-      "true: it was still ours (release): what takes back a late answer's place does not come before the release",
+      "release() resolves with true if the lease was held: the clean-up of a late queue entry does not precede the release",
     edits: [
       redis("redlock/grant-registry", "      release.lateQueueEntry(node, cleanUp);", "      cleanUp();"),
     ],
@@ -13,7 +13,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "release-is-waited-for-until-it-fails",
-    brokenRule: "where the engine cannot be reached it rejects after its own small budget (release)",
+    brokenRule: "if the engine is unreachable, a release rejects after its own short budget",
     edits: [
       redis(
         "server/release-queue",
@@ -25,7 +25,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "release-reads-no-answer-behind-a-stall",
-    brokenRule: "a process that stood still reads what is there before it says that it is not known",
+    brokenRule: "a stalled process reads the replies that have arrived before it reports an unknown outcome",
     edits: [
       redis(
         "server/release-queue",
@@ -37,7 +37,8 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "release-is-sent-once",
-    brokenRule: "cancel is re-sent until the member's deadline, release until the TTL has passed (3)",
+    brokenRule:
+      "a cancel is repeated until the deadline of its queue entry, and a release until the TTL has passed",
     edits: [
       redis(
         "server/release-queue",
@@ -50,14 +51,14 @@ export const releases: readonly Mutant[] = [
   {
     name: "release-gives-up-at-the-validity",
     brokenRule:
-      "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
+      "a release is repeated until the TTL has passed, also the TTL of an extension without a reply",
     edits: [edit("validity.ts", "return Math.max(until, engineUntil);", "return until + 0 * engineUntil;")],
     killers: [byServer("integration/single/release-goes-on")],
   },
   {
     name: "clean-up-ends-with-its-first-answer",
     brokenRule:
-      "a clean-up ends when a release was answered with a server time behind the latest time of the token's last request (core-2, 3.2)",
+      "a clean-up ends when a release was answered with a server time after the latest time of the token's last request",
     hasCounterexample: true,
     edits: [redis("server/release-queue", "    if (delayMs < 0 || ", "    if (delayMs < Infinity || ")],
     killers: [
@@ -71,14 +72,13 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "clean-up-forgets-what-may-come-late",
-    brokenRule:
-      "a clean-up without an answer goes on until what a request may still do at its latest time is forgotten (core-2, 3.2)",
+    brokenRule: "a clean-up without a reply continues until no request can take effect at its latest time",
     edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, delayMs) : 0)", "Math.min(0, delayMs)")],
     killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without answers outlasts")],
   },
   {
     name: "refill-is-not-cleaned-up-behind-its-latest-time",
-    brokenRule: "a refill that is executed behind the release of its lease leaves nothing (core-2, 3.2)",
+    brokenRule: "a refill that is executed after the release of its lease leaves no grant",
     edits: [redis("redlock/held-grant", "    history.sent(latest);", "    history.sent(0 * latest);")],
     killers: [
       byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes behind the release"),
@@ -86,7 +86,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "repeated-release-says-not-held",
-    brokenRule: "a release whose reply was lost and whose repeat says not-held counts as released (3)",
+    brokenRule: "a release with a lost reply whose repeat replies not-held counts as released",
     edits: [
       redis(
         "server/release-call",
@@ -99,14 +99,14 @@ export const releases: readonly Mutant[] = [
   {
     name: "clean-up-hides-the-grant-from-its-release",
     brokenRule:
-      "a release tells whether the grant was ours, also where a clean-up of a late answer came before it (core-2, 4.2)",
+      "a release reports whether the lease was held, even if the clean-up of a late reply precedes the release",
     edits: [redis("server/release-call", "      this.#queue.grantFound(this);\n", "")],
     killers: [byKept()],
   },
   {
     name: "release-that-the-client-sent-again-says-not-held",
     brokenRule:
-      "a release whose reply was lost and whose repeat says not-held counts as released (3): by whomever it was repeated",
+      "a release with a lost reply whose repeat replies not-held counts as released, also if the client library sent the repeat",
     edits: [
       redis(
         "server/release-call",
@@ -118,7 +118,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "nothing-is-released-after-a-failed-acquire",
-    brokenRule: "after an unknown outcome the token is released in the background (1)",
+    brokenRule: "after an unknown outcome the token is released in the background",
     hasCounterexample: true,
     edits: [redis("single/request", '    if (this.token !== "") {', '    if (this.token === "-") {')],
     killers: [
@@ -128,7 +128,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "nothing-is-released-after-a-failed-election",
-    brokenRule: "after an unknown outcome the token is released in the background (1)",
+    brokenRule: "after an unknown outcome the token is released in the background",
     hasCounterexample: true,
     edits: [
       redis(
@@ -146,8 +146,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "what-is-asked-for-again-is-given-back-behind-that",
-    brokenRule:
-      "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
+    brokenRule: "a clean-up for a node that did not vote does not end a later vote",
     edits: [
       redis(
         "redlock/vote-sender",
@@ -164,8 +163,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "what-was-won-is-given-back-behind-that",
-    brokenRule:
-      "what a node was to give back while it did not vote is not taken from it when it is filled again (8)",
+    brokenRule: "a clean-up for a node that did not vote does not end a later refill",
     edits: [
       redis(
         "redlock/grant-registry",
@@ -182,7 +180,7 @@ export const releases: readonly Mutant[] = [
   },
   {
     name: "each-answer-to-a-release-counts",
-    brokenRule: "a release is told to have been ours where a majority of the nodes says so (4)",
+    brokenRule: "a release reports true if a majority of the nodes had the grant, and each node counts once",
     edits: [
       redis(
         "server/release-queue",

@@ -2,11 +2,12 @@ import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts
 
 const memory = "drivers/redis/protocol/scripts/remembered-votes";
 
-/** What a quorum's node remembers of its votes: core-2, 3.4; and the number of a refill: 3.2. */
+/** Mutants of the stored votes of a quorum node, and of the number of a refill. */
 export const rememberedVotes: readonly Mutant[] = [
   {
     name: "holder-that-was-not-released-is-forgotten",
-    brokenRule: "K absent before the end of a holder that was not released: no vote until then (core-2 3.4)",
+    brokenRule:
+      "if K disappears before the end of an unreleased holder, the node does not vote until that end",
     edits: [
       lua("quorum/remembered-votes", "'HMGET', fence, 'by', 'used'", "'HMGET', fence, 'none', 'used'"),
       lua("quorum/write-vote", "  and not kept[6]\n", ""),
@@ -16,7 +17,7 @@ export const rememberedVotes: readonly Mutant[] = [
   {
     name: "shares-that-were-not-released-are-forgotten",
     brokenRule:
-      "K absent before the end of a holder that was not released: no vote until then (core-2 3.4), of who shares",
+      "if K disappears before the end of an unreleased shared holder, the node does not vote until that end",
     edits: [
       lua(
         "common/shared-holders",
@@ -28,19 +29,19 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "vote-over-a-holder-that-was-not-released-counts-at-once",
-    brokenRule: "a vote counts only when what is left of notBefore has passed (core-2 3.4)",
+    brokenRule: "a vote counts only after the rest of notBefore has passed",
     edits: [redis("redlock/vote", "return waitMs > 0 ? receivedAt", "return waitMs < 0 ? receivedAt")],
     killers: [byKept()],
   },
   {
     name: "waits-for-two-thirds-of-the-band",
-    brokenRule: "the wait is 3 x D: with 2 x D there were 552 double holders in 40 000 runs (core-2 3.4)",
+    brokenRule: "the wait is 3 × D, because 2 × D allowed 552 double holders in 40 000 runs",
     edits: [redis("options", "return 3 * maxClockDifferenceMs;", "return 2 * maxClockDifferenceMs;")],
     killers: [byKept()],
   },
   {
     name: "later-grant-lowers-not-before",
-    brokenRule: "nothing lowers notBefore: no release, yield or break of the later grant (core-2 3.4)",
+    brokenRule: "no release, yield or break of a later grant lowers notBefore",
     edits: [
       lua(
         "quorum/remembered-votes",
@@ -52,19 +53,19 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "repeat-does-not-wait",
-    brokenRule: "every vote, by reply, repeat or message, carries what is left of notBefore (core-2 3.4)",
+    brokenRule: "every vote, by reply, repeat or notification, has the rest of notBefore",
     edits: [lua("quorum/remembered-votes", "return left > 0 and left or nil", "return nil")],
     killers: [byServer(memory, "counts when its wait is over: a mutex")],
   },
   {
     name: "message-does-not-wait",
-    brokenRule: "every vote, by reply, repeat or message, carries what is left of notBefore (core-2 3.4)",
+    brokenRule: "every vote, by reply, repeat or notification, has the rest of notBefore",
     edits: [lua("common/grant-waiter", "return left and ttl .. '+' .. left or ttl", "return ttl")],
     killers: [byServer(memory, "tells by a message in how many ms it counts")],
   },
   {
     name: "writer-does-not-wait-for-a-reader",
-    brokenRule: "shared holders are remembered with their end and weight (core-2 3.4)",
+    brokenRule: "the stored votes of shared holders have their end and weight",
     edits: [
       lua(
         "common/shared-holders",
@@ -76,7 +77,7 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "what-was-given-up-is-waited-for",
-    brokenRule: "what names the token clears the memory, whether K is there or not (core-2 3.4)",
+    brokenRule: "an operation that ends a token's grant also deletes its stored vote, with or without K",
     edits: [
       lua(
         "quorum/remembered-votes",
@@ -88,7 +89,7 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "offer-that-nobody-heard-is-remembered",
-    brokenRule: "an offer that nobody received restores what was there (core-2 3.4)",
+    brokenRule: "a grant by notification without a receiver restores the former stored vote",
     edits: [
       lua("common/grant-waiter", "  if is_quorum then\n    redis.call('HDEL', fence, 'by')\n  end\n", ""),
     ],
@@ -96,13 +97,13 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "extension-is-not-remembered",
-    brokenRule: "the fence keeps the holder's end, written out (core-2 3.4)",
+    brokenRule: "an extension stores the new end of the holder",
     edits: [lua("quorum/lock-context", "    remember_vote(holder, ttl)\n", "")],
     killers: [byServer(memory, "is as long as the last extension")],
   },
   {
     name: "answer-asked-for-before-a-giving-back-counts",
-    brokenRule: "what a node gives before a vote is given back to it ends by that (8)",
+    brokenRule: "a release ends every earlier vote of its node, even if the reply arrives later",
     edits: [
       redis(
         "redlock/vote-request",
@@ -119,26 +120,25 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "refill-gives-a-number-of-its-own",
-    brokenRule: "a refill names the lease's number, and K keeps that one (core-2 3.2)",
+    brokenRule: "a refill contains the lease's number, and K stores that number",
     edits: [lua("quorum/node-operations", "if number and number <= tonumber(first) then", "if number then")],
     killers: [byServer(memory, "puts the lease's number in the place of a later one")],
   },
   {
     name: "refill-lowers-the-counter",
-    brokenRule: "the node's counter stays the larger of both (core-2 3.2)",
+    brokenRule: "after a refill the counter is the larger of both numbers",
     edits: [lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "floor)")],
     killers: [byServer(memory, "gives the lease's own number, and the next grant a greater one")],
   },
   {
     name: "refill-behind-the-end-of-the-lease",
-    brokenRule: "a refill names the latest time, never more than the lease's validity (core-2 3.2)",
+    brokenRule: "a refill has a latest time, at most the end of the lease's validity",
     edits: [lua("quorum/node-operations", "if now_ms > tonumber(latest) or holder", "if holder")],
     killers: [byServer(memory, "does nothing where another has the vote")],
   },
   {
     name: "later-grant-of-the-token-is-adopted",
-    brokenRule:
-      "adoption counts a node only if K has our token with a number not above the lease's (core-2 3.2)",
+    brokenRule: "adoption counts a node only if K has our token with at most the lease's number",
     edits: [redis("redlock/verification", "Number(first) > fencingToken", "Number(first) < 0")],
     killers: [
       byRules(

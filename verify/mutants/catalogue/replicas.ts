@@ -1,11 +1,11 @@
 import { byServer, lua, redis, type Mutant } from "../mutant.ts";
 
-/** One logical server with replicas: section 9, and who is its primary. */
+/** Mutants of one logical server with replicas, and of the choice of its primary. */
 export const replicas: readonly Mutant[] = [
   {
     name: "wait-for-what-another-connection-wrote",
     brokenRule:
-      "WAIT speaks of its own connection's writes: a grant written by another's release would be waited for vacuously (9)",
+      "WAIT covers only writes of its own connection, and not a grant by another connection's release",
     hasCounterexample: true,
     edits: [
       redis(
@@ -18,14 +18,14 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "wait-on-a-connection-made-anew",
-    brokenRule: "WAIT speaks of its own connection's writes (9)",
+    brokenRule: "WAIT covers only writes of its own connection",
     hasCounterexample: true,
     edits: [redis("replicas/replica-acks", "this.#lost?.();", "if (this.#minReplicas < 0) this.#lost?.();")],
     killers: [byServer("integration/replicas/min-replicas", "counts for nothing: the new connection")],
   },
   {
     name: "no-replica-is-enough",
-    brokenRule: "fewer acknowledgements → release, replicas-not-reached (9)",
+    brokenRule: "too few acknowledgements of replicas cause a release and replicas-not-reached",
     edits: [
       redis(
         "replicas/replica-acks",
@@ -37,7 +37,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "grant-is-not-rolled-back",
-    brokenRule: "fewer acknowledgements → release, replicas-not-reached (9)",
+    brokenRule: "too few acknowledgements of replicas cause a release and replicas-not-reached",
     edits: [
       redis(
         "replicas/replicated-driver",
@@ -49,7 +49,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "extension-that-no-replica-has",
-    brokenRule: "no extension counts before so many replicas have it",
+    brokenRule: "an extension counts only after enough replicas have it",
     edits: [
       redis(
         "replicas/replicated-driver",
@@ -61,13 +61,13 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "answer-of-a-replica",
-    brokenRule: "READONLY: a replica's answer is no answer (9)",
+    brokenRule: "READONLY: the reply of a replica does not count",
     edits: [lua("execute-single", "return require_primary(answers)", "return answers")],
     killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
   },
   {
     name: "several-keys-of-a-replica",
-    brokenRule: "READONLY: a replica's answer is no answer (9)",
+    brokenRule: "READONLY: the reply of a replica does not count",
     edits: [
       lua(
         "acquire-many",
@@ -79,7 +79,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "latch-of-a-replica",
-    brokenRule: "READONLY: a replica's answer is no answer (9)",
+    brokenRule: "READONLY: the reply of a replica does not count",
     edits: [
       lua(
         "common/dispatch",
@@ -91,7 +91,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "grant-that-nobody-waits-for-is-kept",
-    brokenRule: "the signal ends the waiting; a grant that races it is released",
+    brokenRule: "the signal ends a wait, and a concurrent grant is released",
     edits: [
       redis("replicas/replicated-request", "void this.#rollBack(); // the extension", "// the extension"),
     ],
@@ -104,13 +104,14 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "proof-by-a-replica",
-    brokenRule: "subscription first, and proved; it never succeeds by a replica (3)",
+    brokenRule: "the subscription is proved first, and never by a replica",
     edits: [lua("handshake", "if ARGV[2] ~= 'n' and role == 'master' then", "if ARGV[2] ~= 'n' then")],
     killers: [byServer("integration/replicas/replica", "its own messages prove nothing")],
   },
   {
     name: "former-primary-is-stayed-with",
-    brokenRule: "after a failover we go to the new primary by ourselves, also where the former one lives",
+    brokenRule:
+      "after a failover the client connects to the new primary, even if the former primary still runs",
     edits: [redis("clients/ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],
     killers: [byServer("integration/sentinel/failover", "ioredis 6 of a primary that goes on as one")],
   },

@@ -1,11 +1,11 @@
 import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../mutant.ts";
 
-/** Locks that several may hold: section 11. */
+/** Mutants of locks that several holders may share. */
 export const sharedModes: readonly Mutant[] = [
   {
     name: "reader-passes-a-waiting-writer",
     brokenRule:
-      "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
+      "a heavy request at the head of the queue does not starve: no reader is admitted before a waiting writer",
     edits: [
       lua("common/shared-lock-grants", "  elseif first_waiter() or used", "  elseif used"),
       lua("common/shared-lock", "  elseif not first_waiter() and used", "  elseif used"),
@@ -14,7 +14,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "one-permit-more-than-there-are",
-    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "a request is granted if the sum of weights with the request stays within the limit",
     edits: [
       lua(
         "common/shared-lock-grants",
@@ -27,13 +27,13 @@ export const sharedModes: readonly Mutant[] = [
   {
     name: "evicted-numbers-are-told-as-none",
     brokenRule:
-      "fencing numbers are unique and rise between grants, also where those of a holder were evicted (11)",
+      "fencing numbers are unique and rise between grants, even if the numbers of a holder were evicted",
     edits: [lua("common/shared-lock", "  if number == 0 then\n", "  if false then\n")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "whose numbers were evicted")],
   },
   {
     name: "expired-holders-stay",
-    brokenRule: "every operation first drops expired holders (11)",
+    brokenRule: "every operation first drops expired holders",
     edits: [
       lua(
         "common/shared-holders",
@@ -45,7 +45,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "several-locks-are-taken-from-a-live-reader",
-    brokenRule: "all([k]): K is free only where the lease of every holder has expired",
+    brokenRule: "several keys: K is free only if the lease of every holder has expired",
     edits: [
       lua(
         "acquire-many",
@@ -57,7 +57,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "several-locks-delete-a-sorted-set-of-another-program",
-    brokenRule: "all([k]): a sorted set that holds anything but tokens of holders stays",
+    brokenRule: "several keys: a sorted set with other members than tokens is not deleted",
     edits: [
       lua(
         "acquire-many",
@@ -69,7 +69,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "who-is-offered-in-vain-keeps-the-lock",
-    brokenRule: "the count of receivers 0 means that process is gone: take the next one (2)",
+    brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [
       lua(
         "common/shared-lock-grants",
@@ -83,7 +83,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "error-of-the-publish-eats-who-shares",
-    brokenRule: "an error of the publish puts the member back and fails the operation (2)",
+    brokenRule: "an error of PUBLISH puts the waiter back and fails the operation",
     edits: [lua("common/shared-lock-grants", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-publish-refused", "puts the waiter back and fails"),
@@ -91,7 +91,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "who-stays-longer-does-not-keep-the-lock",
-    brokenRule: "every conflict is between holders; expiry of each: K stays as long as any of them (11)",
+    brokenRule: "K lasts as long as any of its holders",
     edits: [lua("common/shared-holders", "if longest < ttl + slack_ms then", "if longest < 0 then")],
     killers: [
       byServer(
@@ -103,7 +103,7 @@ export const sharedModes: readonly Mutant[] = [
   {
     name: "who-comes-before-the-first-is-not-seen",
     brokenRule:
-      "grant to the next: pop the first waiter (2); what was read is only kept where nothing has changed it",
+      "the script grants to the first waiter, and caches that waiter only while the queue is unchanged",
     edits: [
       lua(
         "common/shared-holders",
@@ -120,7 +120,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "token-that-waits-twice-is-granted-twice",
-    brokenRule: "a token holds K once, also where its channel has changed while it waited",
+    brokenRule: "a token holds K once, even if its channel changed while it waited",
     edits: [
       lua(
         "common/shared-lock-grants",
@@ -134,7 +134,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "downgrade-counts-each-time",
-    brokenRule: "each operation is safe to repeat (2)",
+    brokenRule: "each operation is safe to repeat",
     edits: [lua("common/shared-lock", "  used = used - weight + 1\n", "  used = 1\n")],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-change", "a downgrade that is sent twice counts once"),
@@ -142,7 +142,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "reader-yields-by-any-number",
-    brokenRule: "yield(token, y): only if K is ours with the number y (2)",
+    brokenRule: "yield(token, y) ends only a grant with the number y",
     edits: [
       lua(
         "common/shared-lock",
@@ -154,7 +154,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "memory-has-one-permit-more",
-    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "a request is granted if the sum of weights with the request stays within the limit",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -166,7 +166,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "branches-enter-together",
-    brokenRule: "a frame has at most one active child; the next waits for that child",
+    brokenRule: "a nested hold has at most one active child, and the next child waits",
     edits: [
       edit(
         "kinds/async-mutex.ts",
@@ -178,7 +178,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "all-keeps-what-it-got-of-a-failed-try",
-    brokenRule: "a try that fails releases all",
+    brokenRule: "a failed try releases all keys",
     edits: [
       edit(
         "kinds/multi-lock.ts",
@@ -190,7 +190,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "limit-that-was-set-is-forgotten-with-the-last-holder",
-    brokenRule: "kind and limit are kept beside K while somebody holds or waits (core-2, 2)",
+    brokenRule: "kind and limit are stored beside K while it has a holder or a waiter",
     edits: [lua("common/shared-holders", "    redis.call('HSET', info, 'kind', kind, 'limit', limit)\n", "")],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-terms", "a limit that was lowered is kept over the end"),
@@ -198,7 +198,7 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "limit-is-kept-when-nobody-waits",
-    brokenRule: "kind and limit are kept beside K only while somebody holds or waits (core-2, 2)",
+    brokenRule: "kind and limit are stored beside K only while it has a holder or a waiter",
     edits: [lua("common/shared-lock", "  clear_settings()\n", "")],
     killers: [
       byServer(
@@ -209,13 +209,14 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "the-count-of-a-share-is-not-kept",
-    brokenRule: "a repeat of a request gets the same grant, with the same numbers",
+    brokenRule: "a repeat of a request gets the same grant with the same numbers",
     edits: [lua("common/shared-holders", "first + (count or 1) - 1", "first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a repeat is told the same block")],
   },
   {
     name: "a-share-inside-a-block-is-current",
-    brokenRule: "checkFence: unknown inside a block whose hand-overs the server has not been told",
+    brokenRule:
+      "checkFence: a number inside a block is unknown, because the server does not know hand-overs in memory",
     edits: [
       redis(
         "server/lock-snapshot",
@@ -227,19 +228,19 @@ export const sharedModes: readonly Mutant[] = [
   },
   {
     name: "a-break-names-the-first-holder-of-a-share",
-    brokenRule: "a break names a number inside the block of a present grant",
+    brokenRule: "a break names a number in the block of a current grant",
     edits: [lua("common/shared-lock", "named >= first and named <= last", "named == first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
     name: "a-break-of-a-share-names-any-later-number",
-    brokenRule: "a break names a number inside the block of a present grant, and no other grant ends",
+    brokenRule: "a break ends only the grant whose block has its number",
     edits: [lua("common/shared-lock", "named >= first and named <= last", "named >= first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
     name: "who-has-waited-gets-more-than-there-is",
-    brokenRule: "who waits for more than a lowered limit is refused",
+    brokenRule: "a waiter that requests more than a lowered limit is refused",
     edits: [lua("common/shared-holders", "not (takes_any and weight <= limit)", "not takes_any")],
     killers: [
       byServer(

@@ -1,10 +1,10 @@
 import { byRules, byServer, bySim, lua, type Mutant } from "../mutant.ts";
 
-/** What one server does for who holds a mutex: lua/single/mutex.lua and lua/single/lock-context.lua (core-2, 2). */
+/** Mutants of one server's operations for the holder of a mutex, in lua/single/mutex.lua and lua/single/lock-context.lua. */
 export const singleServer: readonly Mutant[] = [
   {
     name: "raising-a-ttl-shortens-it",
-    brokenRule: "extension: PEXPIRE K GT: the TTL is raised, never shortened (core-2, 2)",
+    brokenRule: "extension runs PEXPIRE K GT, which raises the TTL and never shortens it",
     hasCounterexample: true,
     edits: [
       lua(
@@ -19,7 +19,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "raising-a-ttl-shortens-it-before-redis-7",
-    brokenRule: "before Redis 7: PTTL, and PEXPIRE where that is less (core-2, 2)",
+    brokenRule: "before Redis 7 extension reads PTTL, and runs PEXPIRE only for a larger TTL",
     edits: [
       lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
       lua("single/lock-context", "digits(math.max(left, ttl))", "ttl"),
@@ -28,7 +28,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "extension-gives-a-ttl-to-what-shall-stay-before-redis-7",
-    brokenRule: "extension raises the TTL, and gives none to what has none (core-2, 2)",
+    brokenRule: "extension raises a TTL, and adds none to a key without expiry",
     edits: [
       lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
       lua("single/lock-context", "    if left >= 0 then", "    if left >= -1 then"),
@@ -39,7 +39,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "release-without-comparing",
-    brokenRule: "release: K is not ours: answer not-held (2)",
+    brokenRule: "a release with another token is answered with not-held",
     edits: [
       lua("single/fast-release", "string.sub(value, 1, #token + 1) == token .. ' ' then", "value ~= '' then"),
       lua("single/mutex", "or nil\n  if holder == token then", "or nil\n  if holder then"),
@@ -54,7 +54,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "release-compares-the-attempt-only",
-    brokenRule: "every operation but acquire compares the whole token (1)",
+    brokenRule: "every operation except acquire compares the whole token",
     edits: [
       lua(
         "single/fast-release",
@@ -71,7 +71,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "release-compares-without-the-blank",
-    brokenRule: '"ours" means: the token and the blank behind it (core-2, 2)',
+    brokenRule: "K is ours only if it has our token and the blank after it",
     hasCounterexample: true,
     edits: [
       lua(
@@ -89,7 +89,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "value-of-the-token-alone-is-ours",
-    brokenRule: '"ours" means: the token and the blank behind it (core-2, 2)',
+    brokenRule: "K is ours only if it has our token and the blank after it",
     edits: [lua("single/lock-context", "    token = value .. ' '\n", "    token = value\n")],
     killers: [
       byServer(
@@ -100,7 +100,8 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "acquire-compares-the-random-part-only",
-    brokenRule: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
+    brokenRule:
+      "a grant belongs to a request only if the whole token matches, because a token has one owner forever",
     hasCounterexample: true,
     edits: [
       lua(
@@ -119,8 +120,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "lock-of-another-program-is-free",
-    brokenRule:
-      "Redlock clients of other languages only need K to be a string that is not theirs (core-2, 2)",
+    brokenRule: "a Redlock client of another language only needs K to be a string of another holder",
     edits: [
       lua(
         "single/lock-context",
@@ -134,7 +134,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "free-lock-is-held-for-ever",
-    brokenRule: "K has an expiry: PX (core-2, 2)",
+    brokenRule: "K has an expiry, set by PX",
     edits: [
       lua(
         "execute-single",
@@ -146,7 +146,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "extend-re-creates",
-    brokenRule: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
+    brokenRule: "extend raises the TTL of our grant, or replies not-held, and never creates a grant",
     edits: [
       lua(
         "single/mutex",
@@ -158,7 +158,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "extend-revives-an-expired-lease",
-    brokenRule: "extend: a later grant of the same token is not extended",
+    brokenRule: "extend does not affect a later grant of the same token",
     edits: [
       lua("single/mutex", "  elseif number ~= '' and own_first > tonumber(number) then\n    return 0\n", ""),
     ],
@@ -166,7 +166,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "extend-without-comparing",
-    brokenRule: "extend: ours: raise the TTL; else not-held (2)",
+    brokenRule: "extend raises the TTL of our grant, or replies not-held",
     edits: [
       lua(
         "single/mutex",
@@ -178,7 +178,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "operator-breaks-a-later-grant",
-    brokenRule: "break: if the number lies in the current grant's block (2)",
+    brokenRule: "break ends a grant only if the number is in the block of the current grant",
     edits: [
       lua(
         "single/mutex",
@@ -195,7 +195,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "broken-holder-is-not-told",
-    brokenRule: "break: publish to the holder (2)",
+    brokenRule: "break notifies the holder",
     edits: [
       lua(
         "single/mutex",
@@ -212,7 +212,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "what-is-free-has-numbers",
-    brokenRule: "inspect and checkFence read K: of a free key there is no number (core-2, 2)",
+    brokenRule: "inspect and checkFence read K, and a free key has no number",
     edits: [
       lua(
         "single/lock-context",
@@ -232,7 +232,7 @@ export const singleServer: readonly Mutant[] = [
   },
   {
     name: "an-error-stops-the-whole-batch",
-    brokenRule: "each operation isolated (pcall), so that one key's error is not another's (7)",
+    brokenRule: "pcall isolates each operation, so an error of one key does not affect another key",
     edits: [
       lua(
         "common/dispatch",

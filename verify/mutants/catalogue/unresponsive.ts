@@ -4,13 +4,13 @@ import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
 export const unresponsiveServers: readonly Mutant[] = [
   {
     name: "timer-of-an-answered-call-runs-on",
-    brokenRule: "timer not cleared: nothing is left behind by a call that was answered (7)",
+    brokenRule: "a call with a reply has no timer",
     edits: [redis("server/batch", "    this.#clock.clearTimer(call.timer);\n", "")],
     killers: [byRules("drivers/redis/server/batch", "after an answer no timer is left")],
   },
   {
     name: "operations-share-an-answer",
-    brokenRule: "operations issued in one turn travel as one script call, each with its own answer (7)",
+    brokenRule: "operations of one turn share one script call, and each has its own reply",
     edits: [
       redis(
         "server/batch",
@@ -25,7 +25,7 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "a-call-without-its-time-limit",
-    brokenRule: "each with its own small timeout (4.2)",
+    brokenRule: "each call has a short timeout",
     edits: [
       redis(
         "server/batch",
@@ -37,8 +37,7 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "silent-node-is-waited-for-each-time",
-    brokenRule:
-      "each with its own small timeout (4.2): requests do not pile up before a node that does not answer",
+    brokenRule: "each call has a short timeout, so requests for an unresponsive node do not pile up",
     edits: [redis("server/batch", "      this.#responsiveness.callTimedOut(call.callNumber);\n", "")],
     killers: [
       byServer("integration/redlock/minority", "2 000 acquisitions do not pile up before it"),
@@ -51,7 +50,7 @@ export const unresponsiveServers: readonly Mutant[] = [
   {
     name: "silent-server-is-asked-past-the-batches",
     brokenRule:
-      "after a timeout one probe is under way and other calls are refused at once: also those that are not batched",
+      "after a timeout one probe is in flight, and other calls are refused at once, also calls outside of batches",
     edits: [
       redis(
         "server/bounded-calls",
@@ -68,7 +67,8 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "silence-ends-with-any-late-answer",
-    brokenRule: "calls that the client library still keeps count as unanswered: no more are added to them",
+    brokenRule:
+      "calls that the client library still holds count as unanswered, so no further calls join them",
     edits: [redis("server/responsiveness", "if (other <= callNumber) {", "if (other > 0) {")],
     killers: [
       byRules("drivers/redis/server/batch-timeouts", "a late answer to the first of two ends no silence"),
@@ -76,7 +76,8 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "silence-ends-with-what-its-client-drops",
-    brokenRule: "only an answer of the server ends a silence: who was refused is not called for nothing",
+    brokenRule:
+      "only a reply of the server ends its unresponsive state, and not a call that the client library dropped",
     edits: [
       redis(
         "server/responsiveness",
@@ -88,7 +89,8 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "probe-of-a-silent-server-is-not-repeated-later",
-    brokenRule: "one probe is under way: the next one comes after a part of the silence",
+    brokenRule:
+      "one probe is in flight, and the next probe follows after a fraction of the unresponsive time",
     edits: [
       redis(
         "server/responsiveness",
@@ -100,7 +102,7 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "message-ends-no-silence",
-    brokenRule: "a message ends the silence, and the grant that it brings is confirmed",
+    brokenRule: "a notification ends the unresponsive state, and its grant is confirmed",
     edits: [
       redis(
         "server/server",
@@ -117,7 +119,7 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "renewals-wait-after-a-silence",
-    brokenRule: "after a silence extensions are sent at once, and first",
+    brokenRule: "when a server recovers, extensions are sent at once, before other requests",
     edits: [
       redis("single/request-registry", "      listener.engineRecovered();\n", "      void listener;\n"),
     ],
@@ -125,7 +127,7 @@ export const unresponsiveServers: readonly Mutant[] = [
   },
   {
     name: "releases-wait-after-a-silence",
-    brokenRule: "after a silence releases are sent at once, behind the extensions",
+    brokenRule: "when a server recovers, releases are sent at once, after the extensions",
     edits: [redis("single/request-registry", "    this.releaseQueue.recovered(server);\n", "")],
     killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },

@@ -1,10 +1,10 @@
 import { byRules, edit, redis, type Mutant } from "../mutant.ts";
 
-/** Until when a grant is valid, by reply and by message: sections 3 and 4. */
+/** Mutants of the end of validity, for grants by reply and by notification. */
 export const validity: readonly Mutant[] = [
   {
     name: "validity-counts-from-the-reply",
-    brokenRule: "a vote counts from the moment its request was sent (4.2)",
+    brokenRule: "the validity of a vote starts when its request is sent",
     edits: [
       redis(
         "redlock/vote",
@@ -16,7 +16,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "validity-on-one-server-counts-from-the-reply",
-    brokenRule: "a vote counts from the moment its request was sent (4.2)",
+    brokenRule: "the validity of a grant starts when its request is sent",
     edits: [
       redis(
         "single/request",
@@ -28,7 +28,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "renewal-counts-from-the-reply",
-    brokenRule: "a vote counts from the moment its request was sent (4.2): a renewed one too",
+    brokenRule: "the validity of a renewed vote starts when its request is sent",
     edits: [
       redis(
         "redlock/renewal",
@@ -40,7 +40,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "renewal-on-one-server-counts-from-the-reply",
-    brokenRule: "a vote counts from the moment its request was sent (4.2): a renewed one too",
+    brokenRule: "the validity of a renewed grant starts when its request is sent",
     edits: [
       redis(
         "single/driver",
@@ -52,13 +52,13 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "drift-0",
-    brokenRule: "with validity left after elapsed time and drift (4.3)",
+    brokenRule: "the validity is reduced by the elapsed time and the drift",
     edits: [edit("validity.ts", "return ttlMs * driftFactor + 2;", "return 0 * ttlMs * driftFactor;")],
     killers: [byRules("validity", "clocks may disagree by one percent of the TTL and 2 ms")],
   },
   {
     name: "wall-clock-is-not-looked-at",
-    brokenRule: "elapsed time is the larger of the monotonic and the wall clock's (3)",
+    brokenRule: "elapsed time is the larger of the monotonic and the wall clock's measurements",
     edits: [
       edit(
         "validity.ts",
@@ -71,7 +71,7 @@ export const validity: readonly Mutant[] = [
   {
     name: "late-confirmation-shortens-a-lease",
     brokenRule:
-      "validUntil is the largest time until which a majority is valid (4.3): an earlier one never replaces it",
+      "the validity ends at the latest time that a majority supports, and an earlier time never replaces it",
     edits: [
       edit(
         "validity.ts",
@@ -83,7 +83,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "pushed-grant-counts-from-its-receipt",
-    brokenRule: "the waiter does not know when its TTL began, but it knows a bracket (3)",
+    brokenRule: "a waiter does not know when the TTL of its grant began, but it knows a bracket of that time",
     edits: [
       redis(
         "server/grant-age",
@@ -95,7 +95,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-of-another-run-of-the-server",
-    brokenRule: "brackets count only for the same run_id (3)",
+    brokenRule: "brackets count only for the same run_id",
     hasCounterexample: true,
     edits: [
       redis(
@@ -108,14 +108,14 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-survives-a-reconnect",
-    brokenRule: "and while both connections have been up since; a reconnect of either discards them (3)",
+    brokenRule: "a reconnect of either connection discards the brackets",
     hasCounterexample: true,
     edits: [redis("server/server", "    this.grantAges.discard();\n", "")],
     killers: [byRules("drivers/redis/server/grant-age", "is confirmed after")],
   },
   {
     name: "bracket-of-a-reply-that-was-under-way",
-    brokenRule: "brackets count only while both connections have been up since (3)",
+    brokenRule: "brackets count only while both connections have been up since",
     hasCounterexample: true,
     edits: [
       redis(
@@ -128,7 +128,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-without-drift",
-    brokenRule: "server time Tg is at s + (Tg − T) or later, less the drift rate (3)",
+    brokenRule: "server time Tg is at s + (Tg − T) or later, less the drift rate",
     edits: [
       redis(
         "server/grant-age",
@@ -140,7 +140,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-by-the-monotonic-clock-alone",
-    brokenRule: "elapsed time is the larger of the monotonic and the wall clock's (3)",
+    brokenRule: "elapsed time is the larger of the monotonic and the wall clock's measurements",
     edits: [
       edit(
         "runtime/clock.ts",
@@ -152,8 +152,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "old-pushed-grant-is-believed",
-    brokenRule:
-      "more than 250 ms before the receipt: the grant is confirmed by acquire and counts from that request (3)",
+    brokenRule: "a grant that began more than 250 ms before its receipt is confirmed by an acquire",
     edits: [
       redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs >= 0 && ageMs <= maxAgeMs * 1000"),
     ],
@@ -166,7 +165,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "pushed-grant-from-the-future-is-believed",
-    brokenRule: "if the moment so found lies after the receipt, the grant is confirmed (3)",
+    brokenRule: "a grant that seems to begin after its receipt is confirmed by an acquire",
     edits: [redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs <= maxAgeMs")],
     killers: [
       byRules("drivers/redis/server/grant-age", "is not believed when it dates a grant after its receipt"),
@@ -174,7 +173,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "expired-grant-is-handed-out",
-    brokenRule: "with validity left after elapsed time and drift (4.3): a grant that came too late is none",
+    brokenRule: "a grant without remaining validity after elapsed time and drift is not used",
     edits: [
       redis(
         "single/request",

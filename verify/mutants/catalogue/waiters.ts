@@ -1,24 +1,24 @@
 import { byRules, byServer, lua, type Mutant } from "../mutant.ts";
 
-/** What one server, or one node, does for who waits: sections 1 and 2. */
+/** Mutants of a server's or node's operations for waiters. */
 export const waiters: readonly Mutant[] = [
   {
     name: "queue-is-not-in-the-order-of-tickets",
-    brokenRule: "a node that voted for another queues us by ticket: the model of turns has no other queue",
+    brokenRule:
+      "a node that voted for another request queues ours by ticket, because the model of the queue has no other order",
     edits: [lua("common/queue", "'NX', ticket_of(token), queue_entry", "'NX', '0', queue_entry")],
     killers: [byRules("verify/test/trace/trace.test.ts", "10 schedules from seed 1 on")],
   },
   {
     name: "publish-error-eats-the-waiter",
-    brokenRule: "an error of the publish puts the member back and fails the operation (2, grant to the next)",
+    brokenRule: "an error of PUBLISH puts the waiter back and fails the operation",
     hasCounterexample: true,
     edits: [lua("common/grant-waiter", "    put_back(waiter)\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a publish that is refused eats no waiter")],
   },
   {
     name: "publish-error-passes-a-waiter-over",
-    brokenRule:
-      "an error of the publish fails the operation: it is not the waiter who is gone (2, grant to the next)",
+    brokenRule: "an error of PUBLISH fails the operation, and does not skip the waiter",
     hasCounterexample: true,
     edits: [
       lua(
@@ -32,7 +32,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "retries-of-who-may-not-publish-keep-the-queue",
     brokenRule:
-      "an error of the publish leaves the queue the TTL that it had: it does not keep the lock from all (2)",
+      "after an error of PUBLISH the queue keeps its former TTL, so that it does not block the lock",
     edits: [
       lua(
         "common/grant-waiter",
@@ -47,7 +47,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "own-place-makes-the-queue-last-longer",
-    brokenRule: "the TTL that the queue had before the operation's own place renewed it (2)",
+    brokenRule: "after an error the queue has the TTL from before the operation's own entry",
     edits: [
       lua(
         "single/mutex",
@@ -59,7 +59,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "unknown-kind-of-channel-stops-the-queue",
-    brokenRule: "a waiter whose kind of channel the server does not have is gone: take the next one (2)",
+    brokenRule: "a waiter whose kind of channel the server does not support is skipped",
     edits: [lua("common/waiters", "return is_unknown and 0 or receivers", "return receivers")],
     killers: [
       byServer("drivers/redis/protocol/scripts/grant", "whose kind of channel the server does not have"),
@@ -71,8 +71,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "who-does-not-hear-is-granted",
-    brokenRule:
-      "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
+    brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [
       lua(
         "common/grant-waiter",
@@ -86,7 +85,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "waiter-past-its-deadline-is-granted",
-    brokenRule: "pop the first waiter not past its deadline (2, grant to the next)",
+    brokenRule: "only a waiter within its deadline is granted",
     edits: [
       lua(
         "common/grant-waiter",
@@ -103,7 +102,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "dead-waiters-keep-the-lock",
-    brokenRule: "at a bound of dead waiters K is left absent and the answer is more (2, grant to the next)",
+    brokenRule: "after a bounded number of dead waiters the script leaves K absent and replies more",
     edits: [lua("common/queue", "  redis.call('DEL', lock_key)\n  return false\nend", "  return false\nend")],
     killers: [
       byServer(
@@ -114,7 +113,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "try-overtakes-the-queue",
-    brokenRule: "last of all if we only try (2, acquire)",
+    brokenRule: "a try comes after all waiters",
     edits: [
       lua(
         "single/mutex",
@@ -131,7 +130,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "free-lock-is-taken-past-the-queue",
-    brokenRule: "K is absent: grant to the next, with us among the candidates (2, acquire)",
+    brokenRule: "an acquire of a free lock grants to the first of all waiters, the request included",
     edits: [
       lua("single/fast-acquire", "call('EXISTS', lock_key, queue) == 0", "call('EXISTS', lock_key) == 0"),
       lua(
@@ -149,7 +148,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "release-leaves-its-place-in-the-queue",
-    brokenRule: "K is not ours: leave the queue, so release is also cancel (2)",
+    brokenRule: "release also removes the queue entry of a token without a grant",
     edits: [
       lua(
         "single/mutex",
@@ -163,7 +162,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "free-lock-is-passed-by",
-    brokenRule: "grant to the next is run by every operation that finds K absent and somebody waiting (2)",
+    brokenRule: "every operation that finds K absent and a waiter grants to the first waiter",
     edits: [
       lua(
         "common/queue",
@@ -180,7 +179,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "attempt-that-has-it-stands-in-line",
-    brokenRule: "K is ours: granted with the same numbers (2, acquire)",
+    brokenRule: "a repeated acquire of the holder gets the same grant with the same numbers",
     edits: [
       lua(
         "single/mutex",
@@ -197,14 +196,13 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "waiter-found-gone-in-the-usual-case-is-tried-again",
-    brokenRule:
-      "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
+    brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [lua("common/queue", "    popped = nil\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release passes over who is gone")],
   },
   {
     name: "queue-without-bound",
-    brokenRule: "a bound on the length gives too-many-waiters (2, acquire)",
+    brokenRule: "a queue has a bound, and then replies too-many-waiters",
     edits: [lua("single/mutex", "tonumber(wait) < 3 and answer[3] >= queue_bound", "queue_bound < 0")],
     killers: [
       byServer(
@@ -215,7 +213,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "poll-does-not-keep-the-queue-alive",
-    brokenRule: "the queue's expiry is set by every ZADD and re-send: the poll keeps it alive (1)",
+    brokenRule: "every added or repeated entry renews the expiry of the queue, so polls keep the queue",
     edits: [
       lua(
         "common/queue",

@@ -1,11 +1,11 @@
 import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
 
-/** Mutants of inquiries and of votes that a client yields (4.5 and 4.6). */
+/** Mutants of inquiries and of votes that a client yields. */
 export const yields: readonly Mutant[] = [
   {
     name: "nobody-is-asked-for-a-vote",
     brokenRule:
-      "a node whose vote is with a later ticket and gets an earlier one sends that holder an inquiry (4.5)",
+      "a node that voted for a later ticket sends an inquiry to that holder when an earlier ticket arrives",
     edits: [
       lua(
         "quorum/acquire",
@@ -20,7 +20,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "a-later-one-asks-for-a-vote",
-    brokenRule: "whose vote is with a later ticket (4.5)",
+    brokenRule: "a node sends an inquiry only to a holder with a later ticket",
     edits: [lua("common/queue", "    return ticket < other_ticket\n", "    return true\n")],
     killers: [
       byServer(
@@ -31,7 +31,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "no-yield",
-    brokenRule: "any other yields (4.5)",
+    brokenRule: "a client without a majority yields after an inquiry",
     edits: [
       redis(
         "redlock/vote-yield",
@@ -44,7 +44,7 @@ export const yields: readonly Mutant[] = [
   {
     name: "yields-what-it-has-won",
     brokenRule:
-      "a client that has acquired, or has a valid majority and is settling its number, ignores it (4.5)",
+      "a client that holds the lock, or that has a valid majority and settles its number, ignores an inquiry",
     edits: [
       redis(
         "redlock/vote-request",
@@ -61,8 +61,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "a-yielded-vote-still-counts",
-    brokenRule:
-      "from the moment it sends yield(token, y), a vote of that node counts only with a number > y, however it arrives (4.5)",
+    brokenRule: "after a client sends yield(token, y), a vote of that node counts only with a number above y",
     hasCounterexample: true,
     edits: [
       redis(
@@ -75,7 +74,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "yield-gives-back-any-number",
-    brokenRule: "yield(token, y): only if K is ours with the number y (2)",
+    brokenRule: "yield(token, y) ends only a grant with the number y",
     hasCounterexample: true,
     edits: [
       lua(
@@ -88,7 +87,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "who-yields-loses-its-place",
-    brokenRule: "yield: queue us again at our ticket, then grant to the next (2)",
+    brokenRule: "yield queues the request again at its ticket, and then grants to the first waiter",
     edits: [
       lua(
         "quorum/node-operations",
@@ -102,7 +101,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "old-inquiry-is-obeyed",
-    brokenRule: "inquiries for numbers ≤ y or older than the vote held are dropped (4.5)",
+    brokenRule: "an inquiry for a number up to y, or older than the current vote, is dropped",
     edits: [
       redis(
         "redlock/vote-yield",
@@ -129,7 +128,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "inquiry-that-overtakes-the-vote-is-forgotten",
-    brokenRule: "one that overtakes the vote's reply is remembered (4.5)",
+    brokenRule: "an inquiry that arrives before the reply with the vote is remembered",
     edits: [
       redis(
         "redlock/vote-request",
@@ -146,7 +145,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "who-asked-for-a-vote-waits-for-its-message",
-    brokenRule: "messages may be lost: who asked a later rival for its vote asks again soon, too (4.6)",
+    brokenRule: "notifications may be lost, so a client that caused an inquiry soon repeats its request",
     edits: [
       redis(
         "redlock/majority-attempt",
@@ -158,7 +157,8 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "who-came-before-the-holder-asks-again-and-again",
-    brokenRule: "who has a majority gives no vote back (4.5): nobody asks him more often than he polls (3)",
+    brokenRule:
+      "a client with a majority yields no vote, so no request with an earlier ticket repeats more often than a poll",
     edits: [
       redis(
         "redlock/majority-attempt",
@@ -172,7 +172,7 @@ export const yields: readonly Mutant[] = [
   },
   {
     name: "split-votes-are-not-asked-for-again",
-    brokenRule: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
+    brokenRule: "while votes are split, acquire is repeated after 250 ms, doubling to 2 s",
     edits: [
       redis(
         "redlock/split-vote-timer",

@@ -95,7 +95,7 @@ export const failures: readonly Failure[] = [
     expectation: "In every round one of three contenders has the free lock within 2 s.",
     tests: {
       file: "integration/redlock/contention.test.ts",
-      test: "${contenders} at the same moment, each first at another node, all get it in turn",
+      test: "${contenders} at the same moment, each first at another node, all acquire it in turn",
     },
   },
   {
@@ -105,7 +105,7 @@ export const failures: readonly Failure[] = [
     expectation: "While a majority runs, an acquire and its release take at most 2 s.",
     tests: {
       file: "integration/redlock/minority.test.ts",
-      test: "$how: of $count nodes those at $away are not waited for, and take part again afterwards",
+      test: "$how: of $count nodes those at $away are not awaited, and vote again afterwards",
     },
   },
   {
@@ -128,7 +128,7 @@ export const failures: readonly Failure[] = [
     expectation: "The lock is free within 3 s after the network recovers, although its TTL is 20 s.",
     tests: {
       file: "integration/single/timed-out-acquire.test.ts",
-      test: "an acquire that timed out leaves nothing behind",
+      test: "an acquire that timed out leaves no residue, with a client that %s",
     },
   },
   {
@@ -149,7 +149,7 @@ export const failures: readonly Failure[] = [
       "While the server is unreachable, a query reports that or gets no reply, but never reports the lock as free.",
     tests: {
       file: "integration/single/unknown-holder.test.ts",
-      test: "with the server unreachable who asks for the holder is told so",
+      test: "is reported as unknown while the server is unreachable, and not as a free lock",
     },
   },
   {
@@ -171,7 +171,7 @@ export const failures: readonly Failure[] = [
       "A semaphore of one permit has no second holder while the library reports the first one as valid.",
     tests: {
       file: "integration/single/semaphore-clocks.test.ts",
-      test: "a permit is its holder's, whatever TTL or clock another client has",
+      test: "a permit stays with its holder, whatever TTL or clock another client has: one that is %s",
     },
   },
   {

@@ -24,9 +24,7 @@ export const calls: readonly Mutant[] = [
         "operations.length === 0 && !this.#withRunId",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/server/batch", "an operation alone travels with its arguments as they are"),
-    ],
+    killers: [byRules("drivers/redis/server/batch", "a lone operation travels with plain arguments;")],
   },
   {
     name: "operations-sent-again-have-their-former-arguments",
@@ -34,13 +32,13 @@ export const calls: readonly Mutant[] = [
     edits: [
       redis("protocol/operation", "args !== latest.args[i])) {", "args[1] !== latest.args[i]?.[1])) {"),
     ],
-    killers: [byKept(), byRules("drivers/redis/server/batch", "operations that are sent again together")],
+    killers: [byKept(), byRules("drivers/redis/server/batch", "operations that are performed")],
   },
   {
     name: "one-batch-in-flight",
     brokenRule: "two batches of half the size are in flight, so that client and server work at the same time",
     edits: [redis("server/batch", "const callsInFlight = 2;", "const callsInFlight: number = 1;")],
-    killers: [byRules("drivers/redis/server/batch", "more of them share two calls, evenly")],
+    killers: [byRules("drivers/redis/server/batch", "more operations share two calls")],
   },
   {
     name: "counter-is-read-where-nothing-is-granted",
@@ -53,7 +51,7 @@ export const calls: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer("drivers/redis/protocol/scripts/commands", "what grants nothing: the counter is neither read"),
+      byServer("drivers/redis/protocol/scripts/commands", "an operation without a grant: the counter"),
     ],
   },
   {
@@ -61,9 +59,7 @@ export const calls: readonly Mutant[] = [
     brokenRule: "a waiter that a script removes from the queue is granted, or put back after any error",
     hasCounterexample: true,
     edits: [lua("single/fast-release", "    popped = waiter\n", "    popped = nil\n")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/release", "a waiter of another kind stays where it is"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "a waiter of another kind stays")],
   },
   {
     name: "waiter-that-was-popped-is-lost-by-an-error",
@@ -77,10 +73,7 @@ export const calls: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/release",
-        "who may not del while somebody waits eats no place",
-      ),
+      byServer("drivers/redis/protocol/scripts/release", "a user without the right to del loses no waiter"),
     ],
   },
   {
@@ -88,7 +81,12 @@ export const calls: readonly Mutant[] = [
     brokenRule:
       "release runs GET K, ZPOPMIN queue and DEL K in this order, so an unreadable queue leaves the lock unchanged",
     edits: [lua("single/fast-release", "  elseif not waiter.err then", "  else")],
-    killers: [byServer("drivers/redis/protocol/scripts/release", "who may not zpopmin keeps what he has")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/release",
+        "a user without the right to zpopmin keeps the lock",
+      ),
+    ],
   },
   {
     name: "next-of-the-same-client-has-a-message",
@@ -101,9 +99,7 @@ export const calls: readonly Mutant[] = [
         "is_own == '2' and client_of(token) or nil",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "the reply is its grant, with the TTL")],
   },
   {
     name: "whose-token-is-adopted-learns-of-no-grant",
@@ -111,10 +107,7 @@ export const calls: readonly Mutant[] = [
       "only the client that created the token learns from its release which request is granted next",
     edits: [lua("single/mutex", "is_own == '1' and client_of(token) or nil", "client_of(token)")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/release",
-        "it is sent the message where the token was not the caller's own",
-      ),
+      byServer("drivers/redis/protocol/scripts/release", "the grant is notified if the token was not the"),
     ],
   },
   {
@@ -124,7 +117,7 @@ export const calls: readonly Mutant[] = [
     edits: [
       redis("single/driver", "clientIdOf(token) === this.#registry.clientId;", 'clientIdOf(token) !== "";'),
     ],
-    killers: [byRules("drivers/redis/single/handed-over", "goes to a caller of its maker by message")],
+    killers: [byRules("drivers/redis/single/handed-over", "a lease that another process has")],
   },
   {
     name: "repeated-release-does-not-name-the-next-holder",
@@ -136,14 +129,14 @@ export const calls: readonly Mutant[] = [
         "if holder == '' then",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/release", "a repeat names it again")],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "a repeat returns the")],
   },
   {
     name: "answer-of-a-release-is-not-read",
     brokenRule:
       "if the next holder is a request of the releasing client, the reply of the release is its grant",
     edits: [redis("server/release-call", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
-    killers: [byRules("drivers/redis/single/handed-over", "by the answer of the release")],
+    killers: [byRules("drivers/redis/single/handed-over", "the next caller of the")],
   },
   {
     name: "grant-in-an-answer-lasts-as-one-by-message",
@@ -155,9 +148,7 @@ export const calls: readonly Mutant[] = [
         "write_grant(token, ttl, fence_count)",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "the reply is its grant, with the TTL")],
   },
   {
     name: "next-operation-sends-no-message",
@@ -170,12 +161,7 @@ export const calls: readonly Mutant[] = [
         "holder, popped, lasts, handover_reply = found, waiter, nil, nil",
       ),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/release",
-        "the next operation of the call sends messages again",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "the next operation of the call sends")],
   },
   {
     name: "turn-is-given-before-the-next-request",
@@ -198,51 +184,43 @@ export const calls: readonly Mutant[] = [
     name: "turn-that-is-given-may-find-the-queue-full",
     brokenRule: "an acquire in the call that releases the lock ignores the bound of the queue",
     edits: [lua("quorum/acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/handed-over", "the bound on the queue does not hold for it"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/handed-over", "exempts that request from the bound")],
   },
   {
     name: "vote-behind-a-release-is-told-by-message-only",
     brokenRule: "the reply of a release contains the next vote, so that a lost notification costs no poll",
     edits: [lua("quorum/hand-over", "answer = { 1, 0, granted_token }", "answer = { 1, 0, '' }")],
-    killers: [byRules("drivers/redis/redlock/handed-over", "is granted without a message")],
+    killers: [byRules("drivers/redis/redlock/handed-over", "without other waiters")],
   },
   {
     name: "sleeper-waits-in-a-place-of-the-past",
     brokenRule: "a request starts again if replies contradict the estimate of the nodes' time in its ticket",
     edits: [redis("redlock/node-set", "      this.#era += 1;\n", "")],
-    killers: [
-      byRules("drivers/redis/redlock/late-votes", "a request that waits on a machine that sleeps is served"),
-    ],
+    killers: [byRules("drivers/redis/redlock/late-votes", "a request that waits on a sleeping machine")],
   },
   {
     name: "places-of-a-quorum-stay-ahead",
     brokenRule: "after that, tickets follow the new estimate of the nodes' time",
     edits: [redis("redlock/node-set", "      this.#lastTicket = 0; // places", "      // places")],
-    killers: [byRules("drivers/redis/redlock/late-votes", "places begin anew")],
+    killers: [byRules("drivers/redis/redlock/late-votes", "tickets begin anew")],
   },
   {
     name: "bound-holds-for-who-gives-a-grant-up",
     brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [lua("single/mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire-queue", "a full queue refuses, and keeps nobody"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-queue", "a full queue refuses a new waiter")],
   },
   {
     name: "bound-holds-for-who-gives-a-share-up",
     brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [lua("common/shared-lock", "not waits and tonumber(wait) < 3 and", "not waits and")],
-    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "the queue has a bound")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "is awaited in a queue")],
   },
   {
     name: "who-gives-a-grant-up-learns-of-no-run",
     brokenRule: "wait mode 3 requests the run id, as mode 1 does; modes 2 and 4 do not",
     edits: [lua("single/mutex", "(wait == '1' or wait == '3') and run_id()", "wait == '1' and run_id()")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire", "a waiter is told of which run of the server it is"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a waiter gets the server's run if it")],
   },
   {
     name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
@@ -260,7 +238,7 @@ export const calls: readonly Mutant[] = [
         "if name == 'acquire' then",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "writes the holder with its expiry")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "stores the holder with its")],
   },
   {
     name: "everybody-is-told-the-holder-s-ttl",
@@ -272,17 +250,14 @@ export const calls: readonly Mutant[] = [
         "redis.call('PTTL', lock_key)",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire-queue", "the first three places are told")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-queue", "the first three waiters")],
   },
   {
     name: "run-is-asked-for-with-each-message",
     brokenRule: "a call reads the run id of the server at most once",
     edits: [lua("common/waiters", "  if not known_run_id then\n", "  do\n")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/commands",
-        "the run of the server is asked for once in a call",
-      ),
+      byServer("drivers/redis/protocol/scripts/commands", "a release that hands the lock to another client"),
     ],
   },
 ];

@@ -13,10 +13,7 @@ export const clones: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/single/clones-apart",
-        "a clone: one server leaves alone what the other is granted",
-      ),
+      byRules("drivers/redis/single/clones-apart", "a clone: one server leaves alone a grant of the other"),
     ],
   },
   {
@@ -24,49 +21,42 @@ export const clones: readonly Mutant[] = [
     brokenRule: "a vote for an unknown token is released only if no other connection receives the channel",
     edits: [redis("redlock/grant-registry", "} else if (node.server.hasOwnChannel) {", "} else {")],
     killers: [
-      byRules(
-        "drivers/redis/single/clones-apart",
-        "a clone: a quorum leaves alone what the other is granted",
-      ),
+      byRules("drivers/redis/single/clones-apart", "a clone: a quorum leaves alone a grant of the other"),
     ],
   },
   {
     name: "clone-keeps-its-client-id",
     brokenRule: "a process that receives the proof of a clone gets a new client id",
     edits: [redis("server/notification-dispatcher", "        listener.cloned();\n", "")],
-    killers: [byRules("drivers/redis/single/clones-apart", "that hears of the other waits with a new token")],
+    killers: [byRules("drivers/redis/single/clones-apart", "that notices the other waits with")],
   },
   {
     name: "clone-keeps-its-leases",
     brokenRule: "a process that receives the proof of a clone loses its leases",
     edits: [redis("single/request-registry", '      listener.lost(null, "suspended", clonedError());\n', "")],
     killers: [
-      byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other loses"),
+      byRules("drivers/redis/single/clones-apart", "a clone: one server that notices the other loses"),
     ],
   },
   {
     name: "clone-keeps-its-leases-on-a-quorum",
     brokenRule: "a process that receives the proof of a clone loses its leases",
     edits: [redis("redlock/node-events", '      listener.lost(null, "suspended", clonedError());\n', "")],
-    killers: [
-      byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other loses"),
-    ],
+    killers: [byRules("drivers/redis/single/clones-apart", "a clone: a quorum that notices the other loses")],
   },
   {
     name: "clone-waits-with-its-token",
     brokenRule: "a request continues with a new token if a clone has the same token",
     edits: [redis("single/request-registry", "      request.cloned();\n", "")],
     killers: [
-      byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other waits"),
+      byRules("drivers/redis/single/clones-apart", "a clone: one server that notices the other waits"),
     ],
   },
   {
     name: "clone-waits-with-its-token-on-a-quorum",
     brokenRule: "a request continues with a new token if a clone has the same token",
     edits: [redis("redlock/node-events", "      request.cloned();\n", "")],
-    killers: [
-      byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other waits"),
-    ],
+    killers: [byRules("drivers/redis/single/clones-apart", "a clone: a quorum that notices the other waits")],
   },
   {
     name: "clone-releases-a-former-token",
@@ -85,7 +75,7 @@ export const clones: readonly Mutant[] = [
     name: "own-proof-looks-like-a-clone",
     brokenRule: "a process's own late proof is not the proof of a clone",
     edits: [redis("server/subscriber", "    this.#ownPings.push(text);\n", "")],
-    killers: [byRules("drivers/redis/single/clones-apart", "is not seen in a proof of one's own")],
+    killers: [byRules("drivers/redis/single/clones-apart", "is not assumed because of")],
   },
   {
     name: "clones-draw-from-one-pool",

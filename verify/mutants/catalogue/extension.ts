@@ -20,7 +20,7 @@ export const extension: readonly Mutant[] = [
       ),
       lua("quorum/node-operations", "if now_ms > tonumber(latest) or holder", "if holder"),
     ],
-    killers: [byRules("drivers/redis/redlock/extension", "nothing is put back by what is heard behind")],
+    killers: [byRules("drivers/redis/redlock/extension", "a reply after the end of the validity")],
   },
   {
     name: "a-majority-of-those-that-answer",
@@ -33,12 +33,7 @@ export const extension: readonly Mutant[] = [
         "    const missing = nodeSet.nodes.filter((node) => grant.members.of(node) === undefined);\n    if (this.#validities.length >= nodeSet.majority || (isComplete && this.#validities.length > missing.length)) {\n      const validity = validityOf(this.#validities, nodeSet.majority);",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/extension",
-        "it takes a majority of all nodes, not of those that answer",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/extension", "an extension needs a majority of all nodes")],
   },
   {
     name: "another-grant-of-the-token-counts-as-unbroken",
@@ -51,12 +46,7 @@ export const extension: readonly Mutant[] = [
         "if (first > 0 && isSameRun) {",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/extension",
-        "a node where the grant has another number has lost it meanwhile",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/extension", "a node whose grant has another number has lost")],
   },
   {
     name: "a-filled-node-counts-in-the-same-round",
@@ -71,7 +61,7 @@ export const extension: readonly Mutant[] = [
     killers: [
       byRules(
         "drivers/redis/redlock/extension",
-        "a node that has it since later does not count before a majority has confirmed it",
+        "a node that got the grant later does not count before a majority",
       ),
     ],
   },
@@ -85,9 +75,7 @@ export const extension: readonly Mutant[] = [
         'const isSameRun = member.runId !== "" || node.guard.isDurable;',
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/queue-members", "a node that restarted with what it had on its disk"),
-    ],
+    killers: [byRules("drivers/redis/redlock/queue-members", "a node that restarted with the data of")],
   },
   {
     name: "nodes-are-filled-without-a-majority",
@@ -100,7 +88,7 @@ export const extension: readonly Mutant[] = [
         "    if (this.#isConfirmed || this.#afterConfirm.length === 0) {\n      action();",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/extension", "and nothing is put back where none is")],
+    killers: [byRules("drivers/redis/redlock/extension", "without a confirmed majority")],
   },
   {
     name: "unknown-is-lost",
@@ -112,7 +100,7 @@ export const extension: readonly Mutant[] = [
         'return { outcome: "lost", reason: grant.members.lossReason };',
       ),
     ],
-    killers: [byServer("integration/redlock/extension", "goes on if it answers before the validity is over")],
+    killers: [byServer("integration/redlock/extension", "continues if the majority answers before")],
   },
   {
     name: "one-node-s-loss-is-the-grant-s",
@@ -124,12 +112,7 @@ export const extension: readonly Mutant[] = [
         "this.#isLost ||= this.#withoutGrant.size > 0 && nodes.length >= majority;",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/queue-members",
-        "a node that has lost it, and says so before the others",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/queue-members", "a node that reports a loss before the others")],
   },
   {
     name: "who-was-filled-too-late-keeps-it",
@@ -141,12 +124,7 @@ export const extension: readonly Mutant[] = [
         '        if ((this.isEnded || this.isLost) && this.token === "") {\n',
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "a node that is filled again behind the release is given back",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/late-requests", "a node that is refilled after the release is")],
   },
   {
     name: "adopted-for-as-long-as-those-who-answer-first-have-it",
@@ -162,7 +140,7 @@ export const extension: readonly Mutant[] = [
     killers: [
       byRules(
         "drivers/redis/redlock/renewal",
-        "adopting waits for all where those who answer first have it for 3 ms more",
+        "an adoption waits for all nodes if the first replies are valid for only 3 ms more",
       ),
     ],
   },
@@ -176,7 +154,7 @@ export const extension: readonly Mutant[] = [
         "if (this.numbers === undefined) {",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/late-requests", "that it lacks the lease is not filled again")],
+    killers: [byRules("drivers/redis/redlock/late-requests", "a node that reports the missing")],
   },
   {
     name: "a-loss-is-revived",
@@ -194,6 +172,6 @@ export const extension: readonly Mutant[] = [
       ),
       redis("redlock/held-grant", "!this.isEnded && !this.isLost && !this", "!this.isEnded && !this"),
     ],
-    killers: [byRules("drivers/redis/redlock/renewal", "behind a loss does not revive the lease")],
+    killers: [byRules("drivers/redis/redlock/renewal", "a node that is refilled after")],
   },
 ];

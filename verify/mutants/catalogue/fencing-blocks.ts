@@ -7,10 +7,7 @@ export const fencingBlocks: readonly Mutant[] = [
     brokenRule: "a block of k fencing tokens belongs to one grant",
     edits: [lua("single/fencing-counter", "  newest = last\n", "  newest = first\n")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "grants of one call have numbers one behind the other",
-      ),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "gives the grants of one call consecutive"),
     ],
   },
   {
@@ -35,9 +32,7 @@ export const fencingBlocks: readonly Mutant[] = [
     name: "no-block-behind-a-block",
     brokenRule: "grants get blocks until the counter is 10 ms ahead of the time",
     edits: [lua("single/fencing-counter", "first > now + 10000 and first", "first > now and first")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/fencing-counter", "so a call cannot run further ahead"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "so cannot run further ahead")],
   },
   {
     name: "answer-derives-the-last-number",
@@ -68,7 +63,7 @@ export const fencingBlocks: readonly Mutant[] = [
         "fencingCount: Math.max(this.#request.fencingCount, Number(last) - Number(first) + 1),",
       ),
     ],
-    killers: [byRules("drivers/redis/single/handed-over", "no number is told twice")],
+    killers: [byRules("drivers/redis/single/handed-over", "while the server's")],
   },
   {
     name: "repeat-derives-the-last-number",
@@ -80,9 +75,7 @@ export const fencingBlocks: readonly Mutant[] = [
         "    own_last = own_first + fence_count - 1\n    return repeat_grant(token, queue_entry, ttl, metadata)\n",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire", "a repeat that asks for more or fewer numbers"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a repeat that requests more or fewer")],
   },
   {
     name: "count-in-the-lock-is-what-was-asked",
@@ -115,8 +108,6 @@ export const fencingBlocks: readonly Mutant[] = [
     name: "mark-changes-the-count",
     brokenRule: "K stores how many numbers the grant got, also after K is written again",
     edits: [lua("single/lock-context", "own_last - own_first + 1, 'i'", "own_last - own_first, 'i'")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "adds metadata to a grant without any")],
   },
 ];

@@ -8,10 +8,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [lua("execute-single", "keep_counter()\nif is_proved then", "if is_proved then")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "grants of one call have numbers one behind the other",
-      ),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "gives the grants of one call consecutive"),
     ],
   },
   {
@@ -25,9 +22,7 @@ export const singleFencingCounter: readonly Mutant[] = [
         "",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/evicted-numbers", "nothing is granted and no number taken"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/evicted-numbers", "no lock is granted and no number")],
   },
   {
     name: "number-is-taken-before-the-counter-has-it",
@@ -40,9 +35,7 @@ export const singleFencingCounter: readonly Mutant[] = [
         "  local is_first = not newest\n  newest = last\n  if is_first then\n    redis.call('SET', KEYS[1], digits(last))\n    kept = last\n  end\n",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/evicted-numbers", "nothing is granted and no number taken"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/evicted-numbers", "no lock is granted and no number")],
   },
   {
     name: "first-grant-that-fails-fails-the-call",
@@ -68,10 +61,7 @@ export const singleFencingCounter: readonly Mutant[] = [
       lua("single/fencing-counter", "local last = newest or read_counter()", "local last = read_counter()"),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "grants of one call have numbers one behind the other",
-      ),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "gives the grants of one call consecutive"),
     ],
   },
   {
@@ -85,7 +75,7 @@ export const singleFencingCounter: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer("drivers/redis/protocol/scripts/fencing-counter", "has no expiry, and is one for all locks"),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "has the last number, has no expiry"),
     ],
   },
   {
@@ -93,27 +83,21 @@ export const singleFencingCounter: readonly Mutant[] = [
     brokenRule: "a server has one counter for all kinds of locks",
     edits: [lua("single/lock-context", "  return next_fence(fence_count)", "  return now, now")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "grants of one call have numbers one behind the other",
-      ),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "gives the grants of one call consecutive"),
     ],
   },
   {
     name: "counter-through-tostring",
     brokenRule: "a number is never converted by tostring, which rounds after 14 digits",
     edits: [lua("single/fencing-counter", "return string.format('%.0f', number)", "return tostring(number)")],
-    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "is kept to its last digit")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "keeps its last digit")],
   },
   {
     name: "counter-without-plus-one",
     brokenRule: "n = max(last + 1, server time in µs)",
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "math.max(last, now)")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/fencing-counter",
-        "grants of one call have numbers one behind the other",
-      ),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "gives the grants of one call consecutive"),
     ],
   },
   {
@@ -122,7 +106,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "last + 1")],
     killers: [
       byRules("fake-redis/fake-redis", "a restart without its data: the numbers rise all the same"),
-      byServer("drivers/redis/protocol/scripts/fencing-counter", "where it is lost with all else"),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "yields to the server's"),
     ],
   },
   {
@@ -137,7 +121,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     name: "counter-an-hour-ahead-is-refused",
     brokenRule: "a counter at most a day ahead of the time counts, for example after a clock stepped back",
     edits: [lua("single/fencing-counter", "now + 86400000000", "now + 3600000000")],
-    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "almost a day ahead counts")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "counts if it is almost")],
   },
   {
     name: "counter-that-is-no-digits-counts",
@@ -161,13 +145,13 @@ export const singleFencingCounter: readonly Mutant[] = [
         "redis.pcall('GET', KEYS[1]) or ''",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "where it is lost with all else")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "yields to the server's")],
   },
   {
     name: "numbers-of-several-keys-are-not-written",
     brokenRule: "a call for several keys also writes the counter at its end",
     edits: [lua("acquire-many", "keep_counter()\nif not ok then", "if not ok then")],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are acquired if all are")],
   },
   {
     name: "numbers-of-several-keys-are-lost-with-an-error",
@@ -176,10 +160,7 @@ export const singleFencingCounter: readonly Mutant[] = [
       lua("acquire-many", "local ok, failure = pcall(grant_all)", "local ok, failure = true, grant_all()"),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/acquire-many",
-        "are told of as an error where one grant fails",
-      ),
+      byServer("drivers/redis/protocol/scripts/acquire-many", "are reported as an error if one grant"),
     ],
   },
   {
@@ -193,17 +174,14 @@ export const singleFencingCounter: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/acquire-many",
-        "are told of as an error where one grant fails",
-      ),
+      byServer("drivers/redis/protocol/scripts/acquire-many", "are reported as an error if one grant"),
     ],
   },
   {
     name: "several-keys-leave-their-words",
     brokenRule: "K has a mark if metadata was written",
     edits: [lua("acquire-many", "metadata ~= '' and value .. ' i' or value", "value")],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are acquired if all are")],
   },
   {
     name: "number-is-the-time-alone",

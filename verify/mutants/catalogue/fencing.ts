@@ -13,7 +13,7 @@ export const fencing: readonly Mutant[] = [
         "return reports.length >= majority && reports.some((one) => isSame(one, one)) ? [...reports].sort((one, other) => other.first - one.first)[0] : undefined;",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/rules", "only an equal number is a yes")],
+    killers: [byRules("drivers/redis/redlock/rules", "only an equal number confirms")],
   },
   {
     name: "a-larger-number-is-a-yes",
@@ -28,8 +28,8 @@ export const fencing: readonly Mutant[] = [
     ],
     killers: [
       bySim(1, 60),
-      byRules("drivers/redis/redlock/majority", "a number that is larger is no agreement"),
-      byRules("drivers/redis/redlock/rules", "only an equal number is a yes"),
+      byRules("drivers/redis/redlock/majority", "a larger number is no agreement"),
+      byRules("drivers/redis/redlock/rules", "only an equal number confirms"),
     ],
   },
   {
@@ -43,7 +43,7 @@ export const fencing: readonly Mutant[] = [
         "      voteRequest.count({ ...raised, first: this.#proposed, last: this.#proposed + this.#attempt.fencingCount - 1 });\n",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/rules", "only an equal number is a yes")],
+    killers: [byRules("drivers/redis/redlock/rules", "only an equal number confirms")],
   },
   {
     name: "reports-of-different-rounds-add-up",
@@ -79,7 +79,7 @@ export const fencing: readonly Mutant[] = [
       bySim(1, 60),
       byServer(
         "drivers/redis/protocol/scripts/quorum-replies",
-        "who extends or asks whether it still holds is told its number",
+        "an extension and a verify get the number of",
       ),
     ],
   },
@@ -93,7 +93,7 @@ export const fencing: readonly Mutant[] = [
         "if not first or first ~= number then",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/agree", "never lowers it, and answers what it is")],
+    killers: [byServer("drivers/redis/protocol/scripts/agree", "never lowers the number, and")],
   },
   {
     name: "agreeing-on-another-s-grant",
@@ -105,7 +105,7 @@ export const fencing: readonly Mutant[] = [
         "  if not holder then\n    return { 0 }",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/agree", "is refused where the grant is not ours")],
+    killers: [byServer("drivers/redis/protocol/scripts/agree", "is refused without the grant")],
   },
   {
     name: "agreed-number-is-a-single-one",
@@ -118,7 +118,7 @@ export const fencing: readonly Mutant[] = [
         "first, last = number, number",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/agree", "raises the number of our grant, as a block")],
+    killers: [byServer("drivers/redis/protocol/scripts/agree", "raises the number of the grant")],
   },
   {
     name: "a-number-that-is-being-raised-is-taken",
@@ -132,10 +132,7 @@ export const fencing: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/regressions",
-        "a number that is being raised on the nodes is not the lease's any more",
-      ),
+      byRules("drivers/redis/redlock/regressions", "a number that is being raised on the nodes is no longer"),
     ],
   },
   {
@@ -149,10 +146,7 @@ export const fencing: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/renewal",
-        "a node that agreed on the number after the others had decided counts for the lease",
-      ),
+      byRules("drivers/redis/redlock/renewal", "a node that agreed on the number after the decision counts"),
     ],
   },
   {
@@ -223,7 +217,7 @@ export const fencing: readonly Mutant[] = [
     killers: [
       byRules(
         "drivers/redis/redlock/inspect/lock-view",
-        "a fencing token is current by a majority that gave it, and refused where too few nodes answer",
+        "a fencing token is current if a majority granted it, and refused if",
       ),
     ],
   },

@@ -14,7 +14,7 @@ export const keys: readonly Mutant[] = [
       ),
       redis("protocol/keys", "    if (isReserved(lock)) {", "    if (lock === reservedPrefix.repeat(2)) {"),
     ],
-    killers: [byRules("drivers/redis/protocol/keys", "no prefix leads into our own name space")],
+    killers: [byRules("drivers/redis/protocol/keys", "no prefix reaches the library's")],
   },
   {
     name: "two-locks-share-a-queue",
@@ -41,14 +41,8 @@ export const keys: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/single/late-requests",
-        "what was passed on and then granted again is another attempt",
-      ),
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "what was passed on and then granted again is another attempt",
-      ),
+      byRules("drivers/redis/single/late-requests", "a new grant to the next caller is another attempt"),
+      byRules("drivers/redis/redlock/late-requests", "a new grant to the next caller is another attempt"),
     ],
   },
   {
@@ -63,10 +57,7 @@ export const keys: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/single/late-requests",
-        "what was passed on and then granted again is another attempt",
-      ),
+      byRules("drivers/redis/single/late-requests", "a new grant to the next caller is another attempt"),
     ],
   },
 ];

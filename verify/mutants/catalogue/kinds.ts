@@ -234,7 +234,7 @@ export const kinds: readonly Mutant[] = [
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/share-change",
-        "a higher limit serves who waits, also who asked under the lower one",
+        "a higher limit serves waiters, also those that requested",
       ),
       byRules("fake-redis/fake-redis", "semaphore: another limit rejects until the limit is changed for all"),
     ],
@@ -250,7 +250,7 @@ export const kinds: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer("drivers/redis/protocol/scripts/share-grant", "holders whose time is over make room"),
+      byServer("drivers/redis/protocol/scripts/share-grant", "replaces expired holders at"),
       byRules("fake-redis/fake-redis", "read-write: the expiry of one reader ends no other reader"),
     ],
   },
@@ -264,12 +264,7 @@ export const kinds: readonly Mutant[] = [
         "  if wanted and wanted > limit",
       ),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/share-votes",
-        "is asked back again when who has it asks again",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is requested back again at a repeat")],
   },
   {
     name: "writer-does-not-ask-for-votes",
@@ -282,10 +277,7 @@ export const kinds: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/share-votes",
-        "is asked back by an earlier writer from every later reader",
-      ),
+      byServer("drivers/redis/protocol/scripts/share-votes", "is requested back by an earlier writer from"),
     ],
   },
 ];

@@ -42,7 +42,7 @@ export const latch: readonly Mutant[] = [
     ],
     killers: [
       byRules("kinds/latch", "a notification ends a wait"),
-      byServer("drivers/redis/protocol/scripts/latch", "told once for each process"),
+      byServer("drivers/redis/protocol/scripts/latch", "waiters are notified once"),
     ],
   },
   {
@@ -99,7 +99,7 @@ export const latch: readonly Mutant[] = [
     ],
     killers: [
       byRules("fake-redis/fake-redis", "latch: an open latch stays open"),
-      byServer("drivers/redis/protocol/scripts/latch", "a repeat of who opened it"),
+      byServer("drivers/redis/protocol/scripts/latch", "a repeat of the last"),
     ],
   },
   {
@@ -108,7 +108,7 @@ export const latch: readonly Mutant[] = [
     edits: [lua("common/latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
     killers: [
       byRules("kinds/latch", "a latch that the server lost early has expired for clients that know it"),
-      byServer("drivers/redis/protocol/scripts/latch", "who was born before is over"),
+      byServer("drivers/redis/protocol/scripts/latch", "a latch that was created"),
     ],
   },
   {
@@ -127,7 +127,7 @@ export const latch: readonly Mutant[] = [
         "kinds/latch",
         "a count that reaches the server after its caller's timeout does not count in the next latch of the key",
       ),
-      byServer("drivers/redis/protocol/scripts/latch", "what comes too late touches nothing"),
+      byServer("drivers/redis/protocol/scripts/latch", "a request that comes too late"),
     ],
   },
   {
@@ -141,7 +141,7 @@ export const latch: readonly Mutant[] = [
         "    redis.pcall('HSET', lock_key, attempt, 1, 'left', left)\n",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/latch", "where memory is full")],
+    killers: [byServer("drivers/redis/protocol/scripts/latch", "with full memory a")],
   },
   {
     name: "latch-dead-waiters-are-counted",
@@ -155,7 +155,7 @@ export const latch: readonly Mutant[] = [
     ],
     killers: [
       byRules("kinds/latch", "a waiter is counted while it polls: a dead process is dropped after 15 s"),
-      byServer("drivers/redis/protocol/scripts/latch", "who has not asked for long is gone"),
+      byServer("drivers/redis/protocol/scripts/latch", "inspect reports the remaining"),
     ],
   },
   {

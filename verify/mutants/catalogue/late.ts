@@ -6,7 +6,7 @@ export const lateReplies: readonly Mutant[] = [
     name: "a-place-is-given-up-for-drift",
     brokenRule: "a reply contradicts an estimate only by more than clocks may drift apart",
     edits: [redis("server/server-clock", "(allowedDriftRate - driftRate)", "0")],
-    killers: [byRules("drivers/redis/server/server-clock", "however old its answer is")],
+    killers: [byRules("drivers/redis/server/server-clock", "however old its reply")],
   },
   {
     name: "a-later-place-is-the-earlier-one-for-drift",
@@ -53,10 +53,7 @@ export const lateReplies: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/single/late-requests",
-        "what a waiter that gave up is granted by message is given back at once",
-      ),
+      byRules("drivers/redis/single/late-requests", "a grant by notification to a waiter that has left is"),
     ],
   },
   {
@@ -89,13 +86,13 @@ export const lateReplies: readonly Mutant[] = [
     name: "given-lease-is-brought-back",
     brokenRule: "the grant of a late request with the same token is not the transferred grant",
     edits: [redis("single/driver", " && Number(first) > fencingToken", " && fencingToken < 0n")],
-    killers: [byServer("integration/single/late-answers", "request does not bring a given lease back")],
+    killers: [byServer("integration/single/late-answers", "'s request does not revive a transferred")],
   },
   {
     name: "late-process-never-gives-a-node-up",
     brokenRule: "a process that is always late waits for a node once more, but not forever",
     edits: [redis("server/batch", " && !call.hasGracePeriod", "")],
-    killers: [byRules("drivers/redis/server/batch-timeouts", "who stood still reads first")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "after a stall the reply")],
   },
   {
     name: "late-process-does-not-read-what-is-there",
@@ -107,7 +104,7 @@ export const lateReplies: readonly Mutant[] = [
         "if (this.#clock.now() < dueAt) {",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch-timeouts", "who stood still reads first")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "after a stall the reply")],
   },
   {
     name: "late-message-of-a-node-is-not-answered",
@@ -121,10 +118,7 @@ export const lateReplies: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "what a waiter that gave up is granted by message is given back at once",
-      ),
+      byRules("drivers/redis/redlock/late-requests", "a grant by notification to a waiter that has left is"),
     ],
   },
   {
@@ -150,10 +144,7 @@ export const lateReplies: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "what is granted behind its own giving back is given back again",
-      ),
+      byRules("drivers/redis/redlock/late-requests", "a grant that follows its own release is released"),
     ],
   },
   {
@@ -168,12 +159,7 @@ export const lateReplies: readonly Mutant[] = [
         "const hasResidue = status === 1;",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/single/late-requests",
-        "a place in the queue that is asked for before the leaving",
-      ),
-    ],
+    killers: [byRules("drivers/redis/single/late-requests", "a queue entry that is added after its waiter")],
   },
   {
     name: "late-place-on-a-node-stays",
@@ -188,10 +174,7 @@ export const lateReplies: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "a place in the queue that is had behind the leaving is given back",
-      ),
+      byRules("drivers/redis/redlock/late-requests", "a queue entry that is added after its waiter has"),
     ],
   },
 ];

@@ -20,7 +20,7 @@ export const latestTimes: readonly Mutant[] = [
         "name == 'yield' and now > select(7, ...) * 1000",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/late-operations", "gets no place behind a holder")],
+    killers: [byServer("drivers/redis/protocol/scripts/late-operations", "gets no queue entry after")],
   },
   {
     name: "vote-is-given-too-late",
@@ -51,10 +51,7 @@ export const latestTimes: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/late-votes",
-        "does not make the node forget the vote whose key has vanished",
-      ),
+      byServer("drivers/redis/protocol/scripts/late-votes", "does not make the node forget a vote whose key"),
     ],
   },
   {
@@ -67,23 +64,20 @@ export const latestTimes: readonly Mutant[] = [
         "if (values.length > 0) {",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/vote-yield", "giving back came too late is given back again")],
+    killers: [byRules("drivers/redis/redlock/vote-yield", "a vote whose yield came too late")],
   },
   {
     name: "vote-is-yielded-too-late",
     brokenRule: "a node that executes a yield after its latest time does nothing",
     edits: [lua("common/dispatch", "(name == 'acquire' or name == 'yield')", "name == 'acquire'")],
-    killers: [byServer("drivers/redis/protocol/scripts/late-votes", "a yield gives nothing back")],
+    killers: [byServer("drivers/redis/protocol/scripts/late-votes", "returns no vote, if")],
   },
   {
     name: "several-keys-are-given-too-late",
     brokenRule: "an acquire that is executed after its latest time has no effect",
     edits: [lua("acquire-many", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/acquire-many",
-        "are not touched where the request comes too late",
-      ),
+      byServer("drivers/redis/protocol/scripts/acquire-many", "are not touched if the request comes"),
     ],
   },
   {
@@ -98,10 +92,7 @@ export const latestTimes: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/single/late-requests",
-        "what the server executed too late is asked for with a new token",
-      ),
+      byRules("drivers/redis/single/late-requests", "a request that the server executed too late is"),
     ],
   },
 ];

@@ -174,6 +174,6 @@ export const leaseDeadlines: readonly Mutant[] = [
         "        void listener;\n",
       ),
     ],
-    killers: [byServer("integration/single/loss", "is told lost at once when messages are heard again")],
+    killers: [byServer("integration/single/loss", "is reported lost at once when notifications")],
   },
 ];

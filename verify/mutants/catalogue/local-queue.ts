@@ -156,7 +156,9 @@ export const localQueue: readonly Mutant[] = [
         "this.#isUncertain ||= outcomeOf(error) !== undefined;",
       ),
     ],
-    killers: [byRules("drivers/redis/single/late-requests", "had been lost")],
+    killers: [
+      byRules("drivers/redis/single/late-requests", "a release that is refused at first returns false"),
+    ],
   },
   {
     name: "grant-that-races-an-abort-is-kept",
@@ -179,7 +181,10 @@ export const localQueue: readonly Mutant[] = [
       "if the head leaves the local queue, the next caller sends its request, even while the head looks up the holder",
     edits: [redis("server/timed-out", "  waiter?.onDequeued();\n", "")],
     killers: [
-      byRules("drivers/redis/server/timed-out", "the next in line has its place before that, on 1 nodes"),
+      byRules(
+        "drivers/redis/server/timed-out",
+        "the next waiter has its queue entry before that, on 1 nodes",
+      ),
     ],
   },
   {

@@ -8,7 +8,7 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis("redlock/majority", "return Math.floor(nodeCount / 2) + 1;", "return Math.ceil(nodeCount / 2);"),
     ],
-    killers: [byRules("drivers/redis/redlock/majority", "are a majority: any two have a node in common")],
+    killers: [byRules("drivers/redis/redlock/majority", "are a majority: any two majorities")],
   },
   {
     name: "equal-tickets-are-not-told-apart",
@@ -17,10 +17,7 @@ export const majority: readonly Mutant[] = [
     edits: [lua("common/queue", "      return byte < other_byte\n", "      return false\n")],
     killers: [
       bySim(1, 60),
-      byServer(
-        "drivers/redis/protocol/scripts/vote-inquiry",
-        "of two with the same ticket the first by its bytes is earlier",
-      ),
+      byServer("drivers/redis/protocol/scripts/vote-inquiry", "orders two requests with the same ticket by"),
     ],
   },
   {
@@ -29,10 +26,7 @@ export const majority: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [lua("common/queue", "      return byte < other_byte\n", "      return true\n")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/vote-inquiry",
-        "of two with the same ticket the first by its bytes is earlier",
-      ),
+      byServer("drivers/redis/protocol/scripts/vote-inquiry", "orders two requests with the same ticket by"),
     ],
   },
   {
@@ -57,9 +51,7 @@ export const majority: readonly Mutant[] = [
         "Math.max(this.#lastTicket, Math.floor(now))",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/lost-replies", "places that are asked for at one moment differ"),
-    ],
+    killers: [byRules("drivers/redis/redlock/lost-replies", "queue entries of one moment differ")],
   },
   {
     name: "ticket-by-the-client-s-own-clock",
@@ -71,7 +63,7 @@ export const majority: readonly Mutant[] = [
         "const now = this.#clock.wall() * 1000;",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/rules", "waiters stand in the order in which they came")],
+    killers: [byRules("drivers/redis/redlock/rules", "waiters are ordered by their arrival")],
   },
   {
     name: "only-voters-are-released",
@@ -83,7 +75,7 @@ export const majority: readonly Mutant[] = [
         "return this.members.of(node) !== undefined;",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/rules", "what a late node has is released with the rest")],
+    killers: [byRules("drivers/redis/redlock/rules", "the vote of a late node is released")],
   },
   {
     name: "a-late-vote-is-left-there",
@@ -96,10 +88,7 @@ export const majority: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "what is granted behind its own giving back is given back again",
-      ),
+      byRules("drivers/redis/redlock/late-requests", "a grant that follows its own release is released"),
     ],
   },
   {

@@ -12,7 +12,7 @@ export const memory: readonly Mutant[] = [
         "({ dueAt, slot }) => slot === -1 && dueAt <= this.#clock.now()",
       ),
     ],
-    killers: [byRules("drivers/memory/expiry", "a holder whose TTL has passed is gone, though no timer ran")],
+    killers: [byRules("drivers/memory/expiry", "a holder whose TTL has passed is expired")],
   },
   {
     name: "memory-counter-without-plus-one",
@@ -39,7 +39,7 @@ export const memory: readonly Mutant[] = [
         "return this.#entries.get(token) ?? Array.from(this.#entries.values())[0];",
       ),
     ],
-    killers: [byRules("drivers/memory/queue", "requeue of a grant that was lost takes nobody's lock away")],
+    killers: [byRules("drivers/memory/queue", "requeue of a lost grant takes no other holder's")],
   },
   {
     name: "memory-waiter-past-its-deadline-is-granted",
@@ -51,7 +51,7 @@ export const memory: readonly Mutant[] = [
         "const isAlive = first.dueAt > 0 * this.#clock.now();",
       ),
     ],
-    killers: [byRules("drivers/memory/expiry", "a waiter past its deadline is passed over")],
+    killers: [byRules("drivers/memory/expiry", "a waiter past its deadline is")],
   },
   {
     name: "memory-extend-shortens",

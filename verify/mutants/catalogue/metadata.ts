@@ -12,21 +12,19 @@ export const holderMetadata: readonly Mutant[] = [
         "",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/extend", "an extension without words keeps")],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "without metadata keeps the")],
   },
   {
     name: "shorter-extension-forgets-the-holder",
     brokenRule: "the metadata of a holder lasts as long as its grant",
     edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl))", "ttl)")],
-    killers: [byServer("drivers/redis/protocol/scripts/extend", "keeps what was said of the holder")],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "with a shorter TTL keeps")],
   },
   {
     name: "words-of-a-grant-leave-no-mark",
     brokenRule: "K has a mark if metadata was written, and a release deletes the metadata only then",
     edits: [lua("execute-single", "mark and value .. ' i' or value", "mark and value or value")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "the holder releases the lock with")],
   },
   {
     name: "words-of-an-extension-leave-no-mark",
@@ -38,9 +36,7 @@ export const holderMetadata: readonly Mutant[] = [
         "  elseif metadata ~= '' then\n",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "adds metadata to a grant without any")],
   },
   {
     name: "words-of-a-repeat-leave-no-mark",
@@ -55,7 +51,7 @@ export const holderMetadata: readonly Mutant[] = [
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/acquire",
-        "a repeat that finds a grant by message writes the owner's words",
+        "a repeat that finds a grant by notification writes",
       ),
     ],
   },
@@ -63,9 +59,7 @@ export const holderMetadata: readonly Mutant[] = [
     name: "mark-makes-the-lock-stay",
     brokenRule: "K has an expiry, and the mark does not remove it",
     edits: [lua("single/lock-context", "'i' }, ' '), 'KEEPTTL')", "'i' }, ' '))")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "adds metadata to a grant without any")],
   },
   {
     name: "words-stay-behind-the-usual-release",
@@ -77,17 +71,13 @@ export const holderMetadata: readonly Mutant[] = [
         "call('DEL', lock_key)",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "the holder releases the lock with")],
   },
   {
     name: "words-stay-behind-a-hand-over",
     brokenRule: "a released key leaves no data",
     edits: [lua("single/mutex", "    if is_marked then\n      redis.call('DEL', info)\n    end\n", "")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "the reply is its grant, with the TTL")],
   },
   {
     name: "granted-although-its-words-are-not-written",
@@ -99,7 +89,7 @@ export const holderMetadata: readonly Mutant[] = [
         "  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n  write_info(token, ttl, metadata)\n",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire", "where that is needed, is granted nothing")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "gets an error and no grant, if")],
   },
   {
     name: "word-of-a-break-is-not-left",
@@ -111,12 +101,7 @@ export const holderMetadata: readonly Mutant[] = [
         "",
       ),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/break",
-        "a holder that the message did not reach learns of it",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/break", "a holder that missed the notification")],
   },
   {
     name: "words-of-another-grant-are-told",
@@ -128,12 +113,12 @@ export const holderMetadata: readonly Mutant[] = [
         "if not holder then",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/inspect", "words of another grant are not told")],
+    killers: [byServer("drivers/redis/protocol/scripts/inspect", "metadata of another grant")],
   },
   {
     name: "what-is-said-in-the-usual-case-is-dropped",
     brokenRule: "a grant with metadata uses the general path, which writes the metadata",
     edits: [lua("single/fast-acquire", "operations[first + 5] == '' and ", "")],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire", "an owner's own words are kept beside K")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "an owner's metadata is stored")],
   },
 ];

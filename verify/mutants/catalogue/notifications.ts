@@ -12,9 +12,7 @@ export const notifications: readonly Mutant[] = [
         "const isClaim = grant.ttlMs < 0;",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/single/late-requests", "who is granted by message has its whole TTL soon"),
-    ],
+    killers: [byRules("drivers/redis/single/late-requests", "a grant by notification soon has its")],
   },
   {
     name: "claim-of-a-quorum-is-not-extended",
@@ -26,9 +24,7 @@ export const notifications: readonly Mutant[] = [
         "const isClaim = grant.ttlMs < 0 * ttlMs;",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/late-requests", "who is granted by message has its whole TTL soon"),
-    ],
+    killers: [byRules("drivers/redis/redlock/late-requests", "a grant by notification soon has its")],
   },
   {
     name: "waiter-without-its-poll",
@@ -68,10 +64,7 @@ export const notifications: readonly Mutant[] = [
     brokenRule: "waiters poll one after another from the end of the holder's TTL on",
     edits: [redis("server/poll-delays", "  if (waitMs < 0) {", "  if (waitMs < 0 || position > 2) {")],
     killers: [
-      byServer(
-        "drivers/redis/single/waiters",
-        "so is who stood behind four when it asked, and was not told that they have left",
-      ),
+      byServer("drivers/redis/single/waiters", "so is a waiter that was after four others when it sent its"),
     ],
   },
   {
@@ -86,10 +79,7 @@ export const notifications: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/single/unsubscribed-waiters",
-        "does not queue before its subscription is proved",
-      ),
+      byServer("drivers/redis/single/unsubscribed-waiters", "does not queue before its subscription"),
     ],
   },
   {
@@ -103,9 +93,7 @@ export const notifications: readonly Mutant[] = [
         "return this.node.server.notificationStatus !== undefined;",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/lost-replies", "who was never heard to hear takes no place in a queue"),
-    ],
+    killers: [byRules("drivers/redis/redlock/lost-replies", "a client that never received a notification")],
   },
   {
     name: "subscription-is-proved-unheard",
@@ -117,9 +105,7 @@ export const notifications: readonly Mutant[] = [
         "receivers === 0 || !(await Promise.race([received, timedOut, Promise.resolve(true)]))",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/single/unsubscribed-waiters", "does not queue before a message was heard"),
-    ],
+    killers: [byServer("drivers/redis/single/unsubscribed-waiters", "does not queue before it received")],
   },
   {
     name: "subscription-is-proved-once",
@@ -131,9 +117,7 @@ export const notifications: readonly Mutant[] = [
         "    this.#ping = undefined;",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/single/late-requests", "who does not hear any more takes no place in the queue"),
-    ],
+    killers: [byRules("drivers/redis/single/late-requests", "a waiter without a subscription adds no")],
   },
   {
     name: "waiters-do-not-ask-again-when-messages-are-back",
@@ -154,7 +138,7 @@ export const notifications: readonly Mutant[] = [
     killers: [
       byRules(
         "drivers/redis/redlock/lost-replies",
-        "what was missed while messages were lost is found as soon as they are back",
+        "changes during a loss of notifications are found as soon",
       ),
     ],
   },
@@ -168,7 +152,7 @@ export const notifications: readonly Mutant[] = [
         "  return JSON.parse(text) as unknown;",
       ),
     ],
-    killers: [byRules("drivers/redis/protocol/messages", "whatever is published, nothing is thrown")],
+    killers: [byRules("drivers/redis/protocol/messages", "no published text causes an exception")],
   },
   {
     name: "any-number-of-a-message-is-taken",

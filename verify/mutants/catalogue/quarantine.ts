@@ -12,7 +12,7 @@ export const quarantine: readonly Mutant[] = [
         "if (this.#mayForgetUntil > now + 86_400_000) {",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/rules", "a node that forgot does not vote")],
+    killers: [byRules("drivers/redis/redlock/rules", "a node that may have lost")],
   },
   {
     name: "only-a-restart-that-was-seen-is-waited-for",
@@ -24,9 +24,7 @@ export const quarantine: readonly Mutant[] = [
         "this.#isFirstRun ? 0 * uptimeMs : this.#memoryMs",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/restart-guard", "a node that was started lately may have forgotten"),
-    ],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "a node that started recently may have")],
   },
   {
     name: "told-uptime-ends-the-wait-for-a-restart",
@@ -38,12 +36,7 @@ export const quarantine: readonly Mutant[] = [
         "this.#memoryMs - uptimeMs",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/restart-guard",
-        "a restart that was seen is waited for on our own clock",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "an observed restart is waited out by the")],
   },
   {
     name: "negative-uptime-is-not-told",
@@ -72,20 +65,13 @@ export const quarantine: readonly Mutant[] = [
         '    const { runId = "" } = this.node.guard;\n    this.#acceptVote({ ...voteByReply(this.#host, values, reply), runId });\n',
       ),
     ],
-    killers: [
-      byServer("integration/redlock/restart", "tells a command that the client library sends once more"),
-    ],
+    killers: [byServer("integration/redlock/restart", "is recognised by its reply to a command")],
   },
   {
     name: "vote-of-an-earlier-run-counts",
     brokenRule: "the vote of a run that has ended does not count",
     edits: [redis("redlock/vote-state", " && this.vote?.runId === this.node.guard.runId", "")],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/queue-members",
-        "the vote of a node from before its restart does not count",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/queue-members", "a vote from before its node's restart does")],
   },
   {
     name: "message-of-an-earlier-run-counts",
@@ -107,9 +93,7 @@ export const quarantine: readonly Mutant[] = [
         '      this.#acceptVote({ ...voteByNotification(this.#host, grant, ageMs), runId: guard.runId ?? "" });\n',
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/pushed-votes", "one of another run of the node is asked for first"),
-    ],
+    killers: [byRules("drivers/redis/redlock/pushed-votes", "a pushed grant of another run of the")],
   },
   {
     name: "durable-unless-we-know-better",
@@ -123,10 +107,7 @@ export const quarantine: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/durability",
-        "a node that does not say when it writes to its disk may have forgotten",
-      ),
+      byRules("drivers/redis/redlock/durability", "a node that does not report when it writes to its disk"),
     ],
   },
   {
@@ -140,10 +121,7 @@ export const quarantine: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/durability",
-        "a node that writes to its disk once a second may have forgotten",
-      ),
+      byRules("drivers/redis/redlock/durability", "a node that writes to its disk once a second may"),
     ],
   },
   {
@@ -156,12 +134,7 @@ export const quarantine: readonly Mutant[] = [
         "return this.#health?.isDurable === true;",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/restart-guard",
-        "durable now does not help where the run before was not",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "durability now does not help if the run")],
   },
   {
     name: "node-votes-before-it-was-examined",
@@ -173,7 +146,7 @@ export const quarantine: readonly Mutant[] = [
         "return health || now > -Infinity ? undefined : { reason:",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/restart-guard", "a node does not vote before it was examined")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "a node does not vote before its")],
   },
   {
     name: "node-with-a-wrong-clock-votes",
@@ -185,7 +158,7 @@ export const quarantine: readonly Mutant[] = [
         "reading.wasInTime = agreeing >= 1;",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/rules", "a node whose clock is off does not vote"), byKept()],
+    killers: [byRules("drivers/redis/redlock/rules", "a node with a wrong clock does"), byKept()],
   },
   {
     name: "replica-votes",
@@ -238,9 +211,7 @@ export const quarantine: readonly Mutant[] = [
         "      if (!isForbidden(error) && isForbidden(error)) {",
       ),
     ],
-    killers: [
-      byServer("integration/redlock/restart", "votes as soon as another answer says that it is durable"),
-    ],
+    killers: [byServer("integration/redlock/restart", "votes as soon as another reply reports its")],
   },
   {
     name: "late-examination-is-another-run",
@@ -252,6 +223,6 @@ export const quarantine: readonly Mutant[] = [
         "    this.observe(health.runId, health.uptimeMs);\n    if",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/restart-guard", "which is read late, changes nothing")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "a late examination of the")],
   },
 ];

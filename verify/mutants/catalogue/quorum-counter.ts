@@ -7,12 +7,7 @@ export const counter: readonly Mutant[] = [
     brokenRule: "the counter lasts fenceRetentionMs beyond the TTL of K, renewed by each grant and extension",
     hasCounterexample: true,
     edits: [lua("quorum/lock-context", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", "")],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/quorum-counter",
-        "is prolonged by a repeat and by an extension",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "is extended by a repeat and by an")],
   },
   {
     name: "grant-leaves-the-counter-to-expire",
@@ -25,15 +20,13 @@ export const counter: readonly Mutant[] = [
         "  and (call('PTTL', fence) > 0 or call('PEXPIRE', fence, fence_ttl_text) == 1)\n",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "has its expiry set anew")],
+    killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "gets a new expiry")],
   },
   {
     name: "number-of-a-vote-through-tostring",
     brokenRule: "a number is never converted by tostring, which rounds after 14 digits",
     edits: [lua("quorum/call-context", "return string.format(whole, number)", "return tostring(number)")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/quorum-counter", "is said in a message to the last digit"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "is written in a notification")],
   },
   {
     name: "counter-of-a-node-without-plus-one",
@@ -45,12 +38,7 @@ export const counter: readonly Mutant[] = [
         "math.max((tonumber(kept[1]) or 0), ",
       ),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/candidates",
-        "one that is not above the last number does not count",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/candidates", "a proposal that is not above the last")],
   },
   {
     name: "counter-of-a-node-without-candidate",
@@ -58,17 +46,13 @@ export const counter: readonly Mutant[] = [
     edits: [
       lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "(tonumber(kept[2]) or 0) + 1)"),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/candidates", "one near the server's time is the number"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/candidates", "a proposal near the server's time")],
   },
   {
     name: "next-vote-begins-inside-the-block",
     brokenRule: "a block of k numbers is written as a whole: last = first + k − 1",
     edits: [lua("quorum/write-vote", "local last = number + fence_count - 1", "local last = number")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/quorum-counter", "begins a block behind the last one"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "begins a block after the")],
   },
   {
     name: "candidate-is-not-clamped",
@@ -80,12 +64,7 @@ export const counter: readonly Mutant[] = [
         "tonumber(operations[at + 1])",
       ),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/candidates",
-        "one that is further off counts as a second ahead",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/candidates", "a proposal that is further off counts")],
   },
   {
     name: "number-of-the-run-is-used-twice",

@@ -9,7 +9,7 @@ export const oneNode: readonly Mutant[] = [
     brokenRule: "a repeated acquire raises the TTL to at least ttl and never shortens it",
     hasCounterexample: true,
     edits: [lua("quorum/lock-context", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
-    killers: [byServer(nodeMutex, "raises its TTL and never shortens it")],
+    killers: [byServer(nodeMutex, "is raised in its TTL by a repeat")],
   },
   {
     name: "release-of-a-vote-without-comparing",
@@ -51,7 +51,7 @@ export const oneNode: readonly Mutant[] = [
         "  if not holder then\n    write_grant(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
       ),
     ],
-    killers: [byServer(nodeMutex, "an extension never creates again")],
+    killers: [byServer(nodeMutex, "that was released is absent")],
   },
   {
     name: "extension-without-comparing-the-vote",
@@ -69,7 +69,7 @@ export const oneNode: readonly Mutant[] = [
     name: "extension-of-a-vote-forgets-what-was-said",
     brokenRule: "the metadata of a holder lasts as long as K",
     edits: [lua("quorum/lock-context", "    redis.call('PEXPIRE', info, ttl)\n", "")],
-    killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
+    killers: [byServer(nodeMutex, "is inspected: its owner's metadata")],
   },
   {
     name: "shorter-extension-of-a-vote-forgets-the-holder",
@@ -81,7 +81,7 @@ export const oneNode: readonly Mutant[] = [
         "raise_ttl(ttl)\n  write_info(token, ttl, metadata)",
       ),
     ],
-    killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
+    killers: [byServer(nodeMutex, "is inspected: its owner's metadata")],
   },
   {
     name: "operator-breaks-a-later-vote",
@@ -117,13 +117,13 @@ export const oneNode: readonly Mutant[] = [
         "  if redis.call('HGET', info, 'token') == token then",
       ),
     ],
-    killers: [byServer(nodeMutex, "who waits for it leaves the queue")],
+    killers: [byServer(nodeMutex, "is left alone by the release")],
   },
   {
     name: "waiter-found-in-the-usual-case-is-dropped",
     brokenRule: "a waiter that a script removes from the queue is granted, or put back",
     edits: [lua("quorum/hand-over", "popped = next_waiter\n", "popped = nil\n")],
-    killers: [byServer(nodeMutex, "a waiter of another kind stays where it is")],
+    killers: [byServer(nodeMutex, "a waiter of another kind stays")],
   },
   {
     name: "queue-for-a-vote-without-bound",
@@ -135,7 +135,7 @@ export const oneNode: readonly Mutant[] = [
         "if is_new and queue_bound < 0 then",
       ),
     ],
-    killers: [byServer(nodeMutex, "a full queue refuses")],
+    killers: [byServer(nodeMutex, "refuses a waiter past")],
   },
   {
     name: "try-for-a-vote-overtakes-the-queue",
@@ -147,6 +147,6 @@ export const oneNode: readonly Mutant[] = [
         "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(queue_entry)\n  end\n",
       ),
     ],
-    killers: [byServer(nodeMutex, "a try comes after everybody who waits")],
+    killers: [byServer(nodeMutex, "is refused to a try while others")],
   },
 ];

@@ -9,7 +9,7 @@ export const releases: readonly Mutant[] = [
     edits: [
       redis("redlock/grant-registry", "      release.lateQueueEntry(node, cleanUp);", "      cleanUp();"),
     ],
-    killers: [byRules("drivers/redis/redlock/late-requests", "a lease was ours where its release meets")],
+    killers: [byRules("drivers/redis/redlock/late-requests", "the release returns true although")],
   },
   {
     name: "release-is-waited-for-until-it-fails",
@@ -21,7 +21,7 @@ export const releases: readonly Mutant[] = [
         "",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/release", "it is told in time that too few answered")],
+    killers: [byRules("drivers/redis/redlock/release", "a release fails in time if too")],
   },
   {
     name: "release-reads-no-answer-behind-a-stall",
@@ -33,7 +33,7 @@ export const releases: readonly Mutant[] = [
         "if (now < dueAt) {",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/release", "a process that stood still")],
+    killers: [byRules("drivers/redis/redlock/release", "a stalled process reads")],
   },
   {
     name: "release-is-sent-once",
@@ -62,27 +62,25 @@ export const releases: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [redis("server/release-queue", "    if (delayMs < 0 || ", "    if (delayMs < Infinity || ")],
     killers: [
-      byRules("drivers/redis/single/late-clean-up", "a request that is executed behind its clean-up"),
       byRules(
         "drivers/redis/single/late-clean-up",
-        "a repeat that is executed behind the release of its lease",
+        "a request that is executed after its clean-up leaves no grant",
       ),
-      byRules("drivers/redis/redlock/late-clean-up", "what a node executes behind the clean-up"),
+      byRules("drivers/redis/single/late-clean-up", "a repeat that is executed after the release"),
+      byRules("drivers/redis/redlock/late-clean-up", "a request that a node executes after its"),
     ],
   },
   {
     name: "clean-up-forgets-what-may-come-late",
     brokenRule: "a clean-up without a reply continues until no request can take effect at its latest time",
     edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, delayMs) : 0)", "Math.min(0, delayMs)")],
-    killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without answers outlasts")],
+    killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without replies")],
   },
   {
     name: "refill-is-not-cleaned-up-behind-its-latest-time",
     brokenRule: "a refill that is executed after the release of its lease leaves no grant",
     edits: [redis("redlock/held-grant", "    history.sent(latest);", "    history.sent(0 * latest);")],
-    killers: [
-      byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes behind the release"),
-    ],
+    killers: [byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes after")],
   },
   {
     name: "repeated-release-says-not-held",
@@ -122,8 +120,8 @@ export const releases: readonly Mutant[] = [
     hasCounterexample: true,
     edits: [redis("single/request", '    if (this.token !== "") {', '    if (this.token === "-") {')],
     killers: [
-      byRules("drivers/redis/single/late-requests", "what a try was granted without an answer is taken back"),
-      byServer("drivers/redis/single/unknown-outcome", "the grant is taken back in the background"),
+      byRules("drivers/redis/single/late-requests", "a grant without a reply, to a try, is released"),
+      byServer("drivers/redis/single/unknown-outcome", "the grant is released in the background"),
     ],
   },
   {
@@ -138,10 +136,7 @@ export const releases: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/lost-replies",
-        "what was granted without an answer is taken back when the caller gives up",
-      ),
+      byRules("drivers/redis/redlock/lost-replies", "a grant without a reply is cleaned up when the caller"),
     ],
   },
   {
@@ -157,7 +152,7 @@ export const releases: readonly Mutant[] = [
     killers: [
       byRules(
         "drivers/redis/redlock/returned-votes",
-        "what a node got back while it did not vote is not taken from it again once it does",
+        "a pending return of a vote is dropped once the node votes for",
       ),
     ],
   },
@@ -174,7 +169,7 @@ export const releases: readonly Mutant[] = [
     killers: [
       byRules(
         "drivers/redis/redlock/returned-votes",
-        "what a node is filled with again is not taken from it by what it was to give back before",
+        "a pending return of a vote does not end the grant of a refilled",
       ),
     ],
   },
@@ -189,10 +184,7 @@ export const releases: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/returned-votes",
-        "a node that is told twice to release, as its answer is late, counts once",
-      ),
+      byRules("drivers/redis/redlock/returned-votes", "a node that gets two releases, because its reply is"),
     ],
   },
 ];

@@ -12,7 +12,7 @@ export const rememberedVotes: readonly Mutant[] = [
       lua("quorum/remembered-votes", "'HMGET', fence, 'by', 'used'", "'HMGET', fence, 'none', 'used'"),
       lua("quorum/write-vote", "  and not kept[6]\n", ""),
     ],
-    killers: [byServer(memory, "keeps the node from voting for another until its time is over"), byKept()],
+    killers: [byServer(memory, "keeps the node from voting for another until"), byKept()],
   },
   {
     name: "shares-that-were-not-released-are-forgotten",
@@ -25,7 +25,7 @@ export const rememberedVotes: readonly Mutant[] = [
         "if is_quorum and wait_ms < 0 then",
       ),
     ],
-    killers: [byServer(memory, "of who shares is there again")],
+    killers: [byServer(memory, "in a shared mode exists")],
   },
   {
     name: "vote-over-a-holder-that-was-not-released-counts-at-once",
@@ -49,19 +49,19 @@ export const rememberedVotes: readonly Mutant[] = [
         "redis.call('HDEL', fence, 'by', 'notBefore')",
       ),
     ],
-    killers: [byServer(memory, "goes on waiting whatever becomes of later ones")],
+    killers: [byServer(memory, "keeps its wait, whatever later grants")],
   },
   {
     name: "repeat-does-not-wait",
     brokenRule: "every vote, by reply, repeat or notification, has the rest of notBefore",
     edits: [lua("quorum/remembered-votes", "return left > 0 and left or nil", "return nil")],
-    killers: [byServer(memory, "counts when its wait is over: a mutex")],
+    killers: [byServer(memory, "counts when its wait has ended: a mutex")],
   },
   {
     name: "message-does-not-wait",
     brokenRule: "every vote, by reply, repeat or notification, has the rest of notBefore",
     edits: [lua("common/grant-waiter", "return left and ttl .. '+' .. left or ttl", "return ttl")],
-    killers: [byServer(memory, "tells by a message in how many ms it counts")],
+    killers: [byServer(memory, "is notified with the ms until it")],
   },
   {
     name: "writer-does-not-wait-for-a-reader",
@@ -73,7 +73,7 @@ export const rememberedVotes: readonly Mutant[] = [
         "weight < limit and 'none' or 'notBefore'",
       ),
     ],
-    killers: [byServer(memory, "counts when its wait is over: a writer behind a reader"), byKept()],
+    killers: [byServer(memory, "counts when its wait has ended: a writer after a reader"), byKept()],
   },
   {
     name: "what-was-given-up-is-waited-for",
@@ -85,7 +85,7 @@ export const rememberedVotes: readonly Mutant[] = [
         "return token == past and wait_ms < 0 and (",
       ),
     ],
-    killers: [byServer(memory, "though its time was over")],
+    killers: [byServer(memory, "though its TTL had")],
   },
   {
     name: "offer-that-nobody-heard-is-remembered",
@@ -93,13 +93,13 @@ export const rememberedVotes: readonly Mutant[] = [
     edits: [
       lua("common/grant-waiter", "  if is_quorum then\n    redis.call('HDEL', fence, 'by')\n  end\n", ""),
     ],
-    killers: [byServer(memory, "is not remembered by an offer that nobody heard")],
+    killers: [byServer(memory, "is not remembered if no client received")],
   },
   {
     name: "extension-is-not-remembered",
     brokenRule: "an extension stores the new end of the holder",
     edits: [lua("quorum/lock-context", "    remember_vote(holder, ttl)\n", "")],
-    killers: [byServer(memory, "is as long as the last extension")],
+    killers: [byServer(memory, "lasts as long as the last")],
   },
   {
     name: "answer-asked-for-before-a-giving-back-counts",
@@ -112,39 +112,33 @@ export const rememberedVotes: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/remembered-votes",
-        "a vote that is given back ends what was asked for before it",
-      ),
+      byRules("drivers/redis/redlock/remembered-votes", "the release of a vote makes earlier requests"),
     ],
   },
   {
     name: "refill-gives-a-number-of-its-own",
     brokenRule: "a refill contains the lease's number, and K stores that number",
     edits: [lua("quorum/node-operations", "if number and number <= tonumber(first) then", "if number then")],
-    killers: [byServer(memory, "puts the lease's number in the place of a later one")],
+    killers: [byServer(memory, "replaces a later number by the lease's")],
   },
   {
     name: "refill-lowers-the-counter",
     brokenRule: "after a refill the counter is the larger of both numbers",
     edits: [lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "floor)")],
-    killers: [byServer(memory, "gives the lease's own number, and the next grant a greater one")],
+    killers: [byServer(memory, "restores the lease's own number, and the next")],
   },
   {
     name: "refill-behind-the-end-of-the-lease",
     brokenRule: "a refill has a latest time, at most the end of the lease's validity",
     edits: [lua("quorum/node-operations", "if now_ms > tonumber(latest) or holder", "if holder")],
-    killers: [byServer(memory, "does nothing where another has the vote")],
+    killers: [byServer(memory, "does nothing if another has the")],
   },
   {
     name: "later-grant-of-the-token-is-adopted",
     brokenRule: "adoption counts a node only if K has our token with at most the lease's number",
     edits: [redis("redlock/verification", "Number(first) > fencingToken", "Number(first) < 0")],
     killers: [
-      byRules(
-        "drivers/redis/redlock/remembered-votes",
-        "an expired lease that late requests got again is not adopted",
-      ),
+      byRules("drivers/redis/redlock/remembered-votes", "an expired lease that late requests acquired"),
     ],
   },
 ];

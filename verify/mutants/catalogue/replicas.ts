@@ -14,7 +14,7 @@ export const replicas: readonly Mutant[] = [
         "await connection.run(script, keys, args);",
       ),
     ],
-    killers: [byServer("integration/replicas/min-replicas", "a grant by another's release is not told")],
+    killers: [byServer("integration/replicas/min-replicas", "a grant by another's release is")],
   },
   {
     name: "wait-on-a-connection-made-anew",
@@ -33,7 +33,7 @@ export const replicas: readonly Mutant[] = [
         "acknowledged < 0 * this.#minReplicas) {",
       ),
     ],
-    killers: [byServer("integration/replicas/min-replicas", "where none acknowledges")],
+    killers: [byServer("integration/replicas/min-replicas", "without an acknowledgement")],
   },
   {
     name: "grant-is-not-rolled-back",
@@ -45,7 +45,7 @@ export const replicas: readonly Mutant[] = [
         "const release = Promise.resolve([key, token, engineExpiry(validity)]);",
       ),
     ],
-    killers: [byServer("integration/replicas/min-replicas", "where none acknowledges")],
+    killers: [byServer("integration/replicas/min-replicas", "without an acknowledgement")],
   },
   {
     name: "extension-that-no-replica-has",
@@ -63,7 +63,7 @@ export const replicas: readonly Mutant[] = [
     name: "answer-of-a-replica",
     brokenRule: "READONLY: the reply of a replica does not count",
     edits: [lua("execute-single", "return require_primary(answers)", "return answers")],
-    killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
+    killers: [byServer("integration/replicas/replica", "refuses reads as well, and no")],
   },
   {
     name: "several-keys-of-a-replica",
@@ -75,7 +75,7 @@ export const replicas: readonly Mutant[] = [
         "return { now, i, holder_text(holder) }",
       ),
     ],
-    killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
+    killers: [byServer("integration/replicas/replica", "refuses reads as well, and no")],
   },
   {
     name: "latch-of-a-replica",
@@ -87,7 +87,7 @@ export const replicas: readonly Mutant[] = [
         " or name == 'setLimit' then",
       ),
     ],
-    killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
+    killers: [byServer("integration/replicas/replica", "refuses reads as well, and no")],
   },
   {
     name: "grant-that-nobody-waits-for-is-kept",
@@ -98,7 +98,7 @@ export const replicas: readonly Mutant[] = [
     killers: [
       byServer(
         "integration/replicas/min-replicas",
-        "is told at once, and the grant is given back: who waits",
+        "gets its error at once, and the grant is released: a waiter",
       ),
     ],
   },
@@ -106,13 +106,13 @@ export const replicas: readonly Mutant[] = [
     name: "proof-by-a-replica",
     brokenRule: "the subscription is proved first, and never by a replica",
     edits: [lua("handshake", "if ARGV[2] ~= 'n' and role == 'master' then", "if ARGV[2] ~= 'n' then")],
-    killers: [byServer("integration/replicas/replica", "its own messages prove nothing")],
+    killers: [byServer("integration/replicas/replica", "does not verify notifications")],
   },
   {
     name: "former-primary-is-stayed-with",
     brokenRule:
       "after a failover the client connects to the new primary, even if the former primary still runs",
     edits: [redis("clients/ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],
-    killers: [byServer("integration/sentinel/failover", "ioredis 6 of a primary that goes on as one")],
+    killers: [byServer("integration/sentinel/failover", "ioredis 6 of a primary that continues as one")],
   },
 ];

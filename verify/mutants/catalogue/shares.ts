@@ -10,7 +10,7 @@ export const sharedModes: readonly Mutant[] = [
       lua("common/shared-lock-grants", "  elseif first_waiter() or used", "  elseif used"),
       lua("common/shared-lock", "  elseif not first_waiter() and used", "  elseif used"),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "a try is not granted past who waits")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "is not given to a try before")],
   },
   {
     name: "one-permit-more-than-there-are",
@@ -41,7 +41,7 @@ export const sharedModes: readonly Mutant[] = [
         "'ZRANGEBYSCORE', lock_key, '-inf', 0,",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "holders whose time is over make room")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "replaces expired holders at")],
   },
   {
     name: "several-locks-are-taken-from-a-live-reader",
@@ -77,27 +77,20 @@ export const sharedModes: readonly Mutant[] = [
         "      if receivers == 0 then\n",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/share-dead-entries", "waiters whose processes are gone"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/share-dead-entries", "waiters that are dead or")],
   },
   {
     name: "error-of-the-publish-eats-who-shares",
     brokenRule: "an error of PUBLISH puts the waiter back and fails the operation",
     edits: [lua("common/shared-lock-grants", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/share-publish-refused", "puts the waiter back and fails"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/share-publish-refused", "requeues the waiter and")],
   },
   {
     name: "who-stays-longer-does-not-keep-the-lock",
     brokenRule: "K lasts as long as any of its holders",
     edits: [lua("common/shared-holders", "if longest < ttl + slack_ms then", "if longest < 0 then")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/share-grant",
-        "keeps what is said of the holders for about a second",
-      ),
+      byServer("drivers/redis/protocol/scripts/share-grant", "and every extension keep the holders'"),
     ],
   },
   {
@@ -128,9 +121,7 @@ export const sharedModes: readonly Mutant[] = [
         "local already_holds = false\n",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/share-grant", "a token that stands in the queue twice"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "for a token that is queued twice")],
   },
   {
     name: "downgrade-counts-each-time",
@@ -150,7 +141,7 @@ export const sharedModes: readonly Mutant[] = [
         "  if not holder_entry(token) then",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is not yielded with another number")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is not yielded by another")],
   },
   {
     name: "memory-has-one-permit-more",
@@ -192,26 +183,21 @@ export const sharedModes: readonly Mutant[] = [
     name: "limit-that-was-set-is-forgotten-with-the-last-holder",
     brokenRule: "kind and limit are stored beside K while it has a holder or a waiter",
     edits: [lua("common/shared-holders", "    redis.call('HSET', info, 'kind', kind, 'limit', limit)\n", "")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/share-terms", "a limit that was lowered is kept over the end"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/share-terms", "a lowered limit outlasts all holders")],
   },
   {
     name: "limit-is-kept-when-nobody-waits",
     brokenRule: "kind and limit are stored beside K only while it has a holder or a waiter",
     edits: [lua("common/shared-lock", "  clear_settings()\n", "")],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/share-terms",
-        "a limit is forgotten when the last who waits leaves",
-      ),
+      byServer("drivers/redis/protocol/scripts/share-terms", "a limit is forgotten when the last waiter"),
     ],
   },
   {
     name: "the-count-of-a-share-is-not-kept",
     brokenRule: "a repeat of a request gets the same grant with the same numbers",
     edits: [lua("common/shared-holders", "first + (count or 1) - 1", "first")],
-    killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a repeat is told the same block")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a repeat gets the same")],
   },
   {
     name: "a-share-inside-a-block-is-current",
@@ -245,7 +231,7 @@ export const sharedModes: readonly Mutant[] = [
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/share-blocks",
-        "who has waited in its process takes the present limit",
+        "a waiter of a local queue accepts the present",
       ),
     ],
   },

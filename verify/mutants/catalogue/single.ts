@@ -13,9 +13,7 @@ export const singleServer: readonly Mutant[] = [
         "redis.call('PEXPIRE', lock_key, ttl)",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire", "a repeat with a shorter TTL never shortens it"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a repeat with a shorter TTL never")],
   },
   {
     name: "raising-a-ttl-shortens-it-before-redis-7",
@@ -33,9 +31,7 @@ export const singleServer: readonly Mutant[] = [
       lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
       lua("single/lock-context", "    if left >= 0 then", "    if left >= -1 then"),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/extend", "leaves a lock to stay that somebody made to stay"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "leaves a lock persistent that was made")],
   },
   {
     name: "release-without-comparing",
@@ -46,10 +42,7 @@ export const singleServer: readonly Mutant[] = [
     ],
     killers: [
       bySim(1, 60),
-      byServer(
-        "drivers/redis/protocol/scripts/release",
-        "a lock of another is left alone: the whole token is compared",
-      ),
+      byServer("drivers/redis/protocol/scripts/release", "a lock of another client is left alone: the"),
     ],
   },
   {
@@ -63,10 +56,7 @@ export const singleServer: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/release",
-        "a lock of another is left alone: the whole token is compared",
-      ),
+      byServer("drivers/redis/protocol/scripts/release", "a lock of another client is left alone: the"),
     ],
   },
   {
@@ -80,23 +70,13 @@ export const singleServer: readonly Mutant[] = [
         "string.sub(value, 1, #token) == token then",
       ),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/release",
-        "a token that ours begins with, or that begins with ours",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "a token that is a prefix or an extension")],
   },
   {
     name: "value-of-the-token-alone-is-ours",
     brokenRule: "K is ours only if it has our token and the blank after it",
     edits: [lua("single/lock-context", "    token = value .. ' '\n", "    token = value\n")],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/extend",
-        "counts no lock as ours whose value is the token alone",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "does not accept a lock key with the token")],
   },
   {
     name: "acquire-compares-the-random-part-only",
@@ -113,7 +93,7 @@ export const singleServer: readonly Mutant[] = [
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/acquire",
-        "the same random part does not make another client's token, or another ticket's, ours",
+        "a token with the same random part but another client or ticket",
       ),
       byServer("drivers/redis/single/clones", "never hold a lock at once: one server"),
     ],
@@ -128,9 +108,7 @@ export const singleServer: readonly Mutant[] = [
         "if false then",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire", "a lock of another client library excludes us"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a lock of another client library")],
   },
   {
     name: "free-lock-is-held-for-ever",
@@ -142,7 +120,7 @@ export const singleServer: readonly Mutant[] = [
         "redis.call('SET', lock_key, mark and value .. ' i' or value)",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a free lock is granted: K says our token")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a free lock is granted: its key")],
   },
   {
     name: "extend-re-creates",
@@ -154,7 +132,7 @@ export const singleServer: readonly Mutant[] = [
         "  if not holder then\n    write_grant(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/extend", "never creates again what is gone")],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "never recreates an expired")],
   },
   {
     name: "extend-revives-an-expired-lease",
@@ -186,12 +164,7 @@ export const singleServer: readonly Mutant[] = [
         "not own_first or number > own_last then",
       ),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/break",
-        "an old grant's number breaks nothing of the present one",
-      ),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/break", "the number of an old grant does not break")],
   },
   {
     name: "broken-holder-is-not-told",
@@ -204,10 +177,7 @@ export const singleServer: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/break",
-        "the grant that a number belongs to is ended, and its holder told why",
-      ),
+      byServer("drivers/redis/protocol/scripts/break", "the grant with this number is ended, and its holder"),
     ],
   },
   {
@@ -226,7 +196,7 @@ export const singleServer: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer("drivers/redis/protocol/scripts/inspect", "each operation of a call tells of its own lock"),
+      byServer("drivers/redis/protocol/scripts/inspect", "each operation of a call reports its"),
       byRules("fake-redis/fake-redis", "fencing"),
     ],
   },
@@ -240,6 +210,6 @@ export const singleServer: readonly Mutant[] = [
         "local ok, answer = true, perform(name,",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire", "one key's error is not another's")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "an error of one key does")],
   },
 ];

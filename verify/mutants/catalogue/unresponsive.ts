@@ -6,7 +6,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     name: "timer-of-an-answered-call-runs-on",
     brokenRule: "a call with a reply has no timer",
     edits: [redis("server/batch", "    this.#clock.clearTimer(call.timer);\n", "")],
-    killers: [byRules("drivers/redis/server/batch", "after an answer no timer is left")],
+    killers: [byRules("drivers/redis/server/batch", "after a reply no timer is")],
   },
   {
     name: "operations-share-an-answer",
@@ -33,14 +33,14 @@ export const unresponsiveServers: readonly Mutant[] = [
         "      void timeoutError(this.#timeoutMs);",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch-timeouts", "no answer in time is told as a failure")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "a call without a reply in time")],
   },
   {
     name: "silent-node-is-waited-for-each-time",
     brokenRule: "each call has a short timeout, so requests for an unresponsive node do not pile up",
     edits: [redis("server/batch", "      this.#responsiveness.callTimedOut(call.callNumber);\n", "")],
     killers: [
-      byServer("integration/redlock/minority", "2 000 acquisitions do not pile up before it"),
+      byServer("integration/redlock/minority", "of which one is frozen: 2 000 acquisitions"),
       byServer(
         "integration/single/silent-server",
         "frozen: ioredis that keeps every command keeps few calls",
@@ -70,9 +70,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     brokenRule:
       "calls that the client library still holds count as unanswered, so no further calls join them",
     edits: [redis("server/responsiveness", "if (other <= callNumber) {", "if (other > 0) {")],
-    killers: [
-      byRules("drivers/redis/server/batch-timeouts", "a late answer to the first of two ends no silence"),
-    ],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "a late reply to the first of two calls")],
   },
   {
     name: "silence-ends-with-what-its-client-drops",
@@ -85,7 +83,7 @@ export const unresponsiveServers: readonly Mutant[] = [
         "      this.callAnswered(callNumber);\n    }\n  }",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch-timeouts", "a call that its client drops is no answer")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "a call that its client drops ends")],
   },
   {
     name: "probe-of-a-silent-server-is-not-repeated-later",
@@ -98,7 +96,7 @@ export const unresponsiveServers: readonly Mutant[] = [
         "timeoutMs * (probeFraction * 10)",
       ),
     ],
-    killers: [byRules("drivers/redis/server/batch-timeouts", "a probe without an answer is repeated")],
+    killers: [byRules("drivers/redis/server/batch-timeouts", "a probe without a reply is")],
   },
   {
     name: "message-ends-no-silence",
@@ -110,12 +108,7 @@ export const unresponsiveServers: readonly Mutant[] = [
         "        this.#notifications.dispatch(text);\n",
       ),
     ],
-    killers: [
-      byServer(
-        "integration/single/silent-server",
-        "confirms a grant by message, although it answers nothing",
-      ),
-    ],
+    killers: [byServer("integration/single/silent-server", "confirms a grant by notification, although")],
   },
   {
     name: "renewals-wait-after-a-silence",
@@ -123,12 +116,12 @@ export const unresponsiveServers: readonly Mutant[] = [
     edits: [
       redis("single/request-registry", "      listener.engineRecovered();\n", "      void listener;\n"),
     ],
-    killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
+    killers: [byServer("integration/single/silent-server", "gets renewals first when it is back")],
   },
   {
     name: "releases-wait-after-a-silence",
     brokenRule: "when a server recovers, releases are sent at once, after the extensions",
     edits: [redis("single/request-registry", "    this.releaseQueue.recovered(server);\n", "")],
-    killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
+    killers: [byServer("integration/single/silent-server", "gets renewals first when it is back")],
   },
 ];

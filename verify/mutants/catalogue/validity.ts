@@ -24,7 +24,7 @@ export const validity: readonly Mutant[] = [
         "validFrom({ now: this.#host.clock.now(), wall: this.#host.clock.wall() }, this.#request.ttlMs)",
       ),
     ],
-    killers: [byRules("drivers/redis/single/late-requests", "a lease is valid from when it was asked for")],
+    killers: [byRules("drivers/redis/single/late-requests", "a lease is valid from its request")],
   },
   {
     name: "renewal-counts-from-the-reply",
@@ -48,7 +48,7 @@ export const validity: readonly Mutant[] = [
         '{ outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) }',
       ),
     ],
-    killers: [byRules("drivers/redis/single/late-requests", "a lease is valid from when it was asked for")],
+    killers: [byRules("drivers/redis/single/late-requests", "a lease is valid from its request")],
   },
   {
     name: "drift-0",
@@ -136,7 +136,7 @@ export const validity: readonly Mutant[] = [
         "const elapsedMs = elapsedSince(bracket.sent, this.#clock);",
       ),
     ],
-    killers: [byRules("drivers/redis/server/grant-age", "dates what happened on the server")],
+    killers: [byRules("drivers/redis/server/grant-age", "dates an event on the server")],
   },
   {
     name: "bracket-by-the-monotonic-clock-alone",
@@ -182,10 +182,7 @@ export const validity: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/single/late-requests",
-        "a grant whose answer comes when its TTL is over is asked for again",
-      ),
+      byRules("drivers/redis/single/late-requests", "a grant whose reply comes after its TTL is requested"),
     ],
   },
 ];

@@ -14,7 +14,7 @@ export const waiters: readonly Mutant[] = [
     brokenRule: "an error of PUBLISH puts the waiter back and fails the operation",
     hasCounterexample: true,
     edits: [lua("common/grant-waiter", "    put_back(waiter)\n", "")],
-    killers: [byServer("drivers/redis/protocol/scripts/grant", "a publish that is refused eats no waiter")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a refused publish loses no waiter")],
   },
   {
     name: "publish-error-passes-a-waiter-over",
@@ -27,7 +27,7 @@ export const waiters: readonly Mutant[] = [
         "    receivers = 0\n  end\n  if receivers == 0 then",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/grant", "a publish that is refused eats no waiter")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a refused publish loses no waiter")],
   },
   {
     name: "retries-of-who-may-not-publish-keep-the-queue",
@@ -41,8 +41,8 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer("drivers/redis/protocol/scripts/grant", "does not make the queue last longer"),
-      byServer("drivers/redis/protocol/scripts/share-publish-refused", "does not make the queue last longer"),
+      byServer("drivers/redis/protocol/scripts/grant", "a client without the right"),
+      byServer("drivers/redis/protocol/scripts/share-publish-refused", "does not extend the queue's"),
     ],
   },
   {
@@ -55,18 +55,15 @@ export const waiters: readonly Mutant[] = [
         "    enqueue(token, queue_entry)",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/grant", "does not make the queue last longer")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a client without the right")],
   },
   {
     name: "unknown-kind-of-channel-stops-the-queue",
     brokenRule: "a waiter whose kind of channel the server does not support is skipped",
     edits: [lua("common/waiters", "return is_unknown and 0 or receivers", "return receivers")],
     killers: [
-      byServer("drivers/redis/protocol/scripts/grant", "whose kind of channel the server does not have"),
-      byServer(
-        "drivers/redis/protocol/scripts/share-publish-refused",
-        "whose kind of channel the server does not have",
-      ),
+      byServer("drivers/redis/protocol/scripts/grant", "a waiter whose kind of channel the"),
+      byServer("drivers/redis/protocol/scripts/share-publish-refused", "makes a release skip a reader whose"),
     ],
   },
   {
@@ -79,9 +76,7 @@ export const waiters: readonly Mutant[] = [
         "  end",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/grant", "a waiter whose process is gone is passed over"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a waiter whose process has ended")],
   },
   {
     name: "waiter-past-its-deadline-is-granted",
@@ -94,10 +89,7 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/grant",
-        "members past their deadline are dropped without being asked",
-      ),
+      byServer("drivers/redis/protocol/scripts/grant", "members past their deadline are dropped without"),
     ],
   },
   {
@@ -122,10 +114,7 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/acquire-queue",
-        "a try on a free lock comes after everybody who waits",
-      ),
+      byServer("drivers/redis/protocol/scripts/acquire-queue", "a try on a free lock comes after every"),
     ],
   },
   {
@@ -140,10 +129,7 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/acquire-queue",
-        "a try on a free lock comes after everybody who waits",
-      ),
+      byServer("drivers/redis/protocol/scripts/acquire-queue", "a try on a free lock comes after every"),
     ],
   },
   {
@@ -156,9 +142,7 @@ export const waiters: readonly Mutant[] = [
         "  if redis.call('HGET', info, 'token') == token then",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/release", "a waiter leaves the queue, and only it does"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "a waiter leaves the queue, and no")],
   },
   {
     name: "free-lock-is-passed-by",
@@ -171,10 +155,7 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/release",
-        "a release that finds the lock expired hands it to the next",
-      ),
+      byServer("drivers/redis/protocol/scripts/release", "a release that finds the lock expired grants"),
     ],
   },
   {
@@ -188,17 +169,14 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/acquire-queue",
-        "a repeat of who has it is told so, and gets no place",
-      ),
+      byServer("drivers/redis/protocol/scripts/acquire-queue", "a repeat by the holder returns its grant"),
     ],
   },
   {
     name: "waiter-found-gone-in-the-usual-case-is-tried-again",
     brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [lua("common/queue", "    popped = nil\n", "")],
-    killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release passes over who is gone")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release skips dead waiters")],
   },
   {
     name: "queue-without-bound",
@@ -207,7 +185,7 @@ export const waiters: readonly Mutant[] = [
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/acquire-queue",
-        "a full queue refuses, and keeps nobody whom it refused",
+        "a full queue refuses a new waiter and stores",
       ),
     ],
   },
@@ -222,10 +200,7 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/protocol/scripts/acquire-queue",
-        "each request for a place keeps the queue for another minute",
-      ),
+      byServer("drivers/redis/protocol/scripts/acquire-queue", "each queued request extends the queue's TTL"),
     ],
   },
 ];

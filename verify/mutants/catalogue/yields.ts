@@ -52,12 +52,7 @@ export const yields: readonly Mutant[] = [
         "      !this.#host.isOpen\n",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "who has a majority and settles its number keeps its votes",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/late-requests", "a request that settles the number of its")],
   },
   {
     name: "a-yielded-vote-still-counts",
@@ -70,7 +65,7 @@ export const yields: readonly Mutant[] = [
         "if (vote.first < (this.vote?.first ?? 0)) {",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/vote-yield", "a vote that was given back does not count")],
+    killers: [byRules("drivers/redis/redlock/vote-yield", "a yielded vote does not count")],
   },
   {
     name: "yield-gives-back-any-number",
@@ -83,7 +78,7 @@ export const yields: readonly Mutant[] = [
         "if holder == token then",
       ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/yield", "the vote with another number stays")],
+    killers: [byServer("drivers/redis/protocol/scripts/yield", "a vote with another number")],
   },
   {
     name: "who-yields-loses-its-place",
@@ -95,9 +90,7 @@ export const yields: readonly Mutant[] = [
         "return acquire_free(token, token .. ' ' .. queue_args, ttl, fence_count, '0', metadata)",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/yield", "the vote with this number goes to who stands first"),
-    ],
+    killers: [byServer("drivers/redis/protocol/scripts/yield", "the vote with this number goes to the")],
   },
   {
     name: "old-inquiry-is-obeyed",
@@ -119,12 +112,7 @@ export const yields: readonly Mutant[] = [
         "  begin(vote: Vote): void {\n    this.#yielded = Math.max(this.#requestedBack, vote.first);\n    this.#requestedBack = 0;\n",
       ),
     ],
-    killers: [
-      byRules(
-        "drivers/redis/redlock/late-requests",
-        "an inquiry for a number before that of the vote is dropped",
-      ),
-    ],
+    killers: [byRules("drivers/redis/redlock/late-requests", "an inquiry for an older number than that of")],
   },
   {
     name: "inquiry-that-overtakes-the-vote-is-forgotten",
@@ -137,10 +125,7 @@ export const yields: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules(
-        "drivers/redis/redlock/vote-yield",
-        "an inquiry that comes before the vote that it asks back is remembered",
-      ),
+      byRules("drivers/redis/redlock/vote-yield", "an inquiry that arrives before its vote is remembered"),
     ],
   },
   {
@@ -153,7 +138,7 @@ export const yields: readonly Mutant[] = [
         ' || (this.#waitsForYield && this.token === "");',
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "who came first asks soon for the vote")],
+    killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "the earlier waiter soon requests")],
   },
   {
     name: "who-came-before-the-holder-asks-again-and-again",
@@ -166,9 +151,7 @@ export const yields: readonly Mutant[] = [
         "return isAsked && competingVotes(voteRequests) <= voteRequests.length;",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/unsubscribed-waiters", "who came before the holder asks no more often"),
-    ],
+    killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "a waiter that came before the holder")],
   },
   {
     name: "split-votes-are-not-asked-for-again",
@@ -182,10 +165,7 @@ export const yields: readonly Mutant[] = [
     ],
     killers: [
       bySim(1, 60),
-      byRules(
-        "drivers/redis/redlock/vote-yield",
-        "an inquiry that got lost is repeated while the votes are split",
-      ),
+      byRules("drivers/redis/redlock/vote-yield", "a lost inquiry is repeated while the votes are"),
     ],
   },
 ];

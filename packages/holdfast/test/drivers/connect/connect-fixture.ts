@@ -13,14 +13,14 @@ import { systemRandom } from "../../../src/runtime/random.ts";
 export const libraries = ["ioredis", "node-redis"] as const;
 export const secret = "hunter2/Geheim@";
 export const escaped = encodeURIComponent(secret);
-/** What the test that runs has opened, in order. */
+/** The cleanups of the running test, in the order of their registration. */
 const cleanups: (() => Promise<void>)[] = [];
 
 export function atEnd(cleanup: () => Promise<void>): void {
   cleanups.push(cleanup);
 }
 
-/** For `afterEach`: closes what the test has opened, the latest first. */
+/** For `afterEach`: runs the cleanups, the latest first. */
 export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) {
     await cleanup();
@@ -40,9 +40,12 @@ export async function worksBy(url: string, options: ConnectOptions): Promise<boo
   return lease.release();
 }
 
-/** Messages arrive, on a connection of their own. */
+/** Waits until the subscription is verified, on a connection of its own. */
 export async function awaitNotifications(locks: Locks): Promise<void> {
-  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(
+    async () => (await locks.nodes())[0]?.notifications === "verified",
+    "notifications are verified",
+  );
 }
 
 export async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<number> {
@@ -51,7 +54,7 @@ export async function connectionsOf(probe: ReturnType<RedisServer["client"]>): P
     .split("\n").length;
 }
 
-/** What the diagnostics tell of connections that failed. */
+/** Collects the diagnostics of nodes as text. Failed connections appear there. */
 export function failures(): string[] {
   const details: string[] = [];
   const listen = (message: unknown): void => {
@@ -62,7 +65,7 @@ export function failures(): string[] {
   return details;
 }
 
-/** A client as `connect` makes it. */
+/** A client as `connect` opens it. */
 export async function clientOf(
   library: (typeof libraries)[number],
   url: string,
@@ -80,7 +83,7 @@ export async function clientOf(
   };
   const [opened] = openClients({ ...plan, failed });
   if (opened === undefined) {
-    throw new Error("one client");
+    throw new Error("expected one client");
   }
   atEnd(async () => {
     opened.close();

@@ -41,7 +41,7 @@ onRedis("connect", () => {
 
   afterAll(() => server.stop());
 
-  test("memory: is the driver of this process", async () => {
+  test("memory: opens the driver of this process", async () => {
     for (const url of ["memory:", "memory://"]) {
       const locks = await open(url, { commandTimeoutMs: 300 });
       expect(await locks.withLock("key", (lease) => lease.key)).toBe("key");
@@ -50,7 +50,7 @@ onRedis("connect", () => {
   });
 
   describe.each(libraries)("by %s", (client) => {
-    test("a server by its URL: its locks are there, in that database, and its connections end with it", async () => {
+    test("a server by its URL: locks are in that database, and the connections end with the driver", async () => {
       const probe = server.client({ db: 3 });
       const before = await connectionsOf(probe);
       const url = `redis://app:${escaped}@127.0.0.1:${server.port}/3?prefix=mine:&connectionName=worker`;
@@ -62,20 +62,20 @@ onRedis("connect", () => {
       });
       await awaitNotifications(first);
       const list = String(await probe.client("LIST"));
-      expect(list.match(/ name=worker .* user=app /g)).toHaveLength(2); // for commands and for messages
+      expect(list.match(/ name=worker .* user=app /g)).toHaveLength(2); // one for commands, one for notifications
       expect(shown(driver)).not.toContain("Geheim");
       expect(shown(first)).not.toContain("Geheim");
       await first.close();
       expect(await second.withLock("key", () => "still open")).toBe("still open");
       await second.close();
-      await waitUntil(async () => (await connectionsOf(probe)) === before, "its connections are gone");
+      await waitUntil(async () => (await connectionsOf(probe)) === before, "the connections are closed");
     });
 
-    test("redis+unix: by the server's socket", async () => {
+    test("redis+unix: connects by the server's socket", async () => {
       expect(await worksBy(`redis+unix://app:${escaped}@${socket}?database=2`, { client })).toBe(true);
     });
 
-    test("redlock: a majority of three, of which one is down", async () => {
+    test("redlock: works with a majority of three nodes, one of them down", async () => {
       const durable = ["--appendonly", "yes", "--appendfsync", "always"];
       const servers = await Promise.all([1, 2, 3].map(() => startRedis({ args: durable })));
       for (const each of servers) {
@@ -94,11 +94,14 @@ onRedis("connect", () => {
       const probes = servers.slice(0, 2).map((each) => each.client());
       await locks.close();
       for (const probe of probes) {
-        await waitUntil(async () => (await connectionsOf(probe)) <= 2, "only ours are left");
+        await waitUntil(
+          async () => (await connectionsOf(probe)) <= 2,
+          "only the connections of the test remain",
+        );
       }
     });
 
-    test("a password that is wrong is told, and not shown", async () => {
+    test("a wrong password is reported, and not shown", async () => {
       const reported = failures();
       const own = await startRedis();
       atEnd(() => own.stop());
@@ -113,18 +116,21 @@ onRedis("connect", () => {
       expect(shown(error) + reported.join() + shown(await locks.nodes())).not.toContain("Geheim");
     });
 
-    test("a server that is not there yet is waited for", async () => {
+    test("a server that is not up yet is awaited", async () => {
       const port = await stablePort();
       const reported = failures();
       const locks = await open(`redis://127.0.0.1:${port}`, { client });
       const waiting = locks.acquire("key", { waitMs: 20_000 });
-      await waitUntil(() => reported.some((detail) => detail.includes("ECONNREFUSED")), "it has tried");
+      await waitUntil(
+        () => reported.some((detail) => detail.includes("ECONNREFUSED")),
+        "the client has tried to connect",
+      );
       const late = await startRedis({ port });
       atEnd(() => late.stop());
       expect(await (await waiting).release()).toBe(true);
     });
 
-    test("an outage is lived through, with the same driver", async () => {
+    test("the same driver works again after an outage", async () => {
       const own = await startRedis();
       const locks = await open(`redis://127.0.0.1:${own.port}`, { client, commandTimeoutMs: 500 });
       await locks.withLock("key", () => awaitNotifications(locks));
@@ -139,26 +145,29 @@ onRedis("connect", () => {
     });
   });
 
-  // Whether the driver takes such a client is a matter of the driver: here it only has to lead there.
-  test.each(libraries)("redis+cluster: a client of %s that finds the node of a key", async (library) => {
-    const cluster = await startRedis({ args: await standaloneNodeArgs() });
-    atEnd(() => cluster.stop());
-    const probe = cluster.client();
-    await probe.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
-    await probe.call("ACL", "SETUSER", "app", "on", `>${secret}`, "~*", "&*", "+@all");
-    await probe.call("ACL", "SETUSER", "default", "resetpass");
-    await waitUntil(
-      async () => String(await probe.cluster("INFO")).includes("cluster_state:ok"),
-      "it is a cluster",
-    );
-    const client = await clientOf(library, `redis+cluster://app:${escaped}@127.0.0.1:${cluster.port}`);
-    const set = (): Promise<boolean> =>
-      client.set("{a}", "led here").then(
-        () => true,
-        () => false,
+  // The driver decides whether it supports such a client. Here the client only has to reach the node.
+  test.each(libraries)(
+    "redis+cluster: opens a client of %s that finds the node of a key",
+    async (library) => {
+      const cluster = await startRedis({ args: await standaloneNodeArgs() });
+      atEnd(() => cluster.stop());
+      const probe = cluster.client();
+      await probe.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+      await probe.call("ACL", "SETUSER", "app", "on", `>${secret}`, "~*", "&*", "+@all");
+      await probe.call("ACL", "SETUSER", "default", "resetpass");
+      await waitUntil(
+        async () => String(await probe.cluster("INFO")).includes("cluster_state:ok"),
+        "the cluster is up",
       );
-    await waitUntil(set, "it has found the cluster");
-    expect(await probe.get("{a}")).toBe("led here");
-    expect(String(await probe.client("LIST"))).toContain(" user=app ");
-  });
+      const client = await clientOf(library, `redis+cluster://app:${escaped}@127.0.0.1:${cluster.port}`);
+      const set = (): Promise<boolean> =>
+        client.set("{a}", "led here").then(
+          () => true,
+          () => false,
+        );
+      await waitUntil(set, "the client has found the cluster");
+      expect(await probe.get("{a}")).toBe("led here");
+      expect(String(await probe.client("LIST"))).toContain(" user=app ");
+    },
+  );
 });

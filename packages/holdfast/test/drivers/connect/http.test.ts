@@ -1,7 +1,7 @@
 import { connect } from "holdfast/connect";
 import { expect, test } from "vitest";
 
-test("the URL of a lock service is read at once, and no error shows what it says", async () => {
+test("the URL of a lock service is read at once, and no error shows its secrets", async () => {
   for (const url of ["http://user:secret@host", "https://:secret@host/?a=secret", "http://host/#secret"]) {
     expect(() => connect(url)).toThrow(TypeError);
     expect(() => connect(url)).not.toThrow(/secret/);
@@ -13,7 +13,7 @@ test("the URL of a lock service is read at once, and no error shows what it says
   await driver.close();
 });
 
-test("a service that is not there is an engine that cannot be reached", async () => {
+test("a service that is down is reported as an unreachable engine", async () => {
   const driver = await connect("http://127.0.0.1:9", { commandTimeoutMs: 1_000 });
   await expect(driver.inspect("key")).rejects.toMatchObject({ code: "engine-unavailable", outcome: "none" });
   await driver.close();

@@ -45,16 +45,16 @@ onRedis("connect by rediss:", () => {
   });
 
   describe.each(libraries)("by %s", (client) => {
-    test("rediss: with a certificate that is verified", async () => {
+    test("rediss: accepts a server whose certificate is verified", async () => {
       const url = `rediss://127.0.0.1:${tlsPort}?tlsCaFile=${encodeURIComponent(certificates.caFile)}`;
       expect(await worksBy(url, { client })).toBe(true);
       expect(await worksBy(url.replace("127.0.0.1", "localhost"), { client })).toBe(true);
     });
 
     test.each([
-      ["whose signer nobody knows", {}, /certificate/],
-      ["of another name", { tlsServername: "other.example" }, /other\.example/],
-    ])("rediss: a server with a certificate %s is not spoken to", async (_what, more, why) => {
+      ["signed by an unknown authority", {}, /certificate/],
+      ["for another name", { tlsServername: "other.example" }, /other\.example/],
+    ])("rediss: sends nothing to a server with a certificate %s", async (_what, more, why) => {
       const reported = failures();
       const tlsCaFile = "tlsServername" in more ? certificates.caFile : undefined;
       const locks = await open(`rediss://app:${escaped}@127.0.0.1:${tlsPort}`, {
@@ -69,7 +69,7 @@ onRedis("connect by rediss:", () => {
       expect(shown(error) + reported.join()).not.toContain("Geheim");
     });
 
-    test("rediss: with tlsVerify=false any certificate will do, with a warning", async () => {
+    test("rediss: accepts any certificate with tlsVerify=false, and warns", async () => {
       const warned: string[] = [];
       const listen = (warning: Error & { code?: string }): void => void warned.push(warning.code ?? "");
       process.on("warning", listen);
@@ -78,7 +78,7 @@ onRedis("connect by rediss:", () => {
       expect(warned).toContain("HOLDFAST_TLS_NOT_VERIFIED");
     });
 
-    test("rediss: with our own certificate, where the server asks for one", async () => {
+    test("rediss: sends the client's certificate if the server requires one", async () => {
       const port = await stablePort();
       const strict = await startRedis({ args: certificates.serverArgs(port, { asksClients: true }) });
       atEnd(() => strict.stop());
@@ -93,19 +93,19 @@ onRedis("connect by rediss:", () => {
     });
   });
 
-  // The server answers with an alert, which may still arrive when the connection has been given up.
-  test("rediss: a second error of a connection that failed does not end the process", async () => {
+  // The server sends an alert, which may still arrive after the client has closed the connection.
+  test("rediss: a second error of a failed connection does not end the process", async () => {
     const reported: unknown[] = [];
     const client = await clientOf("ioredis", `rediss://127.0.0.1:${tlsPort}`, (error) => {
       reported.push(error);
       const { stream } = client as object as { stream: EventEmitter };
       reported.push(stream.listenerCount("error"));
     });
-    await waitUntil(() => reported.length > 1, "it has failed");
+    await waitUntil(() => reported.length > 1, "the connection has failed twice");
     expect(reported.slice(0, 2)).toEqual([expect.objectContaining({ code: "SELF_SIGNED_CERT_IN_CHAIN" }), 1]);
   });
 
-  test("a certificate's file that cannot be read is named", async () => {
+  test("a certificate file that cannot be read is named in the error", async () => {
     await expect(connect("rediss://127.0.0.1?tlsCaFile=/nowhere/ca.pem")).rejects.toThrow(
       'Expected `tlsCaFile` to be a file that can be read, got "/nowhere/ca.pem" (ENOENT)',
     );

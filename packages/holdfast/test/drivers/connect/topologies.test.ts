@@ -26,7 +26,7 @@ import { onRedis } from "../../support/servers.ts";
 
 const libraries = ["ioredis", "node-redis"] as const;
 const page = await readFile(new URL("../../../../../docs/security.md", import.meta.url), "utf8");
-/** What the page says of a server, and of a node of a cluster. */
+/** The least rights of the documentation, for a server and for a node of a cluster. */
 const own = (/^ACL SETUSER holdfast .*$/m.exec(page) as RegExpExecArray)[0].split(" ");
 const more = rightsIn(/^\| the server is a node of a Cluster .*$/m);
 const forReplicas = rightsIn(/^\| you use `minReplicas` .*$/m);
@@ -64,32 +64,29 @@ onRedis("connect to a cluster", () => {
 });
 
 onRedis("connect to a cluster with TLS", () => {
-  test.each(libraries)(
-    "by %s: its nodes are verified, and those of another signer are not spoken to",
-    async (client) => {
-      await using certificates = await makeCertificates();
-      const port = await stablePort();
-      const server = await startRedis({
-        args: [...(await standaloneNodeArgs()), "--tls-cluster", "yes", ...certificates.serverArgs(port)],
-      });
-      try {
-        const probe = server.client();
-        await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
-        await waitUntil(
-          async () => String(await probe.cluster("INFO")).includes("cluster_state:ok"),
-          "it serves",
-        );
-        const url = `rediss+cluster://127.0.0.1:${port}?client=${client}`;
-        await worksBy(`${url}&tlsCaFile=${encodeURIComponent(certificates.caFile)}`, ["key"]);
-        const locks = createLocks(await connect(url, { commandTimeoutMs: 300 }));
-        const { error } = await rejection(locks.tryAcquire("key"));
-        expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
-        await locks.close();
-      } finally {
-        await server.stop();
-      }
-    },
-  );
+  test.each(libraries)("by %s: verifies the nodes, and rejects nodes of another signer", async (client) => {
+    await using certificates = await makeCertificates();
+    const port = await stablePort();
+    const server = await startRedis({
+      args: [...(await standaloneNodeArgs()), "--tls-cluster", "yes", ...certificates.serverArgs(port)],
+    });
+    try {
+      const probe = server.client();
+      await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+      await waitUntil(
+        async () => String(await probe.cluster("INFO")).includes("cluster_state:ok"),
+        "the cluster is up",
+      );
+      const url = `rediss+cluster://127.0.0.1:${port}?client=${client}`;
+      await worksBy(`${url}&tlsCaFile=${encodeURIComponent(certificates.caFile)}`, ["key"]);
+      const locks = createLocks(await connect(url, { commandTimeoutMs: 300 }));
+      const { error } = await rejection(locks.tryAcquire("key"));
+      expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
+      await locks.close();
+    } finally {
+      await server.stop();
+    }
+  });
 });
 
 onRedis("connect by Sentinel with TLS, where the sentinels have users of their own", () => {
@@ -121,7 +118,7 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     await certificates[Symbol.asyncDispose]();
   });
 
-  test.each(libraries)("by %s: the sentinels tell the primary, and both are verified", async (client) => {
+  test.each(libraries)("by %s: the sentinels report the primary, and both are verified", async (client) => {
     const options = {
       client,
       tlsCaFile: certificates.caFile,
@@ -130,7 +127,10 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     };
     const locks = createLocks(await connect(url, options));
     const lease = await locks.acquire("key", { waitMs: 20_000 });
-    await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+    await waitUntil(
+      async () => (await locks.nodes())[0]?.notifications === "verified",
+      "notifications are verified",
+    );
     expect(await lease.release()).toBe(true);
     await locks.close();
     for (const wrong of [{ sentinelPassword: "another" }, { tlsCaFile: undefined }]) {
@@ -142,7 +142,7 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     }
   });
 
-  test("a client of the user's own: its sentinels are listened to in the same way", async () => {
+  test("a client of the user's own: the driver subscribes to its sentinels in the same way", async () => {
     const tls = { ca: await readFile(certificates.caFile) };
     const client = new Redis({
       name: "lab",
@@ -161,7 +161,7 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     await locks.withLock("key", { waitMs: 20_000 }, () => undefined);
     await waitUntil(
       async () => / user=watcher /.test(String(await watcher.client("LIST", "TYPE", "PUBSUB"))),
-      "the sentinel is listened to",
+      "the sentinel has a subscriber",
     );
     await locks.close();
     client.disconnect();
@@ -188,7 +188,7 @@ onRedis("connect to a quorum with TLS", () => {
     await certificates[Symbol.asyncDispose]();
   });
 
-  test.each(libraries)("by %s: locks on a majority of nodes that are verified", async (client) => {
+  test.each(libraries)("by %s: locks on a majority of verified nodes", async (client) => {
     const locks = createLocks(await connect(url, { client, tlsCaFile: certificates.caFile }));
     const lease = await locks.acquire("key", { waitMs: 20_000 });
     const held = await Promise.all(servers.map((server) => server.client().exists("lock:key")));
@@ -216,7 +216,7 @@ onRedis("connect by Sentinel", () => {
     await lab.stop();
   });
 
-  test.each(libraries)("by %s: locks on the primary, in that database", async (client) => {
+  test.each(libraries)("by %s: locks on the primary, in the given database", async (client) => {
     const hosts = lab.addresses.map(({ host, port }) => `${host}:${port}`).join(",");
     const url = `redis+sentinel://app:p%40ss@${hosts}/${lab.name}?client=${client}&database=2`;
     await worksBy(url, ["a"]);
@@ -236,7 +236,7 @@ onRedis("connect by Sentinel", () => {
       return `redis+sentinel://holdfast:secret@${hosts}/${lab.name}?${query}`;
     }
 
-    test("it locks, and is refused nothing", async () => {
+    test("locks, and no command is refused", async () => {
       expect(forReplicas).toEqual(["+wait"]);
       await worksBy(await urlFor(...forReplicas), ["least"]);
       for (const server of lab.servers) {
@@ -244,18 +244,18 @@ onRedis("connect by Sentinel", () => {
       }
     });
 
-    test("without the right to wait it is told so at once, and nothing is left", async () => {
+    test("without the right to WAIT the error comes at once, and no residue stays", async () => {
       const locks = createLocks(await connect(await urlFor()));
       const { error } = await rejection(locks.acquire("least", { waitMs: 60_000 }));
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: false });
       expect(String(error)).toContain("NOPERM");
       const probe = (await lab.primary()).client();
-      await waitUntil(async () => (await probe.exists("lock:least")) === 0, "it is given back");
+      await waitUntil(async () => (await probe.exists("lock:least")) === 0, "the grant is released");
       await locks.close();
     });
   });
 
-  test.each(libraries)("by %s: sentinels that are not there yet are waited for", async (client) => {
+  test.each(libraries)("by %s: sentinels that are not up yet are awaited", async (client) => {
     const proxy = await startProxy(lab.addresses[0]?.port as number);
     proxy.refuse(true);
     const url = `redis+sentinel://app:p%40ss@127.0.0.1:${proxy.port}/${lab.name}?client=${client}`;
@@ -272,14 +272,14 @@ onRedis("connect by Sentinel", () => {
   });
 });
 
-/** Each is taken, waited for, and handed over. */
+/** Acquires each key, waits for it, and hands it over. */
 async function worksBy(url: string, keys: readonly string[]): Promise<void> {
   const driver = await connect(url);
   const [locks, other] = [createLocks(driver), createLocks(driver, { handover: false })];
   for (const key of keys) {
     const lease = await locks.acquire(key);
     const waiting = other.acquire(key);
-    await waitUntil(async () => (await locks.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await locks.inspect(key)).waiterCount === 1, "the waiter is queued");
     expect(await lease.release()).toBe(true);
     expect(await (await waiting).release()).toBe(true);
   }

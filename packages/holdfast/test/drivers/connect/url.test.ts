@@ -9,7 +9,7 @@ import { resolve } from "../../../src/drivers/connect/options.ts";
 
 const secret = "hunter2-Geheim";
 
-/** What a URL and options come to, without a client being opened. */
+/** The settings that result from a URL and options, without opening a client. */
 function understood(url: string | URL, options: ConnectOptions = {}): object {
   const { topology, isEncrypted, endpoints, primary, ...address } = parseUrl(url);
   const { access, driver } = resolve({ topology, isEncrypted, endpoints, primary, ...address }, options);
@@ -129,7 +129,7 @@ describe("a URL", () => {
     expect(understood(url)).toEqual(expected);
   });
 
-  test("may leave to the options what it does not say itself, and its secrets above all", () => {
+  test("may leave settings to the options, above all secrets", () => {
     const options = { username: "u", password: secret, claimMs: 500, database: 1 };
     expect(understood("redis://h?maxQueue=7", options)).toMatchObject({
       access: { username: "u", password: secret, database: 1 },
@@ -186,11 +186,11 @@ describe("a URL", () => {
     ["redis://h", "Expected `password` to be a string that is not empty", { password: "" }],
     ["memory:x", "Expected a memory: URL to end with its colon"],
     ["memory:", "Unknown option `path`", { path: "b" } as ConnectOptions],
-  ])("%j is refused at once, with what is wrong: %s", (url, message, options) => {
+  ])("%j is refused at once, and the error names the fault: %s", (url, message, options) => {
     expect(() => connect(url, options)).toThrow(message);
   });
 
-  test("has to be one", () => {
+  test("must be a string or a URL", () => {
     for (const url of [undefined, null, 5, { href: `redis://:${secret}@h` }]) {
       expect(() => connect(url as unknown as string)).toThrow(
         "Expected `url` to be a string or a URL, got a value",
@@ -241,7 +241,7 @@ describe("no error shows the password", () => {
     expect(shown).not.toContain(secret.slice(0, 7));
   });
 
-  test("whatever marks stand in it, wherever it stands", () => {
+  test("with any special characters, at any position", () => {
     const mark = fc.constantFrom(":", "/", "?", "#", "@", "%", ",", "[", "&", "=", " ", "");
     const shape = fc.tuple(
       mark,
@@ -265,7 +265,7 @@ describe("no error shows the password", () => {
     );
   });
 
-  test("that came among the options", () => {
+  test("that is given in the options", () => {
     const wrong = [
       { password: [secret] },
       { username: "u", password: { secret } },
@@ -281,7 +281,7 @@ describe("no error shows the password", () => {
   });
 });
 
-/** All that a log could show of what is thrown; empty if nothing is. */
+/** All text of the thrown error that a log could show. Empty without an error. */
 function shownOf(act: () => unknown): string {
   try {
     act();

@@ -11,7 +11,7 @@ function opened() {
   return { clock, driver };
 }
 
-test("grants expire at their own times, whatever the order in which they were made", async () => {
+test("grants expire at their own times, in whatever order they were made", async () => {
   const { clock, driver } = opened();
   const freed: string[] = [];
   for (const [key, ttlMs] of [
@@ -28,7 +28,7 @@ test("grants expire at their own times, whatever the order in which they were ma
   expect(freed).toEqual(["early at 1100", "middle at 1200", "late at 1300"]);
 });
 
-test("validity ends before the lock can be another's", async () => {
+test("validity ends before another caller can acquire the lock", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key", { ttlMs: 1_000 });
   const waiter = driver.acquire(request(driver, "key"));
@@ -38,7 +38,7 @@ test("validity ends before the lock can be another's", async () => {
   expect(second.validity.until).toBe(clock.now() + 10_000 - 102);
 });
 
-test("a holder whose TTL has passed is gone, though no timer ran", async () => {
+test("a holder whose TTL has passed is expired, though no timer ran", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key", { ttlMs: 100 });
   clock.block(100);
@@ -49,7 +49,7 @@ test("a holder whose TTL has passed is gone, though no timer ran", async () => {
   expect(await driver.verify("key", first.token)).toEqual({ outcome: "lost", reason: "stolen" });
 });
 
-test("who waits for a holder that expired while the event loop was blocked comes first", async () => {
+test("a waiter for a holder that expired during a blocked event loop comes first", async () => {
   const { clock, driver } = opened();
   await acquireNow(driver, "key", { ttlMs: 100 });
   const waiter = driver.acquire(request(driver, "key"));
@@ -60,7 +60,7 @@ test("who waits for a holder that expired while the event loop was blocked comes
   expect(await outcomeOf(waiter)).toMatchObject({ outcome: "granted" });
 });
 
-test("a waiter past its deadline is passed over, though no timer ran", async () => {
+test("a waiter past its deadline is skipped, though no timer ran", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key");
   const late = driver.acquire(request(driver, "key", { deadline: clock.now() + 100 }));
@@ -71,7 +71,7 @@ test("a waiter past its deadline is passed over, though no timer ran", async () 
   expect(await outcomeOf(patient)).toMatchObject({ outcome: "granted" });
 });
 
-test("at its deadline a waiter is told who holds the lock and where it stood", async () => {
+test("at its deadline a waiter gets the holder and its own position", async () => {
   const { clock, driver } = opened();
   await acquireNow(driver, "key", { info: { owner: "somebody", reason: "work" } });
   driver.acquire(request(driver, "key"));
@@ -87,7 +87,7 @@ test("at its deadline a waiter is told who holds the lock and where it stood", a
   expect((await driver.inspect("key")).waiterCount).toBe(1);
 });
 
-test("a request whose deadline is now is answered, not forgotten", async () => {
+test("a request whose deadline is now gets a reply", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key", { deadline: clock.now() });
   const second = driver.acquire(request(driver, "key", { deadline: clock.now() - 1 }));
@@ -96,7 +96,7 @@ test("a request whose deadline is now is answered, not forgotten", async () => {
   expect(await release(driver, first)).toBe(true);
 });
 
-test("extend does not prolong a grant with a greater number than the lease's", async () => {
+test("extend leaves a grant alone whose number is larger than the lease's", async () => {
   const { driver } = opened();
   const { key, token, fencingToken } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   const asked = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, info: undefined };
@@ -104,7 +104,7 @@ test("extend does not prolong a grant with a greater number than the lease's", a
   expect((await driver.inspect(key)).remainingMs).toBe(1_000);
 });
 
-test("extend raises the TTL, never shortens it, and never makes a grant again", async () => {
+test("extend raises the TTL, never shortens it, and never recreates a grant", async () => {
   const { clock, driver } = opened();
   const { key, token, fencingToken } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   const extension = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, info: undefined });
@@ -128,7 +128,7 @@ test("the TTL stands still while the machine sleeps", async () => {
   expect(await driver.verify(key, token)).toMatchObject({ outcome: "lost" });
 });
 
-test("verify counts from the question and the TTL left", async () => {
+test("verify counts from its request, and from the remaining TTL", async () => {
   const { clock, driver } = opened();
   const { key, token } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   await clock.advance(600);
@@ -137,7 +137,7 @@ test("verify counts from the question and the TTL left", async () => {
   expect(await driver.verify(key, token)).toEqual({ outcome: "held", validity });
 });
 
-test("an expiry keeps no process alive, a waiter with a deadline does, and nothing stays when all is over", async () => {
+test("an expiry keeps no process alive, a waiter with a deadline does, and no timer stays at the end", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key");
   expect([clock.timers(true), clock.timers(false)]).toEqual([0, 1]);

@@ -26,7 +26,7 @@ test("numbers are the wall clock in microseconds, or the next ones", async () =>
   expect((await acquireNow(driver, "key")).fencingToken).toBe(1_000_001_000n);
 });
 
-test("numbers rise though the wall clock went back, and the lock was free meanwhile", async () => {
+test("numbers rise although the wall clock stepped back while the lock was free", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key", { ttlMs: 100 });
   await clock.advance(100);
@@ -34,7 +34,7 @@ test("numbers rise though the wall clock went back, and the lock was free meanwh
   expect((await acquireNow(driver, "key")).fencingToken).toBe(first.fencingToken + 1n);
 });
 
-test("numbers rise over all keys, and nothing else stays of a key that is free", async () => {
+test("numbers rise over all keys, and no other record of a free key stays", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key", { fencingCount: 100 });
   expect((await driver.inspect("key")).fencingToken).toBe(first.fencingToken);
@@ -46,7 +46,7 @@ test("numbers rise over all keys, and nothing else stays of a key that is free",
   expect(again.fencingToken).toBeGreaterThan(first.fencingToken + 99n);
 });
 
-test("a number of a block is unknown while a later one may be in use, and stale once one is known to be", async () => {
+test("a number of a block is unknown while a later one may be in use, and stale once a later one is known", async () => {
   const { driver } = opened();
   const { key, token, fencingToken } = await acquireNow(driver, "key", { fencingCount: 4 });
   const check = (offset: bigint) => driver.checkFence(key, fencingToken + offset);
@@ -64,7 +64,7 @@ test("a number of a block is unknown while a later one may be in use, and stale 
   expect(newest).toBe(fencingToken);
 });
 
-test("a caller without words of its own is known by its instance", async () => {
+test("a caller without an owner is named by its instance", async () => {
   const { driver } = opened();
   driver.setOwner("first instance");
   driver.setOwner("second instance");
@@ -80,14 +80,14 @@ test("a caller without words of its own is known by its instance", async () => {
   ]);
 });
 
-test("an option that it does not know is refused by its name", () => {
+test("an unknown option is refused by its name", () => {
   expect(() => memory({ clok: manualClock() } as object)).toThrow(TypeError);
   expect(() => memory({ clok: manualClock() } as object)).toThrow("`clok`");
   expect(() => memory(null as unknown as object)).toThrow(TypeError);
   memory({ clock: undefined, random: undefined });
 });
 
-test("each holder of a semaphore may have a block of numbers: no number is in two, and later grants have larger ones", async () => {
+test("each holder of a semaphore may have a block of numbers: no two blocks overlap, and later grants have larger numbers", async () => {
   const { clock, driver } = opened();
   const permit = { fencingCount: 4, lockMode: { kind: "semaphore", permits: 1, limit: 3 } } as const;
   const [first, second] = [await acquireNow(driver, "key", permit), await acquireNow(driver, "key", permit)];
@@ -101,7 +101,7 @@ test("each holder of a semaphore may have a block of numbers: no number is in tw
   expect(numbers).toEqual(numbers.map((_, index) => first.fencingToken + BigInt(index)));
 });
 
-test("a number of one holder's block tells nothing of the other holders, whom a break by it leaves alone", async () => {
+test("a number of one holder's block does not name other holders, so a break by it leaves them alone", async () => {
   const { driver } = opened();
   const reader = { fencingCount: 3, lockMode: { kind: "read-write", mode: "read" } } as const;
   const [one, other] = [await acquireNow(driver, "key", reader), await acquireNow(driver, "key", reader)];

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import { release, acquireNow } from "../../support/memory-requests.ts";
 
-test("pages are full but for the last, and nothing is told twice", async () => {
+test("all pages but the last are full, and no lock is listed twice", async () => {
   const driver = memory({ clock: manualClock() });
   for (const key of ["d", "b", "a", "c", "other"]) {
     await acquireNow(driver, `${key === "other" ? "" : "p:"}${key}`);
@@ -22,7 +22,7 @@ test("pages are full but for the last, and nothing is told twice", async () => {
   ]);
 });
 
-test("locks that come and go between two pages neither hide nor repeat the others", async () => {
+test("locks that appear or end between two pages neither hide nor repeat other locks", async () => {
   const driver = memory({ clock: manualClock() });
   const grants = new Map<string, Awaited<ReturnType<typeof acquireNow>>>();
   for (const key of ["a", "b", "c", "d"]) {
@@ -38,12 +38,12 @@ test("locks that come and go between two pages neither hide nor repeat the other
   expect(second.cursor).toBeNull();
 });
 
-test("a cursor that no page has answered is refused", async () => {
+test("a cursor that no page has returned is refused", async () => {
   const driver = memory({ clock: manualClock() });
   await expect(driver.list({ prefix: "", cursor: "zzz", limit: 2 })).rejects.toThrow(RangeError);
 });
 
-test("a lock that expired is not listed, though no timer ran", async () => {
+test("an expired lock is not listed, though no timer ran", async () => {
   const clock = manualClock();
   const driver = memory({ clock });
   await acquireNow(driver, "a", { ttlMs: 100 });

@@ -28,17 +28,17 @@ const step = fc.oneof(
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Plays steps against the driver and watches over what was promised. */
+/** Plays steps against the driver and checks its guarantees. */
 class LockTablePlayer {
   readonly clock = manualClock();
   readonly driver: Driver = memory({ clock: this.clock, random: manualRandom(1) });
   readonly #pending: PendingAcquire[] = [];
   readonly #grants: Grant[] = [];
-  /** The grant in force of each key, as far as its holder may believe, and its largest number. */
+  /** The grant in force of each key, as its holder may believe, and its largest number. */
   readonly #present = new Map<string, Grant>();
   readonly #numbers = new Map<string, bigint>();
   #unsettled = 0;
-  /** Whether the last to give something up may say that it was its. */
+  /** Whether the latest release may report that it ended a lease. */
   #mayRelease = false;
   failure: unknown = undefined;
 
@@ -66,7 +66,7 @@ class LockTablePlayer {
     await this.clock.advance(0);
   }
 
-  /** Once TTLs and deadlines have passed, nothing is left. */
+  /** Checks that nothing remains once TTLs and deadlines have passed. */
   async end(): Promise<void> {
     for (let round = 0; round < this.#pending.length + 2; round += 1) {
       await this.clock.advance(60);
@@ -147,7 +147,7 @@ class LockTablePlayer {
     this.#check(grant, await broken);
   }
 
-  /** From here on, before anybody is granted, the holder believes in it no more. */
+  /** From here on, and before the next grant, the holder no longer relies on its lease. */
   #gaveUp({ key, token }: Grant): void {
     const present = this.#present.get(key);
     this.#mayRelease = present?.token === token;
@@ -158,12 +158,12 @@ class LockTablePlayer {
 
   #check(grant: Grant, released: boolean): void {
     if (released) {
-      expect(this.#mayRelease, `${grant.token} was released by who did not hold it`).toBe(true);
+      expect(this.#mayRelease, `${grant.token} was released by a caller that did not hold it`).toBe(true);
     }
   }
 }
 
-test("whatever is asked in whatever order: one holder, rising numbers, and nothing left at the end", async () => {
+test("any requests in any order: one holder, rising numbers, and no record at the end", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), async (steps) => {
       const play = new LockTablePlayer();

@@ -11,7 +11,7 @@ function opened() {
   return { clock, driver };
 }
 
-/** Releases what is granted, one after the other. @returns the names in the order of their grants */
+/** Releases each lease in turn. @returns the names in the order of their grants */
 async function served(driver: Driver, waiting: Record<string, PendingAcquire>): Promise<string[]> {
   const order: string[] = [];
   const all = Object.entries(waiting).map(async ([name, pending]) => {
@@ -23,7 +23,7 @@ async function served(driver: Driver, waiting: Record<string, PendingAcquire>): 
   return order;
 }
 
-test("waiters are served by ticket, whenever their requests came", async () => {
+test("waiters are served by ticket, in whatever order their requests came", async () => {
   const { driver } = opened();
   const first = await acquireNow(driver, "key");
   const [one, two, three, four] = [
@@ -43,7 +43,7 @@ test("waiters are served by ticket, whenever their requests came", async () => {
   expect(await served(driver, waiting)).toEqual(["one", "two", "three", "four", "five"]);
 });
 
-test("equal tickets are served as they came", async () => {
+test("equal tickets are served in the order of arrival", async () => {
   const { driver } = opened();
   const first = await acquireNow(driver, "key");
   const names = ["a", "b", "c", "d"];
@@ -54,7 +54,7 @@ test("equal tickets are served as they came", async () => {
   expect(await served(driver, waiting)).toEqual(names);
 });
 
-test("tickets rise strictly, also when the wall clock goes back", () => {
+test("tickets rise strictly, even if the wall clock steps back", () => {
   const { clock, driver } = opened();
   const tickets = Array.from({ length: 100 }, (_, i) => {
     clock.jumpWall(i % 2 === 0 ? -1_000 : 500);
@@ -89,7 +89,7 @@ test("requeue lets earlier tickets go first", async () => {
   expect(again.fencingToken).toBeGreaterThan(given.fencingToken);
 });
 
-test("requeue gets the lock again where its ticket is the first", async () => {
+test("requeue gets the lock again if its ticket is the first", async () => {
   const { driver } = opened();
   const given = await acquireNow(driver, "key");
   const [own, later] = [driver.ticket("key"), driver.ticket("key")];
@@ -100,7 +100,7 @@ test("requeue gets the lock again where its ticket is the first", async () => {
   expect(await outcomeOf(waiter)).toBeUndefined();
 });
 
-test("requeue of a grant that was lost takes nobody's lock away", async () => {
+test("requeue of a lost grant takes no other holder's lock away", async () => {
   const { clock, driver } = opened();
   const given = await acquireNow(driver, "key", { ttlMs: 100 });
   await clock.advance(100);
@@ -112,7 +112,7 @@ test("requeue of a grant that was lost takes nobody's lock away", async () => {
   await grantOf(requeued);
 });
 
-test("requeue that only tries is over at once where others wait", async () => {
+test("a requeue that only tries ends at once if others wait", async () => {
   const { clock, driver } = opened();
   const given = await acquireNow(driver, "key");
   const waiter = driver.acquire(request(driver, "key"));
@@ -134,7 +134,7 @@ test("cancel rejects with its reason, once, and does nothing after a grant", asy
   expect(await release(driver, first)).toBe(true);
 });
 
-test("five thousand waiters that leave at once leave nothing", async () => {
+test("five thousand waiters that leave at once leave no record", async () => {
   const { clock, driver } = opened();
   const first = await acquireNow(driver, "key");
   const waiters = Array.from({ length: 5_000 }, () => driver.acquire(request(driver, "key")));
@@ -151,14 +151,14 @@ test("five thousand waiters that leave at once leave nothing", async () => {
   expect(clock.timers()).toBe(0);
 });
 
-test("a break serves the next, and the old holder hears of it before anybody runs", async () => {
+test("a break serves the next waiter, and its old holder is notified before any caller continues", async () => {
   const { driver } = opened();
   const first = await acquireNow(driver, "key", { fencingCount: 5 });
   const heard: string[] = [];
   const stop = driver.listen({
     lost: (token, reason) => heard.push(token === first.token ? reason : "another"),
-    notificationsInterrupted: () => heard.push("nothing of memory is missed"),
-    engineRecovered: () => heard.push("memory always answers"),
+    notificationsInterrupted: () => heard.push("memory misses no notification"),
+    engineRecovered: () => heard.push("memory is always responsive"),
   });
   const waiter = driver.acquire(request(driver, "key"));
   void waiter.result.then(() => heard.push("granted"));
@@ -172,7 +172,7 @@ test("a break serves the next, and the old holder hears of it before anybody run
   expect(heard.length).toBe(2);
 });
 
-test("close rejects who waits, and answers nothing any more", async () => {
+test("close rejects waiters, and resolves nothing afterwards", async () => {
   const { clock, driver } = opened();
   const { key, token, fencingToken } = await acquireNow(driver, "key");
   const waiter = driver.acquire(request(driver, "key", { deadline: Infinity }));

@@ -21,7 +21,7 @@ function shown({ type, key, state }: LockEvent): string {
   return `${type} ${key} ${state.holders.length}+${state.waiterCount}`;
 }
 
-test("a watch tells of a snapshot, grants, waiters, expiry", async () => {
+test("a watch reports a snapshot, grants, waiters and an expiry", async () => {
   const { clock, driver } = opened();
   const events = driver.watch("key", new AbortController().signal)[Symbol.asyncIterator]();
   expect(await next(events)).toBe("snapshot key 0+0");
@@ -36,7 +36,7 @@ test("a watch tells of a snapshot, grants, waiters, expiry", async () => {
   expect(await next(events)).toBe("gone key 0+0");
 });
 
-test("a slow reader is told the newest state, once, and nothing of what came and went", async () => {
+test("a slow reader gets the newest state once, and no intermediate states", async () => {
   const { driver } = opened();
   const events = driver.watch({ prefix: "" }, new AbortController().signal)[Symbol.asyncIterator]();
   const waiting = next(events);
@@ -54,7 +54,7 @@ test("a slow reader is told the newest state, once, and nothing of what came and
   expect(told).toContain("changed often 1+0");
 });
 
-test("a change while the snapshot is read is not told twice", async () => {
+test("a change during the snapshot is reported once", async () => {
   const { driver } = opened();
   const held = [await acquireNow(driver, "a"), await acquireNow(driver, "b"), await acquireNow(driver, "c")];
   const events = driver.watch({ prefix: "" }, new AbortController().signal)[Symbol.asyncIterator]();
@@ -68,7 +68,7 @@ test("a change while the snapshot is read is not told twice", async () => {
   expect(await next(events)).toBe("changed c 1+0");
 });
 
-test("a renewal is not told, a new holder inside the process is", async () => {
+test("a renewal is not reported, but a new holder inside the process is", async () => {
   const { driver } = opened();
   const { key, token, fencingToken } = await acquireNow(driver, "key");
   const events = driver.watch("key", new AbortController().signal)[Symbol.asyncIterator]();
@@ -85,7 +85,7 @@ test("a renewal is not told, a new holder inside the process is", async () => {
   expect((await event).value).toMatchObject({ state: { holders: [{ owner: "next" }] } });
 });
 
-test("a watch ends with its signal, at once if that was aborted before, and with the driver", async () => {
+test("a watch ends with its signal (at once if already aborted), and with the driver", async () => {
   const { driver } = opened();
   const aborted = driver.watch("key", AbortSignal.abort())[Symbol.asyncIterator]();
   expect(await next(aborted)).toBe("end");

@@ -48,7 +48,7 @@ onRedis("watches of Redis", () => {
     const changed = Promise.all(watches.map(next));
     const begun = performance.now();
     const before = await scans();
-    await waitUntil(async () => (await scans()) > before + 2, "they go on");
+    await waitUntil(async () => (await scans()) > before + 2, "both watches continue");
     expect((await scans()) - before).toBeLessThanOrEqual(2 + (performance.now() - begun) / intervalMs);
     await locks.acquire("shared:b");
     const changes = await changed;
@@ -74,7 +74,7 @@ onRedis("watches of Redis", () => {
     abort.abort();
   });
 
-  test("a watcher ends with its last watch, and one that leaves ends no other", async (context) => {
+  test("a watcher ends with its last watch, and the end of one watch ends no other", async (context) => {
     const locks = open(context);
     const aborts = [new AbortController(), new AbortController()];
     await locks.acquire("leaving:a");
@@ -88,7 +88,7 @@ onRedis("watches of Redis", () => {
     aborts[0]?.abort();
     expect(await ended).toMatchObject({ done: true });
     const before = await scans();
-    await waitUntil(async () => (await scans()) > before + 1, "the other goes on");
+    await waitUntil(async () => (await scans()) > before + 1, "the other watch continues");
     aborts[1]?.abort();
     expect(await last).toMatchObject({ done: true });
     const after = await scans();
@@ -96,12 +96,12 @@ onRedis("watches of Redis", () => {
     expect((await scans()) - after).toBeLessThanOrEqual(1);
   });
 
-  test("a watcher rests for twenty times as long as a look took", async (context) => {
+  test("a watcher pauses for twenty times the duration of a scan", async (context) => {
     const proxy = await startProxy(server.port);
     context.onTestFinished(() => proxy.stop());
     const locks = open(context, proxy.port);
     await locks.acquire("slow:a");
-    const lookMs = 40; // at least: both ways are late by half of it
+    const lookMs = 40; // at least, because each direction is delayed by half of it
     proxy.delay(lookMs / 2);
     const abort = new AbortController();
     const before = await scans();
@@ -109,7 +109,7 @@ onRedis("watches of Redis", () => {
     const events = locks.watch({ prefix: "slow:" }, { signal: abort.signal })[Symbol.asyncIterator]();
     await next(events);
     const more = next(events);
-    await waitUntil(async () => (await scans()) > before + 1, "it looks again", 30_000);
+    await waitUntil(async () => (await scans()) > before + 1, "the watcher scans again", 30_000);
     expect(performance.now() - begun).toBeGreaterThanOrEqual(20 * lookMs);
     await locks.acquire("slow:b");
     expect(await more).toMatchObject({ type: "changed", key: "slow:b" });

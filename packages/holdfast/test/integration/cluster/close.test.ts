@@ -9,8 +9,8 @@ import { expect, test } from "vitest";
 import { keysOnDifferentPrimaries } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 
-onRedis("A driver of a cluster that is closed while it looks for a node that answers", () => {
-  test("connects to none any more", async () => {
+onRedis("A driver of a cluster that is closed while it looks for a responsive node", () => {
+  test("opens no further connection", async () => {
     const cluster = await startCluster({ replicas: 0 });
     const client = new Cluster(cluster.ports.map((port) => ({ host: "127.0.0.1", port })));
     client.on("error", () => undefined);
@@ -24,16 +24,16 @@ onRedis("A driver of a cluster that is closed while it looks for a node that ans
         Number(/connected_clients:(\d+)/.exec(String(await probe?.info("clients")))?.[1]);
       const before = await connections();
       for (const server of cluster.servers.filter((_, index) => index !== last)) {
-        server.freeze(); // they are asked first, and the last one is asked next
+        server.freeze(); // the frozen nodes get requests first, and the last one afterwards
       }
       for (let i = 0; i < 3; i++) {
         const locks = createLocks(redis(client));
         const tried = locks.tryAcquire("key").catch(() => null);
-        await turn(); // the first is asked
+        await turn(); // the first node has got its request
         await locks.close();
         await tried;
       }
-      const later = createLocks(redis(client)); // asks in the same order, later
+      const later = createLocks(redis(client)); // sends requests in the same order, later
       const [key = ""] = keysOnDifferentPrimaries(3, "later", 1)[last] ?? [];
       expect(await (await later.acquire(key, { waitMs: 30_000 })).release()).toBe(true);
       await later.close();

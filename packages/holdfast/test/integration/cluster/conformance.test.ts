@@ -42,7 +42,8 @@ onRedis("Redis Cluster", () => {
       let clients: OpenCluster[];
 
       beforeAll(async () => {
-        // The clients outlive the drivers of the tests: none of them may close what it was given.
+        // The clients outlive the drivers of the tests, so a driver must not close the client that it was
+        // given.
         clients = [await open(cluster.ports[0] as number), await open(cluster.ports[1] as number)];
       });
 
@@ -71,7 +72,7 @@ onRedis("Redis Cluster", () => {
     });
   }
 
-  test("afterwards no lock, no queue and no connection of ours is left", async () => {
+  test("afterwards no lock, no queue and no connection of the library is left", async () => {
     for (const server of cluster.servers.slice(0, 3)) {
       const probe = server.client();
       await vi.waitFor(
@@ -92,7 +93,7 @@ onRedis("Redis Cluster", () => {
   });
 });
 
-/** Keeps a driver open that hears what is ended by force: a break is told at once only from then on. */
+/** Keeps a subscribed driver open, because a break is reported at once only from then on. */
 async function hearing(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await vi.waitFor(

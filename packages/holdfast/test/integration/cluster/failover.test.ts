@@ -16,7 +16,7 @@ const processes = 3;
 const tasks = 3;
 
 onRedis("a primary that fails over", () => {
-  test("under load: rising tokens, and nobody hangs", async () => {
+  test("under load: rising tokens, and no caller hangs", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
     const { cluster } = fixture;
     using recording = new Recording();
@@ -39,11 +39,11 @@ onRedis("a primary that fails over", () => {
     const entries = recording.read();
     expectRising(entries);
     expect(overlapsOf(recording.read(0, killedAt))).toEqual([]);
-    expect(overlapsOf(entries).length).toBeLessThanOrEqual(1); // the one grant that the replica may not have had
+    expect(overlapsOf(entries).length).toBeLessThanOrEqual(1); // the one grant that the replica may lack
     expect(await cluster.ownerOf(slotOfLock(key))).not.toBe(primary);
   }, 120_000);
 
-  test("a lease that the replica does not have is told lost, and one that it has is renewed there", async () => {
+  test("a lease that the replica lacks is reported lost, and one that it has is renewed there", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
     const { cluster } = fixture;
     const [primary, replica] = [cluster.servers[0], cluster.servers[3]] as const;
@@ -52,7 +52,7 @@ onRedis("a primary that fails over", () => {
     const [known = "", unknown = ""] = keys;
     const kept = await locks.acquire(known, { ttlMs: 30_000 });
     expect(await primary?.client().call("WAIT", 1, 10_000)).toBe(1);
-    // From here on the replica gets nothing any more.
+    // From here on the replica receives nothing.
     replica?.freeze();
     await primary?.client().call("CLIENT", "KILL", "TYPE", "replica");
     const lost = await locks.acquire(unknown, { ttlMs: 30_000 });
@@ -70,7 +70,7 @@ onRedis("a primary that fails over", () => {
     expect(await kept.release()).toBe(true);
   }, 120_000);
 
-  test("who waits when its primary is silent is served by the next one, whatever its client", async () => {
+  test("a waiter whose primary is unresponsive is served by the next primary, whatever its client", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
     const { cluster } = fixture;
     const holder = fixture.locks();
@@ -82,7 +82,7 @@ onRedis("a primary that fails over", () => {
         const waiter = locks.acquire(keyOf(name), { waitMs: 90_000 });
         await waitUntil(
           async () => (await holder.inspect(keyOf(name))).waiterCount === 1,
-          `${name} has its place`,
+          `${name} is queued`,
         );
         return { name, lease, waiter };
       }),
@@ -96,7 +96,7 @@ onRedis("a primary that fails over", () => {
     await cluster.healthy();
     await waitUntil(
       async () => (await cluster.ownerOf(slotOfLock(keyOf("")))) !== primary,
-      "it has another primary",
+      "the slot has another primary",
     );
     for (const { name, lease, waiter } of waits) {
       expect(await lease.release(), name).toBe(true);

@@ -11,7 +11,7 @@ const processes = 3;
 const tasks = 3;
 
 onRedis("a slot that moves from node to node", () => {
-  test("under load: one holder at a time, rising tokens, and nobody hangs", async () => {
+  test("under load: one holder at a time, rising tokens, and no caller hangs", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 0 });
     const { cluster } = fixture;
     using recording = new Recording();
@@ -38,7 +38,7 @@ onRedis("a slot that moves from node to node", () => {
     expect(done.map(({ losses }) => losses)).toEqual(workers.map(() => 0));
   }, 120_000);
 
-  test("who waits is subscribed at the new node by itself, and is granted there, whatever its client", async () => {
+  test("a waiter subscribes at the new node and is granted there, whatever its client", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 0 });
     const { cluster } = fixture;
     const holder = fixture.locks();
@@ -51,7 +51,7 @@ onRedis("a slot that moves from node to node", () => {
         const waiter = locks.acquire(keyOf(name), { waitMs: 60_000 });
         await waitUntil(
           async () => (await holder.inspect(keyOf(name))).waiterCount === 1,
-          `${name} has its place`,
+          `${name} is queued`,
         );
         return { name, lease, waiter };
       }),
@@ -60,7 +60,10 @@ onRedis("a slot that moves from node to node", () => {
     const target = cluster.servers[(cluster.servers.indexOf(source) + 1) % 3] as RedisServer;
     expect((await channelsAt(source)).length).toBe(all.size);
     await cluster.migrate(slot, target);
-    await waitUntil(async () => (await channelsAt(target)).length === all.size, "all listen at the new node");
+    await waitUntil(
+      async () => (await channelsAt(target)).length === all.size,
+      "all waiters are subscribed at the new node",
+    );
     expect(await channelsAt(source)).toEqual([]);
     for (const { name, lease, waiter } of waits) {
       expect(await lease.release(), name).toBe(true);

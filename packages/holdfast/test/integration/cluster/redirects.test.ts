@@ -33,7 +33,7 @@ onRedis("Redirections of a cluster", () => {
   }
 
   test.each(Object.entries(clusterLibraries))(
-    "a slot is on its way: ASK and TRYAGAIN are waited through, by %s",
+    "a slot in migration: ASK and TRYAGAIN are waited out, by %s",
     async (name, open) => {
       const { client, close } = await open(fixture.port);
       const locks = createLocks(redis(client, { commandTimeoutMs: 20_000 }));
@@ -42,19 +42,19 @@ onRedis("Redirections of a cluster", () => {
       const [source, target] = await placesOf(slot);
       const lease = await locks.acquire(keyOf("held"), { ttlMs: 60_000 });
       const { validUntil } = lease;
-      await source.client().del(counterKey(tagOf(slot))); // else it is there for every key of the slot
+      await source.client().del(counterKey(tagOf(slot))); // otherwise the counter would exist for every key of the slot
       const asked: Promise<unknown>[] = [];
       await fixture.cluster.migrate(slot, target, async () => {
         const before = await refusalsOf(source);
-        asked.push(locks.checkFence(keyOf("free"), 1n)); // of its keys none is there
+        asked.push(locks.checkFence(keyOf("free"), 1n)); // none of its keys is there
         await waitUntil(
           async () => (await refusalsOf(source)).ASK > before.ASK,
-          "it is referred to the target",
+          "the client is referred to the target",
         );
-        asked.push(lease.extend()); // of its keys some are there
+        asked.push(lease.extend()); // some of its keys are there
         await waitUntil(
           async () => (await refusalsOf(source)).TRYAGAIN > before.TRYAGAIN,
-          "it is to try again",
+          "the client must try again",
         );
       });
       expect(await Promise.all(asked)).toEqual(["stale", undefined]);
@@ -65,7 +65,7 @@ onRedis("Redirections of a cluster", () => {
     },
   );
 
-  test("MOVED is believed over a node that lags behind, until the one that it names says otherwise, or fails", async () => {
+  test("MOVED is believed over a node that lags, until the node that it names contradicts or fails", async () => {
     const { cluster } = fixture;
     const client = fixture.client();
     await client.ping();
@@ -105,21 +105,21 @@ onRedis("Redirections of a cluster", () => {
     await waitUntil(async () => {
       await told(router, laggard);
       return owner() === addressOf(source);
-    }, "others are believed again");
+    }, "other nodes are believed again");
   });
 });
 
-/** Reads the map from this node. */
+/** Reads the slot map from this node. */
 async function told(router: Router, teller: RedisServer): Promise<void> {
   await waitUntil(async () => {
     await router.refresh(addressOf(teller));
     return router.map.source === addressOf(teller);
-  }, "it is asked");
+  }, "the router uses this node");
 }
 
 type Refusals = Readonly<Record<"ASK" | "TRYAGAIN", number>>;
 
-/** How often a node has refused so. */
+/** How often a node has sent each of these redirections. */
 async function refusalsOf(server: RedisServer): Promise<Refusals> {
   const told = await server.client().info("errorstats");
   const count = (what: string): number =>
@@ -131,7 +131,7 @@ function addressOf({ port }: RedisServer): string {
   return `127.0.0.1:${port}`;
 }
 
-/** Moves a slot without keys, as far as these are told. */
+/** Moves a slot without keys, and announces the move to the given nodes only. */
 async function assign(slot: number, to: RedisServer, informed: readonly RedisServer[]): Promise<void> {
   const id = await idOf(to);
   for (const server of informed) {

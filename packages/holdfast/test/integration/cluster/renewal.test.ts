@@ -7,7 +7,10 @@ import type { RedisServer } from "@holdfast/test-kit";
 import { ClusterFixture, keysOnDifferentPrimaries } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 
-/** `HOLDFAST_TEST_LEASES`: so many, with the TTL that leases have if nothing is said; else few, and for a short time. */
+/**
+ * `HOLDFAST_TEST_LEASES` sets the number of leases, which then have the default TTL. Without it, there are few
+ * leases with a short TTL.
+ */
 const wanted = Number(process.env["HOLDFAST_TEST_LEASES"] ?? 0);
 const [leasesEach, ttlMs] = wanted > 0 ? [Math.ceil(wanted / 3), 30_000] : [667, 6_000];
 

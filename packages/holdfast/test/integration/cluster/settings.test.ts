@@ -17,17 +17,17 @@ const ofIoredis: Readonly<Record<string, Settings>> = {
   "a prefix": { keyPrefix: "app:" },
   "a prefix with a hash tag, of its nodes": { redisOptions: { keyPrefix: "{app}:" } },
   "reads from replicas": { scaleReads: "slave", redisOptions: { readOnly: true } },
-  "reads from wherever it chooses": { scaleReads: (nodes: unknown[]) => nodes.at(-1) },
+  "reads from any node of its choice": { scaleReads: (nodes: unknown[]) => nodes.at(-1) },
   "no offline queue": { enableOfflineQueue: false, redisOptions: { enableOfflineQueue: false } },
-  "no look whether it is ready": { enableReadyCheck: false, redisOptions: { enableReadyCheck: false } },
-  "a connection made when it is needed": { lazyConnect: true },
+  "no ready check": { enableReadyCheck: false, redisOptions: { enableReadyCheck: false } },
+  "a connection on demand": { lazyConnect: true },
   "no reconnects": { clusterRetryStrategy: () => null, redisOptions: { retryStrategy: () => null } },
   "no redirections": { maxRedirections: 0, retryDelayOnMoved: 50, retryDelayOnTryAgain: 1 },
-  "a map of slots that it reads often": { slotsRefreshInterval: 50, slotsRefreshTimeout: 500 },
+  "a slot map that it reads often": { slotsRefreshInterval: 50, slotsRefreshTimeout: 500 },
   "automatic pipelines": { enableAutoPipelining: true, redisOptions: { enableAutoPipelining: true } },
   "subscribers for each shard": { shardedSubscribers: true },
   "no limit of retries": { redisOptions: { maxRetriesPerRequest: null } },
-  "nothing kept for later": {
+  "no resent commands": {
     redisOptions: { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false },
   },
   "short timeouts of its nodes": { redisOptions: { commandTimeout: 300, socketTimeout: 500 } },
@@ -41,7 +41,7 @@ const ofIoredis6: Readonly<Record<string, Settings>> = {
 const ofNodeRedis: Readonly<Record<string, Settings>> = {
   "no setting of its own": {},
   "reads from replicas": { useReplicas: true },
-  "connections made when they are needed": { minimizeConnections: true },
+  "connections on demand": { minimizeConnections: true },
   "no redirections": { maxCommandRedirections: 0 },
   "no offline queue": { defaults: { disableOfflineQueue: true } },
   "no reconnects": { defaults: { socket: { reconnectStrategy: false } } },
@@ -108,7 +108,7 @@ onRedis("A client of a cluster, of the user's own", () => {
     "node-redis 4": (user, settings, atEnd) => nodeRedis(createCluster4, forNodeRedis(user, settings), atEnd),
   };
 
-  describe.concurrent("locks, waits, is told of its turn, and goes on after an outage:", () => {
+  describe.concurrent("acquires, waits, is notified, and continues after an outage:", () => {
     test.for(rows)("%s with %s", async ([library, what, settings], { onTestFinished }) => {
       const atEnd: AtEnd = (cleanup) => {
         onTestFinished(cleanup);
@@ -135,7 +135,7 @@ onRedis("A client of a cluster, of the user's own", () => {
   test.for([
     ["ioredis 6", (port: number) => new Ioredis6([{ host: "127.0.0.1", port }])],
     ["ioredis 5", (port: number) => new Ioredis5([{ host: "127.0.0.1", port }])],
-  ] as const)("%s that is still connecting cannot be reached yet, and is waited for", async ([, make]) => {
+  ] as const)("%s that is still connecting is unreachable, and is awaited", async ([, make]) => {
     const proxy = await startProxy(fixture.port);
     proxy.refuse(true);
     const client = make(proxy.port);
@@ -179,7 +179,7 @@ async function nodeRedis(
         void (client as { disconnect(): Promise<void> }).disconnect().catch(() => undefined);
       }
     } catch {
-      // The client of one of its nodes had ended.
+      // The client of one of the cluster's nodes had ended.
     }
   });
   return client;

@@ -15,11 +15,11 @@ import { lossReasonOf } from "./lease-checks.ts";
 
 const ttlMs = 60_000;
 const waitMs = 25_000;
-/** Nodes are not given up where the machine is busy. */
+/** A busy machine makes no node time out. */
 const patient = { nodeTimeoutMs: 1_000 };
 
 onQuorum("an operator", () => {
-  test("breaks a lease on a majority: its holder is told at once, and who waits has it next", async () => {
+  test("breaks a lease on a majority: its holder loses the lease at once, and the next waiter acquires the lock", async () => {
     const nodes = await startNodes();
     const drivers = [open(nodes, patient), open(nodes, patient), open(nodes, patient)] as const;
     const [holder, waiter, operator] = drivers;
@@ -49,14 +49,17 @@ onQuorum("an operator", () => {
     expect(ledger.faults).toEqual([]);
   });
 
-  test("cannot break it without a majority, and says so", async () => {
+  test("cannot break a lease without a majority, and gets an error", async () => {
     const nodes = await startNodes();
     const options = { nodeTimeoutMs: 300, commandTimeoutMs: 600 };
     const [holder, operator] = [open(nodes, options), open(nodes, options)];
     await Promise.all([warmUp(holder), warmUp(operator)]);
     const key = newKey();
     const lease = await holder.acquire(key, { ttlMs });
-    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((one) => one !== null),
+      "all nodes have the grant",
+    );
     for (const node of nodes.slice(2)) {
       node.freeze();
     }
@@ -73,7 +76,7 @@ onQuorum("an operator", () => {
           () => true,
           () => false,
         ),
-      "they are heard again",
+      "the nodes answer again",
     );
     expect(await lease.release()).toBe(true);
   });

@@ -57,7 +57,7 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[0]?.set({ aheadMs: -stepMs });
       expect(Math.abs((await apartMs()) + stepMs)).toBeLessThan(1_000);
       clocks[0]?.set({ rate: 101 });
-      await waitUntil(async () => (await apartMs()) > 5_000, "it runs away");
+      await waitUntil(async () => (await apartMs()) > 5_000, "the clock runs away");
     });
   });
 
@@ -90,7 +90,7 @@ describeWithClocks("servers with clocks of their own", () => {
       { what: "forward", aheadMs: stepMs, away: [0] },
       { what: "forward", aheadMs: stepMs, away: [0, 1] },
       { what: "back", aheadMs: -stepMs, away: [0] },
-    ])("$what gives no second holder to one that does not reach $away", async ({ aheadMs, away }) => {
+    ])("$what gives no second holder to a client that does not reach $away", async ({ aheadMs, away }) => {
       const { nodes, clocks } = await startTimed(5);
       const middle = nodes[2] as QuorumNode;
       const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
@@ -105,13 +105,13 @@ describeWithClocks("servers with clocks of their own", () => {
       expect(await middle.holder(key)).not.toBeNull();
       clocks[2]?.set({ aheadMs });
       if (aheadMs > 0) {
-        expect(await middle.holder(key)).toBeNull(); // for it the TTL is over
+        expect(await middle.holder(key)).toBeNull(); // by this node's clock the TTL has ended
       }
       const { error } = await rejection(other.acquire(key, { ttlMs: maxTtlMs, waitMs: 600 }));
       expect(error).toMatchObject({ key, retryable: true });
       expect(lease.remainingMs()).toBeGreaterThan(0);
       if (away.length === 1) {
-        await toldOff(other, 2); // three have the same time; of two nobody knows which is right
+        await toldOff(other, 2); // three nodes agree on the time; of two nodes, neither is known to be right
       }
       reconnect(proxies.flat());
       const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs }));
@@ -122,7 +122,7 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[2]?.set({});
     });
 
-    test("votes again as soon as it is right", async () => {
+    test("votes again as soon as the clock is right", async () => {
       const { nodes, clocks } = await startTimed(3);
       const options = { ...patient, maxTtlMs: 300 };
       const locks = open(nodes, options);
@@ -130,14 +130,18 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[1]?.set({ aheadMs: stepMs });
       await toldOff(locks, 1);
       clocks[1]?.set({});
-      await waitUntil(async () => (await locks.nodes())[1]?.quarantine === null, "it votes again", 1_000);
+      await waitUntil(
+        async () => (await locks.nodes())[1]?.quarantine === null,
+        "the node votes again",
+        1_000,
+      );
       nodes[2]?.freeze();
       const lease = await locks.acquire(newKey(), { ttlMs: 300, waitMs });
       await lease.release();
       nodes[2]?.thaw();
     });
 
-    test("forward and back is left out while many contend, one after another, with rising numbers", async () => {
+    test("forward and back is left out while many contend: one holder after another, with rising numbers", async () => {
       const { nodes, clocks } = await startTimed(5);
       const drivers = Array.from({ length: 4 }, () => open(nodes, patient));
       await Promise.all(drivers.map((locks) => warmUp(locks)));
@@ -149,7 +153,7 @@ describeWithClocks("servers with clocks of their own", () => {
           while (!isOver) {
             const lease = ledger.granted(await locks.acquire(key, { ttlMs: 400, waitMs, renew: false }));
             if (ledger.grants % 20 === 0) {
-              await waitUntil(() => lease.remainingMs() === 0, "its time is over"); // and is never given back
+              await waitUntil(() => lease.remainingMs() === 0, "its validity has ended"); // a lease that is never released
               lease.orphan();
             } else {
               await ledger.release(lease);
@@ -159,7 +163,7 @@ describeWithClocks("servers with clocks of their own", () => {
       );
       const further = async (count: number): Promise<void> => {
         const wanted = ledger.grants + count;
-        await waitUntil(() => ledger.grants >= wanted, "they go on", 20_000);
+        await waitUntil(() => ledger.grants >= wanted, "the contenders continue", 20_000);
       };
       for (const aheadMs of [stepMs, -stepMs]) {
         await further(25);
@@ -174,8 +178,8 @@ describeWithClocks("servers with clocks of their own", () => {
     });
   });
 
-  onQuorum("a node that was started with its clock ahead, which was put right since", () => {
-    /** Its uptime is negative, as it was started in the future. */
+  onQuorum("a node that was started with its clock ahead, which was set right since", () => {
+    /** The uptime is negative, because the start lies in the future. */
     async function startedAhead(): Promise<QuorumNode[]> {
       const clocks = await makeClocks(3);
       clocks[2]?.set({ aheadMs: stepMs });
@@ -187,7 +191,7 @@ describeWithClocks("servers with clocks of their own", () => {
       return nodes;
     }
 
-    test("may have forgotten for as long as one that was started just now", async () => {
+    test("may have lost data for as long as a node that was started just now", async () => {
       const locks = open(await startedAhead());
       await warmUp(locks);
       const [, , state] = await locks.nodes();
@@ -198,7 +202,7 @@ describeWithClocks("servers with clocks of their own", () => {
       });
     });
 
-    test("is not counted when it is restarted empty, by who met it then", async () => {
+    test("does not count after an empty restart, for a client that knew the node before", async () => {
       const nodes = await startedAhead();
       const proxies = await startProxies(nodes);
       const locks = open(proxies, { nodeTimeoutMs: 300, commandTimeoutMs: 700 });
@@ -210,7 +214,7 @@ describeWithClocks("servers with clocks of their own", () => {
         return (
           state?.reachable === true && state.runId !== before?.runId && state.quarantine?.remainingMs !== null
         );
-      }, "its restart is known");
+      }, "the restart is known");
       disconnect(proxies.slice(0, 1));
       const { error } = await rejection(locks.tryAcquire(newKey()));
       expect(votesOf(error)[2]).toMatchObject({
@@ -225,7 +229,7 @@ describeWithClocks("servers with clocks of their own", () => {
       expect(await overtake(1.01)).toEqual({ leftMs: 0, faults: [] });
     });
 
-    test("goes on voting while many contend, one after another, with rising numbers", async () => {
+    test("continues to vote while many contend: one holder after another, with rising numbers", async () => {
       const { nodes, clocks } = await startTimed(3);
       clocks[0]?.set({ rate: 1.01 });
       const drivers = Array.from({ length: 3 }, () => open(nodes, patient));
@@ -238,7 +242,7 @@ describeWithClocks("servers with clocks of their own", () => {
           while (performance.now() < endsAt) {
             const lease = ledger.granted(await locks.acquire(key, { ttlMs: 500, waitMs, renew: false }));
             if (ledger.grants % 8 === 0) {
-              await waitUntil(() => lease.remainingMs() === 0, "its time is over");
+              await waitUntil(() => lease.remainingMs() === 0, "its validity has ended");
               lease.orphan();
             } else {
               await ledger.release(lease);
@@ -256,11 +260,11 @@ describeWithClocks("servers with clocks of their own", () => {
 });
 
 /**
- * One client that reaches A, B and C, and another that reaches C, D and E, and wants the lock of the first as soon as C has let it
- * expire, by a clock that runs at this rate: what the first has left of its lease at that moment.
+ * One client reaches A, B and C. Another reaches C, D and E, and acquires the lock when C has expired the first
+ * lease by its clock of this rate. Returns the remaining validity of the first lease at that moment.
  */
 async function overtake(rate: number): Promise<{ leftMs: number; faults: readonly string[] }> {
-  // Without a disk to wait for: what is looked for is over in 50 ms.
+  // Without a disk to wait for, because the result is decided within 50 ms.
   const { nodes, clocks } = await startTimed(5, []);
   const proxies: readonly (readonly Proxy[])[] = [await startProxies(nodes), await startProxies(nodes)];
   const [one, other] = proxies.map((proxy) => open(proxy, { nodeTimeoutMs: 500, restartGuard: "off" })) as [
@@ -274,22 +278,25 @@ async function overtake(rate: number): Promise<{ leftMs: number; faults: readonl
   clocks[2]?.set({ rate });
   const key = newKey();
   const ledger = new ExclusionChecker();
-  const ttlMs = 5_000; // of which 1 % is long enough to be seen
+  const ttlMs = 5_000; // 1 % of this is long enough to be measured
   const lease = ledger.granted(await one.acquire(key, { ttlMs, renew: false }));
-  await waitUntil(async () => (await nodes[2]?.holder(key)) === null, "its time is over on C", 10_000);
+  await waitUntil(async () => (await nodes[2]?.holder(key)) === null, "the grant has expired on C", 10_000);
   const next = ledger.granted(await other.acquire(key, { ttlMs, waitMs }));
   const leftMs = lease.remainingMs();
   await ledger.release(next);
-  await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
+  await waitUntil(
+    async () => (await holders(nodes, key)).every((holder) => holder === null),
+    "the lock is free",
+  );
   await awaitSubscribed(other, 3);
   return { leftMs, faults: ledger.faults };
 }
 
-/** A driver says of this node that it does not vote, and why. */
+/** Waits until a driver reports that this node does not vote, with the reason. */
 async function toldOff(locks: Locks, index: number): Promise<void> {
   await waitUntil(
     async () => (await locks.nodes())[index]?.quarantine?.reason.includes("clock") === true,
-    "its clock is told to be off",
+    "the clock is reported as off",
   );
 }
 

@@ -15,8 +15,8 @@ import { awaitHeldOnAll } from "./lease-checks.ts";
 
 const ttlMs = 60_000;
 
-onQuorum("a lease that is given back", () => {
-  test("is given back by close() as well on a node that answers again within its time", async () => {
+onQuorum("a lease that is released while a node is frozen", () => {
+  test("is released by close() on a node that answers again before the close timeout", async () => {
     const nodes = await startNodes(3);
     const [late] = nodes as [QuorumNode];
     const locks = open(nodes, { nodeTimeoutMs: 100, commandTimeoutMs: 5_000 }, { closeTimeoutMs: 10_000 });
@@ -26,7 +26,7 @@ onQuorum("a lease that is given back", () => {
     const [token] = await holders(nodes, key);
     await awaitHeldOnAll(nodes, key, token);
     late.freeze();
-    await locks.inspect(key); // it is known not to answer
+    await locks.inspect(key); // the node is known to be unresponsive
     expect(await lease.release()).toBe(true);
     const closing = locks.close();
     await pause(200);

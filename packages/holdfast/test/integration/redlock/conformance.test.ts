@@ -21,7 +21,7 @@ const setups: readonly Setup[] = [
 /** Nodes that have every write on their disks vote from the start. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 
-/** Nodes are not given up here where the machine is busy with other tests. */
+/** A machine that is busy with other tests makes no node time out. */
 const patient = { nodeTimeoutMs: 20_000 };
 
 for (const { nodes, client, keyPrefix } of setups) {
@@ -84,7 +84,7 @@ for (const { nodes, client, keyPrefix } of setups) {
   });
 }
 
-/** Keeps a driver open, whose messages are proved to arrive from all nodes. */
+/** Keeps a driver open whose notifications are verified on all nodes. */
 async function hearing(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await vi.waitFor(

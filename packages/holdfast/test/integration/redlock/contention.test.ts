@@ -18,12 +18,12 @@ import { QuorumWorker, sharedNow } from "../../support/quorum-workers.ts";
 import { Recording } from "../../support/workers.ts";
 
 const ttlMs = 60_000;
-/** So many processes, drivers of each, and callers of each driver. */
+/** The numbers of processes, of drivers in each, and of callers of each driver. */
 const [processes, driversEach, callers] = [3, 3, 4];
 const contenders = processes * driversEach * callers;
 
 onQuorum("contenders for a free lock", () => {
-  test(`${contenders} at the same moment, each first at another node, all get it in turn`, async () => {
+  test(`${contenders} at the same moment, each first at another node, all acquire it in turn`, async () => {
     const workers = await startWorkers(await startNodes(), 8);
     const key = newKey();
     using record = new Recording();
@@ -37,13 +37,13 @@ onQuorum("contenders for a free lock", () => {
     expect(record.turns()).toHaveLength(contenders);
     expectRising(entries.filter((_, i) => i % 2).map(({ fencingToken }) => fencingToken));
     expect(told.map(({ lost }) => lost)).toEqual([0, 0, 0]);
-    // Far below the TTL: nobody waited for one.
+    // Far below the TTL, so no caller waited for an expiry.
     expect(Math.max(...told.flatMap(({ waitedMs }) => waitedMs))).toBeLessThan(ttlMs / 4);
   });
 
   test(`of ${contenders} tries at the same moment, each first at another node, one wins`, async () => {
     const nodes = await startNodes();
-    // No answer is late: what is settled by then is settled by order.
+    // No reply is late, so the order of requests decides.
     const workers = await startWorkers(nodes, 50, { nodeTimeoutMs: 1_500 });
     const key = newKey();
     const at = sharedNow() + 100;
@@ -51,45 +51,54 @@ onQuorum("contenders for a free lock", () => {
     const told = await Promise.all(workers.map((worker) => worker.request("tryAll", order, "tried")));
     expect(told.flatMap(({ won }) => won)).toHaveLength(1);
     await Promise.all(workers.map((worker) => worker.request("release", { key }, "released")));
-    await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((holder) => holder === null),
+      "the lock is free",
+    );
   });
 
-  test.each([3, 4, 5])("two that are each first at their own half of %d nodes settle it", async (count) => {
-    const nodes = await startNodes(count);
-    const ledger = new ExclusionChecker();
-    const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
-    const [one, other] = proxies.map((proxy) => open(proxy, { nodeTimeoutMs: 5_000 }));
-    if (!one || !other) {
-      throw new Error("two drivers");
-    }
-    await Promise.all([warmUp(one), warmUp(other)]);
-    const half = count >> 1;
-    const key = newKey();
-    pause(proxies[0].slice(half));
-    pause(proxies[1].slice(0, half));
-    const first = one.acquire(key, { ttlMs });
-    await waitUntil(async () => (await heldOn(nodes.slice(0, half), key)) === half, "one has its half");
-    const second = other.acquire(key, { ttlMs });
-    // Of an odd number one more is kept from both, or the larger half would be a majority.
-    const split = nodes.slice(0, half * 2);
-    const spare = proxies[1].slice(half * 2);
-    pause(spare);
-    await waitUntil(async () => (await heldOn(split, key)) === half * 2, "both have a half");
-    const tokens = new Set(await holders(split, key));
-    expect(tokens.size).toBe(2);
-    resume([...proxies[0], ...proxies[1]]);
-    const winner = await Promise.race([first, second]);
-    ledger.granted(winner);
-    await ledger.release(winner);
-    const loser = await (winner === (await settled(first)) ? second : first);
-    ledger.granted(loser);
-    await ledger.release(loser);
-    expect(ledger).toMatchObject({ grants: 2, faults: [] });
-  });
+  test.each([3, 4, 5])(
+    "two that are each first at their own half of %d nodes settle the tie",
+    async (count) => {
+      const nodes = await startNodes(count);
+      const ledger = new ExclusionChecker();
+      const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
+      const [one, other] = proxies.map((proxy) => open(proxy, { nodeTimeoutMs: 5_000 }));
+      if (!one || !other) {
+        throw new Error("two drivers");
+      }
+      await Promise.all([warmUp(one), warmUp(other)]);
+      const half = count >> 1;
+      const key = newKey();
+      pause(proxies[0].slice(half));
+      pause(proxies[1].slice(0, half));
+      const first = one.acquire(key, { ttlMs });
+      await waitUntil(
+        async () => (await heldOn(nodes.slice(0, half), key)) === half,
+        "one contender has its half",
+      );
+      const second = other.acquire(key, { ttlMs });
+      // With an odd number, one more node is kept from both, because the larger half would be a majority.
+      const split = nodes.slice(0, half * 2);
+      const spare = proxies[1].slice(half * 2);
+      pause(spare);
+      await waitUntil(async () => (await heldOn(split, key)) === half * 2, "both contenders have a half");
+      const tokens = new Set(await holders(split, key));
+      expect(tokens.size).toBe(2);
+      resume([...proxies[0], ...proxies[1]]);
+      const winner = await Promise.race([first, second]);
+      ledger.granted(winner);
+      await ledger.release(winner);
+      const loser = await (winner === (await settled(first)) ? second : first);
+      ledger.granted(loser);
+      await ledger.release(loser);
+      expect(ledger).toMatchObject({ grants: 2, faults: [] });
+    },
+  );
 });
 
 onQuorum("many drivers", () => {
-  test("with a node frozen now and then, go on one after another, with rising numbers", async () => {
+  test("with a node frozen now and then, acquire one after another, with rising numbers", async () => {
     const nodes = await startNodes();
     const ledger = new ExclusionChecker();
     const drivers = Array.from({ length: 4 }, () => open(nodes));
@@ -110,10 +119,18 @@ onQuorum("many drivers", () => {
         const node = nodes[index % nodes.length] as QuorumNode;
         const before = turns;
         node.freeze();
-        await waitUntil(() => turns > Math.min(before + 15, 299), "it goes on without that node", 15_000);
+        await waitUntil(
+          () => turns > Math.min(before + 15, 299),
+          "the contenders continue without that node",
+          15_000,
+        );
         node.thaw();
         const after = turns;
-        await waitUntil(() => turns > Math.min(after + 15, 299), "it goes on with that node", 15_000);
+        await waitUntil(
+          () => turns > Math.min(after + 15, 299),
+          "the contenders continue with that node",
+          15_000,
+        );
       }
     })();
     await Promise.all([...work, meddling]);
@@ -135,7 +152,7 @@ async function startWorkers(
       const drivers = Array.from({ length: driversEach }, (_unused, driver) => {
         return proxies[(process * driversEach + driver) % proxies.length] as readonly Proxy[];
       });
-      // Without the line in the process every caller contends by itself.
+      // Without the local queue, every caller contends on its own.
       return QuorumWorker.start({ name: `p${process}`, drivers, redlock, locks: { handover: false } });
     }),
   );
@@ -143,7 +160,7 @@ async function startWorkers(
   return workers;
 }
 
-/** The way to its own node is shorter than that to the others. */
+/** The way to the client's own node is shorter than the way to the others. */
 function nearTo(near: number, farMs: number, proxies: readonly Proxy[]): readonly Proxy[] {
   for (const [index, proxy] of proxies.entries()) {
     proxy.delay(index === near ? 0 : farMs);

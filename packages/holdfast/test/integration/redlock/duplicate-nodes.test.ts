@@ -21,7 +21,7 @@ onQuorum("two clients of one server", () => {
     const calls = [() => locks.acquire(newKey(), { ttlMs }), () => locks.tryAcquire(newKey(), { ttlMs })];
     await waitUntil(
       async () => (await locks.nodes()).filter(({ quarantine }) => quarantine).length === 2,
-      "it is known",
+      "the duplicate is known",
     );
     for (const call of calls) {
       const { error } = await rejection(call());
@@ -31,7 +31,7 @@ onQuorum("two clients of one server", () => {
     }
   });
 
-  test("by two ways are refused as well, and never vote twice", async () => {
+  test("through different addresses are refused as well, and never vote twice", async () => {
     const [node] = (await startNodes(1)) as [QuorumNode];
     const proxies: Proxy[] = [];
     for (let proxy = 0; proxy < 3; proxy += 1) {

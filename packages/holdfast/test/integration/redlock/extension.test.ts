@@ -17,16 +17,16 @@ import { awaitHeldOnAll, lossReasonOf } from "./lease-checks.ts";
 
 const ttlMs = 60_000;
 const waitMs = 25_000;
-/** Nodes are not given up where the machine is busy. */
+/** A busy machine makes no node time out. */
 const patient = { nodeTimeoutMs: 1_000 };
-/** How late a timer may be where the machine is busy. */
+/** How late a timer may be on a busy machine. */
 const slackMs = 2_000;
 
-/** A signal is aborted by at most so much before the validity ends: see timer-lateness.ts. */
+/** How long before the end of the validity a signal may abort: see timer-lateness.ts. */
 const longestLeadMs = 51;
 
-onQuorum("a lease of which a minority is lost", () => {
-  test("is kept while every node in turn is restarted empty, and filled again", async () => {
+onQuorum("a lease that a minority has lost", () => {
+  test("is kept while every node in turn restarts empty and is refilled", async () => {
     const nodes = await startNodes(3, { args: [] });
     const locks = open(nodes, { ...patient, restartGuard: "off" });
     await warmUp(locks);
@@ -38,9 +38,9 @@ onQuorum("a lease of which a minority is lost", () => {
     for (const node of nodes) {
       await node.restart();
       await awaitSubscribed(locks);
-      await lease.extend(); // fills it
+      await lease.extend(); // refills the node
       await awaitHeldOnAll(nodes, key, token);
-      await lease.extend(); // counts it
+      await lease.extend(); // counts the node
     }
     expect(lease.remainingMs()).toBeGreaterThan(ttlMs / 2);
     expect(await ledger.release(lease)).toBe(true);
@@ -49,7 +49,7 @@ onQuorum("a lease of which a minority is lost", () => {
     expect(ledger.faults).toEqual([]);
   });
 
-  test("is filled again only behind a majority that still has it", async () => {
+  test("is refilled only after a majority has confirmed it", async () => {
     const nodes = await startNodes(3, { args: [] });
     const [empty, away] = nodes as [QuorumNode, QuorumNode, QuorumNode];
     const options = { nodeTimeoutMs: 300, restartGuard: "off" as const };
@@ -77,7 +77,7 @@ onQuorum("a lease of which a minority is lost", () => {
     expect(ledger.faults).toEqual([]);
   });
 
-  test("counts a node that was filled again from the next round on, and not while it may have forgotten", async () => {
+  test("counts a refilled node from the next extension on, and not while the node may have lost data", async () => {
     const nodes = await startNodes(3);
     const [restarted, away] = nodes as [QuorumNode, QuorumNode, QuorumNode];
     const locks = open(nodes, patient);
@@ -87,7 +87,7 @@ onQuorum("a lease of which a minority is lost", () => {
     const lease = ledger.granted(await locks.acquire(key, { ttlMs: 6_000, renew: false }));
     const [token] = await holders(nodes, key);
     await awaitHeldOnAll(nodes, key, token);
-    await restarted.restart(); // and votes after a minute at the earliest
+    await restarted.restart(); // and does not vote for a minute
     await awaitSubscribed(locks);
     await lease.extend();
     await awaitHeldOnAll(nodes, key, token);
@@ -104,13 +104,13 @@ onQuorum("a lease of which a minority is lost", () => {
           () => true,
           () => false,
         ),
-      "two are heard again",
+      "two nodes answer again",
     );
     expect(lease.validUntil).toBeGreaterThan(validUntil);
     expect(await ledger.release(lease)).toBe(true);
   });
 
-  test("and of which the rest goes after the lost ones were filled again, counts those", async () => {
+  test("counts refilled nodes after the others have lost it", async () => {
     const nodes = await startNodes(5, { args: [] });
     const locks = open(nodes, { ...patient, restartGuard: "off" });
     await warmUp(locks);
@@ -129,7 +129,7 @@ onQuorum("a lease of which a minority is lost", () => {
       await lease.extend();
     }
     await Promise.all([c, d].map((node) => node.kill()));
-    await lease.extend(); // by one that always had it, and two that were filled
+    await lease.extend(); // by one node that always had the grant, and two refilled nodes
     expect(lease.remainingMs()).toBeGreaterThan(ttlMs / 2);
     expect(await lease.release()).toBe(true);
   });
@@ -138,8 +138,8 @@ onQuorum("a lease of which a minority is lost", () => {
 onQuorum("a lease that a majority has lost", () => {
   test.each([
     ["forgotten", "expired"],
-    ["taken by another", "stolen"],
-  ])("is told lost at the next renewal: %s", async (how, reason) => {
+    ["acquired by another", "stolen"],
+  ])("is reported lost at the next renewal: %s", async (how, reason) => {
     const nodes = await startNodes();
     const locks = open(nodes, patient);
     await warmUp(locks);
@@ -147,7 +147,7 @@ onQuorum("a lease that a majority has lost", () => {
     const lease = await locks.acquire(key, { ttlMs: 3_000 });
     await waitUntil(
       async () => (await holders(nodes, key)).every((holder) => holder !== null),
-      "all have it",
+      "all nodes have the grant",
     );
     const aborted = abortOf(lease.signal);
     const changedAt = performance.now();
@@ -158,13 +158,13 @@ onQuorum("a lease that a majority has lost", () => {
           : node.direct.set(`lock:${key}`, "another's", "PX", 1_500));
       }),
     );
-    expect((await aborted) - changedAt).toBeLessThan(1_000 + slackMs); // its validity would end after 3 s
+    expect((await aborted) - changedAt).toBeLessThan(1_000 + slackMs); // the validity would end after 3 s
     expect(lossReasonOf(lease)).toBe(reason);
     expect(lease.remainingMs()).toBe(0);
     expect(await lease.release()).toBe(false);
   });
 
-  test("by restarts, one within another's quarantine, ends at its validity and is never two", async () => {
+  test("by restarts, one within another's quarantine, ends with its validity, without a second holder", async () => {
     const nodes = await startNodes(3);
     const options = { ...patient, maxTtlMs: 800 };
     const [locks, other] = [open(nodes, options), open(nodes, options)];
@@ -181,8 +181,8 @@ onQuorum("a lease that a majority has lost", () => {
   });
 });
 
-onQuorum("a lease whose majority does not answer", () => {
-  test("goes on if it answers before the validity is over", async () => {
+onQuorum("a lease whose majority is unresponsive", () => {
+  test("continues if the majority answers before the validity ends", async () => {
     const nodes = await startNodes();
     const locks = open(nodes, { nodeTimeoutMs: 300, commandTimeoutMs: 500 });
     await warmUp(locks);
@@ -203,7 +203,7 @@ onQuorum("a lease whose majority does not answer", () => {
     expect(await lease.release()).toBe(true);
   });
 
-  test("is lost as its validity ends, and not long before", async () => {
+  test("is lost when its validity ends, and not long before", async () => {
     const nodes = await startNodes();
     const options = { nodeTimeoutMs: 300, commandTimeoutMs: 500 };
     const [locks, other] = [open(nodes, options), open(nodes, options)];

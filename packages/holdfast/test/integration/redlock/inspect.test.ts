@@ -18,11 +18,11 @@ import {
 
 const ttlMs = 60_000;
 const waitMs = 25_000;
-/** Nodes are not given up where the machine is busy. */
+/** A busy machine makes no node time out. */
 const patient = { nodeTimeoutMs: 1_000 };
 
-onQuorum("what is told of locks where nodes disagree", () => {
-  test("is what the majority says, and what each node says", async () => {
+onQuorum("an inspection while nodes disagree", () => {
+  test("reports the state of the majority, and the state on each node", async () => {
     const nodes = await startNodes();
     const locks = open(nodes, { nodeTimeoutMs: 500, commandTimeoutMs: 1_000 }, { owner: "holder" });
     const other = open(nodes, { nodeTimeoutMs: 500, commandTimeoutMs: 1_000 }, { owner: "waiter" });
@@ -32,7 +32,10 @@ onQuorum("what is told of locks where nodes disagree", () => {
     const next = locks.acquire(key, { ttlMs, reason: "a reason" });
     await before.release();
     const lease = await next;
-    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((one) => one !== null),
+      "all nodes have the grant",
+    );
     const waiting = other.acquire(key, { ttlMs, waitMs });
     await queued(nodes, key, 1);
     const [, stolen, dumb] = nodes as [QuorumNode, QuorumNode, QuorumNode, QuorumNode, QuorumNode];
@@ -66,16 +69,19 @@ onQuorum("what is told of locks where nodes disagree", () => {
     await stolen.loseData(key);
     expect(await lease.release()).toBe(true);
     expect(await (await waiting).release()).toBe(true);
-    await expectNoResidue(nodes); // the node that is late is told behind the result
+    await expectNoResidue(nodes); // a late node is released after the result
   });
 
-  test("is that a lock of a minority is nobody's", async () => {
+  test("reports no holder for a lock that only a minority has", async () => {
     const nodes = await startNodes();
     const locks = open(nodes, patient);
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs, renew: false });
-    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((one) => one !== null),
+      "all nodes have the grant",
+    );
     await Promise.all(nodes.slice(2).map((node) => node.loseData(key)));
     const state = await locks.inspect(key);
     expect(state.holders).toEqual([]);
@@ -85,7 +91,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
     await lease.release();
   });
 
-  test("in pages is each lock of a majority, once, whichever nodes miss it", async () => {
+  test("lists each lock of a majority exactly once in pages, whichever nodes miss the lock", async () => {
     const nodes = await startNodes();
     const locks = open(nodes, { nodeTimeoutMs: 500, commandTimeoutMs: 1_000 });
     await warmUp(locks);
@@ -96,7 +102,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
     await quietOn(nodes, prefix, leases.length);
     const minority: string[] = [];
     for (const [index, { key }] of leases.entries()) {
-      // Each third is missing on two nodes, each fourth of the others on three.
+      // A third of the locks is missing on two nodes, and a fourth of the others on three.
       const missing = index % 3 === 0 ? 2 : index % 4 === 0 ? 3 : 0;
       for (let turn = 0; turn < missing; turn += 1) {
         await nodes[(index + turn) % nodes.length]?.loseData(key);
@@ -115,7 +121,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
       }
     }
     await nodes[0]?.kill();
-    // With a node less some of them are a minority, by what the rest says.
+    // Without this node, some of the locks have no majority.
     const states = await everyPage(locks, prefix, 7);
     const rest = await Promise.all(
       expected.map(async (key) => {
@@ -130,7 +136,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
   });
 });
 
-/** All pages, of which none may be much longer than asked. */
+/** All pages. Fails after 500 pages. */
 async function everyPage(locks: Locks, prefix: string, limit: number): Promise<LockState[]> {
   const states: LockState[] = [];
   let cursor: string | null | undefined;
@@ -143,9 +149,12 @@ async function everyPage(locks: Locks, prefix: string, limit: number): Promise<L
   return states;
 }
 
-/** Each of the nodes has all of so many locks. */
+/** Waits until each node has `count` locks with the prefix. */
 async function quietOn(nodes: readonly QuorumNode[], prefix: string, count: number): Promise<void> {
   for (const { direct } of nodes) {
-    await waitUntil(async () => (await direct.keys(`lock:${prefix}*`)).length === count, "it has all");
+    await waitUntil(
+      async () => (await direct.keys(`lock:${prefix}*`)).length === count,
+      "the node has all locks",
+    );
   }
 }

@@ -18,14 +18,14 @@ import { Recording } from "../../support/workers.ts";
 
 const processes = ["a", "b", "c"];
 const ttlMs = 2_000;
-/** What a machine under load may be late by. Who hears nothing of an end asks every five seconds. */
+/** How late a busy machine may be. A waiter without a notification polls every five seconds. */
 const slackMs = 2_000;
 
 type Contended = "read-write" | "all" | "reentrant";
 
 onQuorum("several processes that share locks on a quorum", () => {
   test.each([3, 5])(
-    "read-write on %d nodes, nine of ten read: no writer beside anybody, and everybody gets all his turns",
+    "read-write on %d nodes, nine of ten read: a writer is alone, and every task gets all its turns",
     async (count) => {
       const [key, tasks, rounds] = [newKey(), 4, 10];
       const turns = await contend(await startNodes(count), {
@@ -42,7 +42,7 @@ onQuorum("several processes that share locks on a quorum", () => {
     60_000,
   );
 
-  test("several of five keys in any order: nobody waits in a circle, and nobody is beside another at any key", async () => {
+  test("several of five keys in any order: no deadlock, and one holder at each key", async () => {
     const [tasks, rounds] = [3, 8];
     const keys = Array.from({ length: 5 }, newKey);
     const turns = await contend(await startNodes(3), { kind: "all", keys, tasks, rounds });
@@ -56,7 +56,7 @@ onQuorum("several processes that share locks on a quorum", () => {
     expect(new Set(all).size).toBe(processes.length * tasks);
   }, 60_000);
 
-  test("reentrant, by frames and by sessions: nobody is inside another's nest, and each nest has one number", async () => {
+  test("reentrant, by async scopes and by sessions: no task is inside another's nest, and each nest has one number", async () => {
     const [key, tasks, rounds] = [newKey(), 3, 6];
     const turns = await contend(await startNodes(3), { kind: "reentrant", keys: [key], tasks, rounds });
     const { concurrentKinds, counts, startedOrder } = turnsAt(turns, key);
@@ -65,14 +65,14 @@ onQuorum("several processes that share locks on a quorum", () => {
     expectRising(startedOrder.filter(({ weight }) => weight > 0).map(({ token }) => token));
     for (const { token, who } of startedOrder.filter(({ weight }) => weight > 0)) {
       const nest = startedOrder.filter((turn) => turn.token === token);
-      expect(nest.length, "the outermost and what is nested in it").toBeGreaterThanOrEqual(3);
+      expect(nest.length, "the outermost lease and its nested ones").toBeGreaterThanOrEqual(3);
       expect(new Set(nest.map((turn) => turn.who))).toEqual(new Set([who]));
     }
   }, 60_000);
 });
 
-onQuorum("a process that dies with a share of a lock on a quorum", () => {
-  test("a reader: its share expires by itself, and alone", async () => {
+onQuorum("a process that dies with a shared lease on a quorum", () => {
+  test("a reader: its lease expires, and no other does", async () => {
     const nodes = await startNodes(3);
     const [worker] = await startWorkers(nodes, ["a"]);
     const locks = open(nodes);
@@ -85,7 +85,7 @@ onQuorum("a process that dies with a share of a lock on a quorum", () => {
     const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
     await waitUntil(
       async () => (await locks.inspect(key)).holders.length === 1,
-      "its share has expired",
+      "the lease has expired",
       20_000,
     );
     expect(performance.now() - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
@@ -95,7 +95,7 @@ onQuorum("a process that dies with a share of a lock on a quorum", () => {
     await (await writing).release();
   });
 
-  test("who has one of its keys and waits for the next: the first is free by its TTL, and its place is nobody's", async () => {
+  test("a holder of one key that waits for the next: the first key is free after its TTL, and the queue entry is skipped", async () => {
     const nodes = await startNodes(3);
     const [worker] = await startWorkers(nodes, ["a"]);
     const locks = open(nodes);
@@ -104,9 +104,9 @@ onQuorum("a process that dies with a share of a lock on a quorum", () => {
     const second = await locks.acquire(keys[1]);
     worker?.order("all", { keys, options: { ttlMs, waitMs: 30_000 } });
     const waits = async (): Promise<boolean> => (await locks.inspect(keys[1])).waiterCount === 1;
-    await waitUntil(waits, "it waits for the second", 20_000);
+    await waitUntil(waits, "the process waits for the second key", 20_000);
     const votes = (await holders(nodes, keys[0])).filter((holder) => holder !== null);
-    expect(votes.length, "it has the first").toBeGreaterThanOrEqual(2);
+    expect(votes.length, "the process has the first key").toBeGreaterThanOrEqual(2);
     await worker?.kill();
     const killedAt = performance.now();
     const first = await locks.acquire(keys[0], { waitMs: 20_000 });
@@ -119,7 +119,7 @@ onQuorum("a process that dies with a share of a lock on a quorum", () => {
 });
 
 onQuorum("an election among processes on a quorum", () => {
-  test("a leader that is killed is followed by its TTL, one that resigns at once, and all are seen to lead", async () => {
+  test("a killed leader is replaced after its TTL, a resigning leader at once, and all are seen to lead", async () => {
     const nodes = await startNodes(3);
     const [first, ...others] = (await startWorkers(nodes, processes)) as [QuorumWorker, ...QuorumWorker[]];
     const key = newKey();
@@ -137,19 +137,19 @@ onQuorum("an election among processes on a quorum", () => {
     await first.kill();
 
     const second = await leaderOf(candidates);
-    expect(second.term.at).toBeGreaterThan(validUntil); // nobody leads beside one who may believe that he does
+    expect(second.term.at).toBeGreaterThan(validUntil); // no process leads beside one that may believe it leads
     expect(second.term.at - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
     await waitUntil(() => observed.at(-1) === second.worker.name, "the second is seen to lead", 20_000);
 
     const resignedAt = sharedNow();
     expect(await second.worker.request("resign", { key }, "resigned")).toEqual({ key, resigned: true });
     const third = await leaderOf(candidates.filter(({ worker }) => worker !== second.worker));
-    expect(third.term.at - resignedAt).toBeLessThan(4_000); // by message, and not by asking every five seconds
+    expect(third.term.at - resignedAt).toBeLessThan(4_000); // by notification, not by a poll every five seconds
     await waitUntil(() => observed.at(-1) === third.worker.name, "the third is seen to lead", 20_000);
     expectRising([term, second.term, third.term].map(({ fencingToken }) => BigInt(fencingToken)));
   }, 60_000);
 
-  test("a leader that was frozen past its TTL knows at once that it leads no more, and may lead again", async () => {
+  test("a leader that was frozen past its TTL knows at once that it no longer leads, and may lead again", async () => {
     const nodes = await startNodes(3);
     const [first, other] = (await startWorkers(nodes, ["a", "b"])) as [QuorumWorker, QuorumWorker];
     const key = newKey();
@@ -183,7 +183,7 @@ async function leaderOf(candidates: readonly Candidate[]): Promise<{ worker: Quo
   return Promise.race(candidates.map(async ({ worker, term }) => ({ worker, term: await term })));
 }
 
-/** Who is seen to lead, by another process, in turn. */
+/** The successive leaders that another process sees. */
 function observe(nodes: readonly QuorumNode[], key: string): (string | undefined)[] {
   const seen: (string | undefined)[] = [];
   const cleanup = new AbortController();

@@ -15,7 +15,7 @@ import {
 } from "../../support/quorum-servers.ts";
 import { cutAll, grantCount, openThrough, pauseAll, resumeAll } from "./proxied-clients.ts";
 
-/** Far longer than the tests take: nobody waits for it. */
+/** Far longer than the tests take, so that no test waits for an expiry. */
 const ttlMs = 60_000;
 const waitMs = 25_000;
 
@@ -26,7 +26,7 @@ onQuorum("a grant whose reply is lost", () => {
     { lost: [0, 1, 2, 3, 4], isLibraryRepeating: false },
     { lost: [0, 1, 2, 3, 4], isLibraryRepeating: true },
   ])(
-    "on the nodes $lost is found again or taken back (sent again by the client: $isLibraryRepeating)",
+    "on the nodes $lost is found again or cleaned up (resent by the client library: $isLibraryRepeating)",
     async ({ lost, isLibraryRepeating }) => {
       const nodes = await startNodes();
       const proxies = await startProxies(nodes);
@@ -38,7 +38,7 @@ onQuorum("a grant whose reply is lost", () => {
       const deaf = pick(proxies, lost);
       pauseAll(deaf, "answers");
       const asking = one.acquire(key, { ttlMs, waitMs });
-      await waitUntil(async () => (await grantCount(nodes, key)) === 5, "all have granted");
+      await waitUntil(async () => (await grantCount(nodes, key)) === 5, "all nodes have granted");
       const [token] = await holders(nodes, key);
       const waiting = other.acquire(key, { ttlMs, waitMs });
       await queued(nodes, key, 1);
@@ -54,7 +54,7 @@ onQuorum("a grant whose reply is lost", () => {
     },
   );
 
-  test("for good is taken back when the caller gives up, long before its TTL is over", async () => {
+  test("for good is cleaned up when the caller stops waiting, long before its TTL ends", async () => {
     const nodes = await startNodes();
     const proxies = await startProxies(nodes);
     const ledger = new ExclusionChecker();
@@ -64,7 +64,7 @@ onQuorum("a grant whose reply is lost", () => {
     const key = newKey();
     pauseAll(proxies, "answers");
     const asking = rejection(one.acquire(key, { ttlMs, waitMs: 800 }));
-    await waitUntil(async () => (await grantCount(nodes, key)) === 5, "all have granted");
+    await waitUntil(async () => (await grantCount(nodes, key)) === 5, "all nodes have granted");
     const waiting = other.acquire(key, { ttlMs, waitMs });
     const { error } = await asking;
     expect(error).toMatchObject({ code: "quorum-not-reached", outcome: "unknown", retryable: true });

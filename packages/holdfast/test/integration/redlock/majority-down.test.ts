@@ -22,7 +22,7 @@ const ttlMs = 60_000;
 
 onQuorum("a majority of nodes", () => {
   test.each([killed, frozen])(
-    "$how: says at waitMs what each node said, and leaves nothing",
+    "$how: the error at waitMs has each node's vote, and no residue stays",
     async ({ begin, end }) => {
       const nodes = await startNodes();
       const gone = nodes.slice(2);
@@ -39,8 +39,8 @@ onQuorum("a majority of nodes", () => {
 
       const tried = await rejection(locks.tryAcquire(newKey(), { ttlMs }));
       expectVotes(tried.error, nodes);
-      expect(tried.afterMs).toBeLessThan(3_000); // a node timeout, and far below the TTL
-      await expectNoResidue(nodes.slice(0, 2)); // what those granted is taken back at once
+      expect(tried.afterMs).toBeLessThan(3_000); // one node timeout, far below the TTL
+      await expectNoResidue(nodes.slice(0, 2)); // the grants of these nodes are cleaned up at once
 
       await end(gone, []);
       await expectNoResidue(nodes);
@@ -49,7 +49,7 @@ onQuorum("a majority of nodes", () => {
     },
   );
 
-  test("frozen after they have granted: a release that they do not hear is repeated until they do", async () => {
+  test("frozen after they have granted: a release without a reply is repeated until the nodes reply", async () => {
     const nodes = await startNodes();
     const locks = open(nodes, { commandTimeoutMs: 500 });
     await warmUp(locks);
@@ -57,7 +57,7 @@ onQuorum("a majority of nodes", () => {
     const lease = await locks.acquire(key, { ttlMs });
     await waitUntil(
       async () => (await holders(nodes, key)).every((holder) => holder !== null),
-      "all have it",
+      "all nodes have the grant",
     );
     const gone = nodes.slice(2);
     await frozen.begin(gone, []);
@@ -69,7 +69,7 @@ onQuorum("a majority of nodes", () => {
     await expectNoResidue(nodes);
   });
 
-  test("frozen while one waits: what it has left of its place is taken back when they return", async () => {
+  test("frozen while a waiter is queued: its queue entries are removed when the nodes return", async () => {
     const nodes = await startNodes();
     const [here, there] = [open(nodes), open(nodes, { commandTimeoutMs: 500 })];
     await Promise.all([warmUp(here), warmUp(there)]);
@@ -86,7 +86,7 @@ onQuorum("a majority of nodes", () => {
     expect(await lease.release()).toBe(true);
   });
 
-  test("that answers with what is none of ours is told as an error, and nothing escapes", async () => {
+  test("with malformed replies causes an error, and no exception escapes", async () => {
     const nodes = await startNodes();
     const clients = nodes.map((node) => connect(node));
     const locks = open(nodes, { commandTimeoutMs: 500 }, {}, clients);
@@ -98,7 +98,7 @@ onQuorum("a majority of nodes", () => {
     expect(votesOf(error).map(({ vote }) => vote)).toEqual(["granted", "granted", "error", "error", "error"]);
   });
 
-  test("gone from the start: a client that never met them says so, and works once they are there", async () => {
+  test("down from the start: a new client reports each node, and works once the nodes are up", async () => {
     const nodes = await startNodes();
     const gone = nodes.slice(2);
     await killed.begin(gone, []);

@@ -18,7 +18,7 @@ import {
 import { awaitAllNodesGrant, frozen, killed, slow } from "./node-faults.ts";
 
 const ttlMs = 60_000;
-/** So long that whoever waits for a dead node is seen. */
+/** Long enough that waiting for a dead node is noticed. */
 const nodeTimeoutMs = 1_000;
 
 onQuorum("a minority of nodes", () => {
@@ -30,7 +30,7 @@ onQuorum("a minority of nodes", () => {
     { ...frozen, count: 4, away: [2] },
     { ...slow, count: 3, away: [2] },
   ])(
-    "$how: of $count nodes those at $away are not waited for, and take part again afterwards",
+    "$how: of $count nodes those at $away are not awaited, and vote again afterwards",
     async ({ count, away, begin, end }) => {
       const nodes = await startNodes(count);
       const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
@@ -44,7 +44,7 @@ onQuorum("a minority of nodes", () => {
       const ledger = new ExclusionChecker();
 
       await begin(gone, theirWays);
-      // A node that never answers may be waited for once in a turn.
+      // A client may wait once in a turn for a node that never answers.
       const waits = await turnsOf([here, there], ledger, 8);
       expect(waits.filter((ms) => ms > nodeTimeoutMs * 0.9).length).toBeLessThanOrEqual(2);
       expect(Math.max(...waits)).toBeLessThan(nodeTimeoutMs * 3);
@@ -66,7 +66,7 @@ onQuorum("a minority of nodes", () => {
     },
   );
 
-  test("of which one is frozen: 2 000 acquisitions do not pile up before it", async () => {
+  test("of which one is frozen: 2 000 acquisitions do not pile up for it", async () => {
     const nodes = await startNodes();
     const locks = open(nodes, { commandTimeoutMs: 500 });
     await warmUp(locks);
@@ -93,7 +93,7 @@ onQuorum("a minority of nodes", () => {
   });
 });
 
-/** So many turns of each, one after another, of a key for all and one for each: how long each turn took. */
+/** Runs `count` turns of each driver, on a shared key and on a key of its own. Returns how long each turn took. */
 async function turnsOf(
   drivers: readonly Locks[],
   ledger: ExclusionChecker,
@@ -114,7 +114,7 @@ async function turnsOf(
   return waits;
 }
 
-/** Who waits gets it by the release, as ever. */
+/** A waiter acquires the lock by a release. */
 async function handOver(
   here: Locks,
   there: Locks,

@@ -30,17 +30,17 @@ export const frozen: NodeFault = {
 export const slow: NodeFault = {
   how: "answering after a second",
   begin: async (_nodes, proxies) => {
-    setDelay(proxies, 500); // each way
+    setDelay(proxies, 500); // in each direction
   },
   end: async (_nodes, proxies) => {
     setDelay(proxies, 0);
     for (const proxy of proxies.flat()) {
-      proxy.cut(); // or bytes that are under way would be overtaken
+      proxy.cut(); // otherwise new bytes would overtake the delayed ones
     }
   },
 };
 
-/** All nodes grant again. */
+/** Waits until every node grants again. */
 export async function awaitAllNodesGrant(locks: Locks, nodes: readonly QuorumNode[]): Promise<void> {
   const key = newKey();
   await waitUntil(

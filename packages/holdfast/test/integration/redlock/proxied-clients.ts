@@ -3,7 +3,7 @@ import type { Proxy } from "@holdfast/test-kit";
 
 import { connect, holders, open, type QuorumNode } from "../../support/quorum-servers.ts";
 
-/** What is paused here is not given up for it. */
+/** Longer than any pause here, so that a paused node does not time out. */
 export const patient = { nodeTimeoutMs: 10_000, commandTimeoutMs: 10_000 };
 
 /** @param isLibraryRepeating whether the client library sends unanswered commands once more */

@@ -22,17 +22,17 @@ onQuorum("a replica among the nodes", () => {
     await replica.direct.replicaof("127.0.0.1", master.port);
     await waitUntil(
       async () => (await replica.direct.info("replication")).includes("link_status:up"),
-      "it replicates",
+      "the replica is linked to its primary",
     );
     const locks = open(nodes, { commandTimeoutMs: 500 });
     const key = newKey();
     const lease: Lease = await locks.acquire(key, { ttlMs });
-    await waitUntil(async () => (await locks.nodes())[4]?.quarantine !== null, "it does not vote");
+    await waitUntil(async () => (await locks.nodes())[4]?.quarantine !== null, "the replica is quarantined");
     const [, , , , state] = await locks.nodes();
     expect(state).toMatchObject({ role: "slave", reachable: true });
     expect(state?.quarantine?.reason).toMatch(/not a master/);
     expect(await lease.release()).toBe(true);
-    // With two others away it is no third vote.
+    // With two other nodes down, the replica is not a third vote.
     await Promise.all([nodes[1]?.kill(), nodes[2]?.kill()]);
     const { error } = await rejection(locks.acquire(newKey(), { ttlMs, waitMs: 1_000 }));
     expect(votesOf(error)[4]).toMatchObject({

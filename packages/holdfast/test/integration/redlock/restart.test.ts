@@ -23,10 +23,10 @@ import {
 } from "../../support/quorum-servers.ts";
 
 const ttlMs = 20_000;
-/** Of a node with this `maxTtlMs`: so long it does not vote after a restart. */
+/** How long a node with this `maxTtlMs` does not vote after a restart. */
 const memoryMs = (maxTtlMs: number): number => maxTtlMs + 3_000;
 
-/** One client that finds A, B and C, and another that finds C, D and E. */
+/** One client that reaches A, B and C, and another that reaches C, D and E. */
 interface TwoSides {
   readonly nodes: readonly QuorumNode[];
   readonly middle: QuorumNode;
@@ -40,7 +40,7 @@ async function twoSides(
 ): Promise<TwoSides> {
   const nodes = await startNodes(5, { args });
   const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
-  // Nodes are not given up where the machine is busy.
+  // A busy machine makes no node time out.
   const options = { nodeTimeoutMs: 300, commandTimeoutMs: 700, ...given };
   const one = open(proxies[0], options);
   await warmUp(one);
@@ -60,8 +60,8 @@ async function twoSides(
 
 onQuorum("a node that is restarted empty under a held lock", () => {
   test.each([
-    { knows: true, client: "one that knew the node" },
-    { knows: false, client: "one that never met it" },
+    { knows: true, client: "a client that knew the node" },
+    { knows: false, client: "a client without any contact to it" },
   ])("gives no second holder to $client", async ({ knows }) => {
     const { nodes, middle, one, other } = await twoSides({}, { knows });
     const key = newKey();
@@ -76,7 +76,7 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     expectQuarantine(error);
     expect(afterMs).toBeGreaterThan(1_150);
     const { retryAfterMs } = error as QuorumError;
-    expect(retryAfterMs).toBeGreaterThan(50_000); // A and B do not answer, so it is C that matters
+    expect(retryAfterMs).toBeGreaterThan(50_000); // A and B are unreachable, so C decides
     expect(retryAfterMs).toBeLessThanOrEqual(memoryMs(60_000));
     expect(lease.remainingMs()).toBeGreaterThan(0);
     const states = await other.nodes();
@@ -98,7 +98,7 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     await Promise.all([one.close(), other.close()]);
   });
 
-  test("votes again when all that it may have forgotten is over, and not before", async () => {
+  test("votes again when all grants that it may have lost are expired, and not before", async () => {
     const maxTtlMs = 500;
     const { middle, one, other } = await twoSides({ maxTtlMs });
     const key = newKey();
@@ -113,8 +113,9 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     expect(ledger.faults).toEqual([]);
   });
 
-  test("tells a command that the client library sends once more, by its own answer and by nothing else", async () => {
-    // No timeout, and so no other question: the first that is heard of the new run is the answer to what was sent again.
+  test("is recognised by its reply to a command that the client library resends, and by nothing else", async () => {
+    // No timeout passes, so no other request is sent. The first reply of the new run is the reply to the resent
+    // command.
     const patient = { nodeTimeoutMs: 10_000, commandTimeoutMs: 600 };
     const nodes = await startNodes();
     const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
@@ -127,17 +128,17 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     const proxy = proxies[1][2] as Proxy;
     const key = newKey();
     const lease = await one.acquire(key, { ttlMs });
-    // Its request is under way to the node that holds, when that one is killed.
+    // The request is under way to the node of the holder when that node is killed.
     proxy.pause("requests");
     const asking = rejection(other.acquire(key, { ttlMs, waitMs: 2_000 }));
-    await waitUntil(async () => (await heldBy(nodes.slice(3), key)) === 2, "it has two votes");
+    await waitUntil(async () => (await heldBy(nodes.slice(3), key)) === 2, "the request has two votes");
     await middle.restart();
-    await middle.direct.script("LOAD", executeQuorumScript.source); // or it would be sent a second time, as a whole
+    await middle.direct.script("LOAD", executeQuorumScript.source); // otherwise the whole script would be sent a second time
     expect(await middle.holder(key)).toBeNull();
-    proxy.holdBack(/subscribe/i); // who hears messages again greets the node, and is told by that
+    proxy.holdBack(/subscribe/i); // a new subscription includes a handshake, which would report the new run
     proxy.cut();
     proxy.resume("requests");
-    await waitUntil(async () => (await middle.holder(key)) !== null, "what was sent again is carried out");
+    await waitUntil(async () => (await middle.holder(key)) !== null, "the resent command is executed");
     const { error } = await asking;
     expectQuarantine(error);
     expect(proxy.heldBack).toBeGreaterThan(0);
@@ -168,7 +169,7 @@ onQuorum("a durable node that is restarted", () => {
     expect(await holders(nodes, key)).toEqual([null, null, null, null, null]);
   });
 
-  test("keeps who waits there in its place", async () => {
+  test("keeps its waiters queued", async () => {
     const nodes = await startNodes(3);
     const [one, other] = [open(nodes), open(nodes)];
     await Promise.all([warmUp(one), warmUp(other)]);
@@ -177,9 +178,9 @@ onQuorum("a durable node that is restarted", () => {
     const waiting = other.acquire(key, { ttlMs, waitMs: 20_000 });
     const queue = `holdfast:queue:{lock:${key}}`;
     for (const node of nodes) {
-      await waitUntil(async () => (await node.direct.zcard(queue)) === 1, "it waits");
+      await waitUntil(async () => (await node.direct.zcard(queue)) === 1, "the waiter is queued");
       await node.restart(durable);
-      await waitUntil(async () => (await node.direct.zcard(queue)) === 1, "it still waits");
+      await waitUntil(async () => (await node.direct.zcard(queue)) === 1, "the waiter is still queued");
     }
     await Promise.all([awaitSubscribed(one), awaitSubscribed(other)]);
     expect(await lease.release()).toBe(true);
@@ -189,41 +190,41 @@ onQuorum("a durable node that is restarted", () => {
   });
 });
 
-onQuorum("a durable node whose answer to CONFIG is lost behind its restart", () => {
-  test("votes as soon as another answer says that it is durable", async () => {
+onQuorum("a durable node whose CONFIG reply is lost by its restart", () => {
+  test("votes as soon as another reply reports its durability", async () => {
     const nodes = await startNodes(3);
     const clients = nodes.map((node) => connect(node));
     const locks = open(nodes, { commandTimeoutMs: 500 }, {}, clients);
     await warmUp(locks);
     const isLost = loseNextConfig(clients[0] as Redis);
     await nodes[0]?.restart(durable);
-    await waitUntil(isLost, "it was asked for its configuration");
+    await waitUntil(isLost, "CONFIG was sent");
     await waitUntil(
       async () => {
         await locks.withLock(newKey(), () => undefined);
         const [state] = await locks.nodes();
         return state?.reachable === true && state.quarantine === null;
       },
-      "it votes",
+      "the node votes",
       20_000,
     );
   });
 
-  test("votes only after its quarantine where the question is refused", async () => {
+  test("votes only after its quarantine if CONFIG is refused", async () => {
     const nodes = await startNodes(3);
     await nodes[0]?.direct.acl("SETUSER", "default", "-config");
     const locks = open(nodes, { commandTimeoutMs: 500 });
     await locks.withLock(newKey(), () => undefined);
     await waitUntil(
       async () => (await locks.nodes())[0]?.quarantine?.reason.includes("forgotten") === true,
-      "it is known",
+      "the quarantine is known",
     );
     const [state] = await locks.nodes();
     expect(state?.quarantine?.remainingMs).toBeGreaterThan(30_000);
   });
 });
 
-/** The client never gets the answer to its next CONFIG. Returns whether that happened. */
+/** The client never receives the reply to its next CONFIG. Returns whether that happened. */
 function loseNextConfig(client: Redis): () => boolean {
   const send = client.sendCommand.bind(client);
   let isLost = false;
@@ -238,8 +239,8 @@ function loseNextConfig(client: Redis): () => boolean {
   return () => isLost;
 }
 
-onQuorum("nodes that may have forgotten", () => {
-  test("are named with the reason and the time that is left, and vote after it", async () => {
+onQuorum("nodes that may have lost data", () => {
+  test("are named with the reason and the remaining time, and vote after it", async () => {
     const maxTtlMs = 1_000;
     const nodes = await startNodes(3, { args: [] });
     const locks = open(nodes, { maxTtlMs });
@@ -260,18 +261,18 @@ async function heldBy(nodes: readonly QuorumNode[], key: string): Promise<number
   return (await holders(nodes, key)).filter((holder) => holder !== null).length;
 }
 
-/** With what it is rejected when the nodes that it reaches answer in time: the restarted one may be on its way. */
+/** The error of a try to which all reachable nodes reply in time. The restarted node may still be connecting. */
 async function refusalInTime(tried: () => Promise<unknown>): Promise<unknown> {
   let refusal: unknown;
   await waitUntil(async () => {
     refusal = (await rejection(tried())).error;
     const votes = refusal instanceof QuorumError ? refusal.votes.slice(2) : [];
     return votes.every(({ vote }) => vote !== "timeout" && vote !== "error");
-  }, "all that it reaches answer in time");
+  }, "all reachable nodes reply in time");
   return refusal;
 }
 
-/** C does not vote: why, and for how long. */
+/** Expects that C does not vote, with the reason. */
 function expectQuarantine(error: unknown): void {
   const votes = votesOf(error);
   expect(votes[2]).toMatchObject({

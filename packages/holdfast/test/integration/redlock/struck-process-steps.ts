@@ -12,15 +12,15 @@ import {
 import { QuorumWorker } from "../../support/quorum-workers.ts";
 import { grantCount, pauseAll } from "./proxied-clients.ts";
 
-/** Far longer than the tests take: nobody waits for it. */
+/** Far longer than the tests take, so that no test waits for an expiry. */
 export const ttlMs = 60_000;
 export const waitMs = 25_000;
 
-/** TTLs and claims that tests wait for. */
+/** TTLs and claims whose expiry the tests wait for. */
 export const shortMs = 1_000;
 export const claimMs = 600;
 
-/** One process that comes to grief, and others that go on. */
+/** A process that is killed or frozen, and the clients that continue. */
 export interface StruckProcess {
   readonly nodes: readonly QuorumNode[];
   readonly ways: readonly Proxy[];
@@ -29,27 +29,27 @@ export interface StruckProcess {
   readonly third: Locks;
   readonly key: string;
   readonly ledger: ExclusionChecker;
-  /** Ends or stops the process. */
+  /** Kills or freezes the process. */
   readonly strike: () => Promise<void>;
 }
 
 export interface Step {
   readonly step: string;
-  /** Brings the process there and strikes it. */
+  /** Brings the process to this step and strikes it there. */
   readonly come: (grief: StruckProcess) => Promise<Struck>;
 }
 
 export interface Struck {
-  /** Who goes on. */
+  /** The acquire of a client that continues. */
   readonly waiting: Promise<Lease>;
-  /** How long that may take at the least, by what the process was granted. */
+  /** How long the grants of the struck process may block the others. */
   readonly blockedMs: number;
-  /** The number of the lease that the process had, if it had one. */
+  /** The fencing token of the process's lease, if it had one. */
   readonly fencingToken?: bigint;
-  /** Until when it may have used that, on the scale of `sharedNow`. */
+  /** The end of that lease's validity, on the scale of `sharedNow`. */
   readonly validUntil?: number;
-  /** What becomes of the process when it goes on. */
-  readonly afterwards: "granted" | "lost" | "passed on";
+  /** The result of the process when it continues. */
+  readonly afterwards: "granted" | "lost" | "released";
 }
 
 export const steps: readonly Step[] = [
@@ -58,7 +58,7 @@ export const steps: readonly Step[] = [
     come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
       pauseAll(proxies, "answers");
       worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } });
-      await waitUntil(async () => (await grantCount(nodes, key)) === nodes.length, "all have granted");
+      await waitUntil(async () => (await grantCount(nodes, key)) === nodes.length, "all nodes have granted");
       await strike();
       const waiting = other.acquire(key, { ttlMs, waitMs });
       return { waiting, blockedMs: shortMs, afterwards: "granted" };
@@ -69,7 +69,7 @@ export const steps: readonly Step[] = [
     come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
       pauseAll(proxies.slice(0, 2), "requests");
       worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } });
-      await waitUntil(async () => (await grantCount(nodes.slice(2), key)) === 2, "it has its half");
+      await waitUntil(async () => (await grantCount(nodes.slice(2), key)) === 2, "the process has its half");
       await strike();
       const waiting = other.acquire(key, { ttlMs, waitMs });
       return { waiting, blockedMs: shortMs, afterwards: "granted" };
@@ -100,10 +100,13 @@ export const steps: readonly Step[] = [
       const waiting = third.acquire(key, { ttlMs, waitMs });
       await queued(nodes, key, 2);
       pauseAll(proxies, "requests");
-      // It may want to ask whether the messages are true, which it cannot.
+      // The process may want to verify the notifications. Its requests are paused, so it cannot.
       const hears = Promise.race([worker.event("granted"), pause(1_000)]);
       await ledger.release(lease);
-      await waitUntil(async () => !(await holders(nodes, key)).includes(before ?? null), "it is passed on");
+      await waitUntil(
+        async () => !(await holders(nodes, key)).includes(before ?? null),
+        "the lock is granted to the next waiter",
+      );
       const claimed = await hears;
       await strike();
       if (!claimed) {
@@ -124,7 +127,7 @@ export const steps: readonly Step[] = [
     },
   },
   {
-    step: "giving back",
+    step: "releasing",
     come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
       const lease = await hold(worker, key);
       const waiting = other.acquire(key, { ttlMs, waitMs });
@@ -132,30 +135,36 @@ export const steps: readonly Step[] = [
       await queued(nodes, key, 1);
       pauseAll(proxies.slice(1), "requests");
       worker.order("release", { key });
-      await waitUntil(async () => (await nodes[0]?.holder(key)) !== before, "one node has it back");
+      await waitUntil(
+        async () => (await nodes[0]?.holder(key)) !== before,
+        "one node has released the lease",
+      );
       await strike();
-      return { waiting, blockedMs: shortMs, ...lease, afterwards: "passed on" };
+      return { waiting, blockedMs: shortMs, ...lease, afterwards: "released" };
     },
   },
   {
-    step: "handing on",
+    step: "handing over",
     come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
       const lease = await hold(worker, key);
       const waiting = other.acquire(key, { ttlMs, waitMs });
       const [before] = await holders(nodes, key);
       await queued(nodes, key, 1);
       await pause(distanceMs);
-      worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } }); // behind its own lease
+      worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } }); // after its own lease
       pauseAll(proxies.slice(1), "requests");
       worker.order("release", { key });
-      await waitUntil(async () => (await nodes[0]?.holder(key)) !== before, "one node has passed it on");
+      await waitUntil(
+        async () => (await nodes[0]?.holder(key)) !== before,
+        "one node has granted the lock to the next waiter",
+      );
       await strike();
       return { waiting, blockedMs: shortMs, ...lease, afterwards: "granted" };
     },
   },
 ];
 
-/** The process has it on all nodes, for a short while, and does not renew it. */
+/** The process acquires the lock on all nodes for a short TTL, without renewal. */
 async function hold(
   worker: QuorumWorker,
   key: string,

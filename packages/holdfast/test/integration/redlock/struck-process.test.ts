@@ -28,8 +28,8 @@ import {
 
 const lateMs = 10_000;
 
-onQuorum("processes of which each comes to grief at another step", () => {
-  test("and is killed: the others go on", { timeout: 60_000 }, async () => {
+onQuorum("processes that are struck, each at another step,", () => {
+  test("and killed: the others continue", { timeout: 60_000 }, async () => {
     await atEachStep(
       (worker) => worker.kill(),
       async ({ other, key, ledger }, { waiting, blockedMs, fencingToken = 0n, validUntil = 0 }) => {
@@ -42,48 +42,52 @@ onQuorum("processes of which each comes to grief at another step", () => {
     );
   });
 
-  test("and is frozen: the others go on, and it does not go on as before", { timeout: 60_000 }, async () => {
-    await atEachStep(
-      async (worker) => {
-        worker.freeze();
-      },
-      async (grief, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
-        const { nodes, ways: proxies, worker, third, key, ledger } = grief;
-        const lease = ledger.granted(await inTime(waiting, blockedMs));
-        expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
-        expect(lease.fencingToken).toBeGreaterThan(fencingToken);
-        await lease.extend(); // what it was granted by a message is confirmed
-        const ours = mostOf(await holders(nodes, key));
-        resumeAll(proxies, "requests");
-        resumeAll(proxies, "answers");
-        const turn = worker.event("granted");
-        turn.catch(() => undefined);
-        const gone = afterwards === "passed on" ? worker.event("released") : undefined;
-        worker.thaw();
-        // It does what it was about to do, and none of that touches the lease of now.
-        await pause(300);
-        expect(mostOf(await holders(nodes, key))).toBe(ours);
-        expect(lease.remainingMs()).toBeGreaterThan(0);
-        if (afterwards === "lost") {
-          expect(await worker.request("judge", { key }, "judged")).toMatchObject({ isLost: true });
-          expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
-        }
-        await gone;
-        const releasedAt = sharedNow();
-        expect(await ledger.release(lease)).toBe(true);
-        if (afterwards === "granted") {
-          const mine = await turn;
-          expect(mine.at).toBeGreaterThanOrEqual(releasedAt);
-          expect(BigInt(mine.fencingToken)).toBeGreaterThan(lease.fencingToken);
-          await worker.request("release", { key }, "released");
-        }
-        await ledger.release(ledger.granted(await third.acquire(key, { ttlMs, waitMs })));
-      },
-    );
-  });
+  test(
+    "and frozen: the others continue, and the thawed process changes no later lease",
+    { timeout: 60_000 },
+    async () => {
+      await atEachStep(
+        async (worker) => {
+          worker.freeze();
+        },
+        async (grief, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
+          const { nodes, ways: proxies, worker, third, key, ledger } = grief;
+          const lease = ledger.granted(await inTime(waiting, blockedMs));
+          expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
+          expect(lease.fencingToken).toBeGreaterThan(fencingToken);
+          await lease.extend(); // the extension confirms a grant by notification
+          const ours = mostOf(await holders(nodes, key));
+          resumeAll(proxies, "requests");
+          resumeAll(proxies, "answers");
+          const turn = worker.event("granted");
+          turn.catch(() => undefined);
+          const gone = afterwards === "released" ? worker.event("released") : undefined;
+          worker.thaw();
+          // The thawed process completes its step. The step does not affect the present lease.
+          await pause(300);
+          expect(mostOf(await holders(nodes, key))).toBe(ours);
+          expect(lease.remainingMs()).toBeGreaterThan(0);
+          if (afterwards === "lost") {
+            expect(await worker.request("judge", { key }, "judged")).toMatchObject({ isLost: true });
+            expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
+          }
+          await gone;
+          const releasedAt = sharedNow();
+          expect(await ledger.release(lease)).toBe(true);
+          if (afterwards === "granted") {
+            const mine = await turn;
+            expect(mine.at).toBeGreaterThanOrEqual(releasedAt);
+            expect(BigInt(mine.fencingToken)).toBeGreaterThan(lease.fencingToken);
+            await worker.request("release", { key }, "released");
+          }
+          await ledger.release(ledger.granted(await third.acquire(key, { ttlMs, waitMs })));
+        },
+      );
+    },
+  );
 });
 
-/** All at once, each with a process and a key of its own. */
+/** Runs all steps at once, each with a process and a key of its own. */
 async function atEachStep(
   strike: (worker: QuorumWorker) => Promise<void>,
   check: (grief: StruckProcess, struck: Struck) => Promise<void>,
@@ -124,7 +128,7 @@ async function atEachStep(
   expect(ledger.faults).toEqual([]);
 }
 
-/** What has to come soon after so long. */
+/** Awaits the lease, which must come soon after `blockedMs`. */
 async function inTime(waiting: Promise<Lease>, blockedMs: number): Promise<Lease> {
   const since = performance.now();
   const lease = await waiting;
@@ -132,7 +136,7 @@ async function inTime(waiting: Promise<Lease>, blockedMs: number): Promise<Lease
   return lease;
 }
 
-/** Who has more than half of the nodes; undefined: nobody. */
+/** The token that more than half of the nodes have, or `undefined`. */
 function mostOf(tokens: readonly (string | null)[]): string | null | undefined {
   return tokens.find((one) => tokens.filter((other) => other === one).length > tokens.length / 2);
 }

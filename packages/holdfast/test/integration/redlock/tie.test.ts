@@ -6,40 +6,37 @@ import { newKey, onQuorum, open, startNodes, warmUp, type QuorumNode } from "../
 
 const ttlMs = 60_000;
 const waitMs = 1_000;
-/** Far below the TTL: nobody waited for one. */
+/** Far below the TTL, so no caller waited for an expiry. */
 const slackMs = 2_000;
 
 onQuorum("a tie among an even number of nodes", () => {
   test.each([
     ["one of two nodes that refuses", 2],
     ["two of four nodes that refuse", 4],
-  ])(
-    "%s: a try is held by another, an acquire ends at waitMs, and neither leaves anything",
-    async (_, count) => {
-      const { half, locks } = await fixture(count);
-      const key = newKey();
-      await Promise.all(half.map(({ direct }) => direct.set(`lock:${key}`, "another's", "PX", ttlMs)));
-      const begun = performance.now();
-      const tried = await locks.tryAcquire(key, { ttlMs }).catch((error: unknown) => error);
-      expect(tried === null || isLockError(tried, "quorum-not-reached")).toBe(true);
-      expect(performance.now() - begun).toBeLessThan(slackMs);
-      const { error, afterMs } = await rejection(locks.acquire(key, { ttlMs, waitMs }));
-      expect(error).toMatchObject({
-        code: expect.stringMatching(/^(wait-timeout|quorum-not-reached)$/),
-        key,
-      });
-      expect(afterMs).toBeGreaterThan(waitMs - 20);
-      expect(afterMs).toBeLessThan(waitMs + slackMs);
-      await Promise.all(half.map((node) => node.loseData(key)));
-      const lease = await locks.acquire(key, { ttlMs, waitMs });
-      expect(await lease.release()).toBe(true);
-    },
-  );
+  ])("%s: a try is refused as held, an acquire ends at waitMs, and no residue stays", async (_, count) => {
+    const { half, locks } = await fixture(count);
+    const key = newKey();
+    await Promise.all(half.map(({ direct }) => direct.set(`lock:${key}`, "another's", "PX", ttlMs)));
+    const begun = performance.now();
+    const tried = await locks.tryAcquire(key, { ttlMs }).catch((error: unknown) => error);
+    expect(tried === null || isLockError(tried, "quorum-not-reached")).toBe(true);
+    expect(performance.now() - begun).toBeLessThan(slackMs);
+    const { error, afterMs } = await rejection(locks.acquire(key, { ttlMs, waitMs }));
+    expect(error).toMatchObject({
+      code: expect.stringMatching(/^(wait-timeout|quorum-not-reached)$/),
+      key,
+    });
+    expect(afterMs).toBeGreaterThan(waitMs - 20);
+    expect(afterMs).toBeLessThan(waitMs + slackMs);
+    await Promise.all(half.map((node) => node.loseData(key)));
+    const lease = await locks.acquire(key, { ttlMs, waitMs });
+    expect(await lease.release()).toBe(true);
+  });
 
   test.each([
-    ["one of two nodes that has lost it", 2],
-    ["two of four nodes that have lost it", 4],
-  ])("%s: a release ends at once, and says that the lock was lost", async (_, count) => {
+    ["one of two nodes that has lost the grant", 2],
+    ["two of four nodes that have lost the grant", 4],
+  ])("%s: a release ends at once, and reports the loss", async (_, count) => {
     const { half, locks } = await fixture(count);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs, waitMs });

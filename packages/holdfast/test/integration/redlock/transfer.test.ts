@@ -6,11 +6,11 @@ import { QuorumWorker } from "../../support/quorum-workers.ts";
 import { awaitHeldOnAll } from "./lease-checks.ts";
 
 const ttlMs = 60_000;
-/** Nodes are not given up where the machine is busy. */
+/** A busy machine makes no node time out. */
 const patient = { nodeTimeoutMs: 1_000 };
 
-onQuorum("a lease that goes to another process", () => {
-  test("is held there, extended and released, though a minority has lost it", async () => {
+onQuorum("a lease that is transferred to another process", () => {
+  test("is held, extended and released there, although a minority has lost it", async () => {
     const nodes = await startNodes();
     const worker = await QuorumWorker.start({ name: "worker", drivers: [nodes], redlock: patient });
     const locks = open(nodes, patient);
@@ -18,7 +18,10 @@ onQuorum("a lease that goes to another process", () => {
     const key = newKey();
     const options = { ttlMs: 20_000 };
     const { fencingToken } = await worker.request("acquire", { key, options }, "granted");
-    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((one) => one !== null),
+      "all nodes have the grant",
+    );
     const [token] = await holders(nodes, key);
     await nodes[0]?.loseData(key);
     await nodes[1]?.kill();
@@ -27,7 +30,7 @@ onQuorum("a lease that goes to another process", () => {
     const lease = await locks.adopt(serialized);
     expect(lease.fencingToken).toBe(BigInt(fencingToken));
     expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
-    await worker.kill(); // nothing of it depends on where it came from
+    await worker.kill(); // the lease does not depend on the process that acquired it
     await lease.extend();
     await awaitHeldOnAll(
       nodes.filter(({ isUp }) => isUp),
@@ -47,13 +50,16 @@ onQuorum("a lease that goes to another process", () => {
     expect(await next.release()).toBe(true);
   });
 
-  test("is refused there where a majority has lost it", async () => {
+  test("is refused there if a majority has lost it", async () => {
     const nodes = await startNodes(3);
     const [from, to] = [open(nodes, patient), open(nodes, patient)];
     await Promise.all([warmUp(from), warmUp(to)]);
     const key = newKey();
     const lease = await from.acquire(key, { ttlMs });
-    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(
+      async () => (await holders(nodes, key)).every((one) => one !== null),
+      "all nodes have the grant",
+    );
     const serialized = lease.transfer();
     await Promise.all(nodes.slice(1).map((node) => node.loseData(key)));
     const { error } = await rejection(to.adopt(serialized));

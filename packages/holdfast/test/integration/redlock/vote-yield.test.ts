@@ -18,34 +18,34 @@ import {
 } from "../../support/quorum-servers.ts";
 import { cutAll, grantCount, openThrough, pauseAll, resumeAll } from "./proxied-clients.ts";
 
-/** Far longer than the tests take: nobody waits for it. */
+/** Far longer than the tests take, so that no test waits for an expiry. */
 const ttlMs = 60_000;
 const waitMs = 25_000;
 
-/** Of four nodes the first two have granted to `early`, the others to `late`, which came after it. */
+/** Of four nodes, the first two have granted to `early`, and the other two to `late`, which came later. */
 interface Split {
   readonly key: string;
   readonly nodes: readonly QuorumNode[];
-  /** Those that have granted to `late`. */
+  /** The nodes that have granted to `late`. */
   readonly contested: readonly QuorumNode[];
   readonly early: Side;
   readonly late: Side;
   readonly ledger: ExclusionChecker;
-  /** Both get it in turn, `early` first. */
+  /** Both acquire the lock in turn, `early` first. */
   readonly settles: () => Promise<void>;
 }
 
 interface Side {
   readonly locks: Locks;
-  /** To the two nodes that have granted to it. */
+  /** Proxies to the two nodes that have granted to this side. */
   readonly own: readonly Proxy[];
-  /** To the other two. */
+  /** Proxies to the other two nodes. */
   readonly others: readonly Proxy[];
   readonly lease: Promise<Lease>;
   readonly abort: () => void;
 }
 
-/** @param prepare before `late` asks */
+/** @param prepare runs before the request of `late` */
 async function partition(prepare: (wayOfLate: readonly Proxy[]) => void = () => undefined): Promise<Split> {
   const nodes = await startNodes(4);
   const ledger = new ExclusionChecker();
@@ -58,7 +58,7 @@ async function partition(prepare: (wayOfLate: readonly Proxy[]) => void = () => 
     pauseAll(others, "requests");
     const giving = new AbortController();
     const lease = locks.acquire(key, { ttlMs, waitMs, signal: giving.signal });
-    lease.catch(() => undefined); // told to who awaits it
+    lease.catch(() => undefined); // the caller that awaits the lease sees the rejection
     return {
       locks,
       own,
@@ -70,11 +70,11 @@ async function partition(prepare: (wayOfLate: readonly Proxy[]) => void = () => 
     };
   };
   const early = side(here, proxies[0].slice(0, 2), proxies[0].slice(2));
-  await waitUntil(async () => (await grantCount(nodes, key)) === 2, "the earlier one has its half");
+  await waitUntil(async () => (await grantCount(nodes, key)) === 2, "the earlier client has its half");
   await pause(distanceMs);
   prepare(proxies[1]);
   const late = side(there, proxies[1].slice(2), proxies[1].slice(0, 2));
-  await waitUntil(async () => (await grantCount(nodes, key)) === 4, "the later one has its half");
+  await waitUntil(async () => (await grantCount(nodes, key)) === 4, "the later client has its half");
   expect(new Set(await holders(nodes, key)).size).toBe(2);
   resumeAll(late.others, "requests");
   const settles = async (): Promise<void> => {
@@ -87,15 +87,15 @@ async function partition(prepare: (wayOfLate: readonly Proxy[]) => void = () => 
   return { key, nodes, contested: nodes.slice(2), early, late, ledger, settles };
 }
 
-onQuorum("a vote that is asked back", () => {
-  test("is given back again where the first giving back never arrived", async () => {
+onQuorum("a vote that is requested back", () => {
+  test("is yielded again if the first yield never arrived", async () => {
     const { key, contested, early, late, settles } = await partition();
     const before = await holders(contested, key);
     for (const proxy of late.own) {
       proxy.holdBack(/yield/);
     }
     resumeAll(early.others, "requests");
-    await waitUntil(() => late.own.every(({ heldBack }) => heldBack > 0), "it gives its votes back");
+    await waitUntil(() => late.own.every(({ heldBack }) => heldBack > 0), "the yields are sent");
     expect(await holders(contested, key)).toEqual(before);
     for (const proxy of late.own) {
       proxy.holdBack(undefined);
@@ -104,7 +104,7 @@ onQuorum("a vote that is asked back", () => {
     await settles();
   });
 
-  test("is given back though the answer to that is lost, and its place in the queue stays", async () => {
+  test("is yielded although the reply is lost, and its queue entry stays", async () => {
     const { key, contested, early, late, settles } = await partition();
     const before = await holders(contested, key);
     pauseAll(late.own, "answers");
@@ -118,19 +118,20 @@ onQuorum("a vote that is asked back", () => {
     await settles();
   });
 
-  test("does not count any more from the moment that the giving back is sent", async () => {
+  test("no longer counts once the yield is sent", async () => {
     const { key, nodes, contested, early, late, ledger } = await partition();
     const [token] = await holders(contested, key);
     for (const proxy of late.own) {
       proxy.holdBack(/yield/);
     }
     resumeAll(early.others, "requests");
-    await waitUntil(() => late.own.every(({ heldBack }) => heldBack > 0), "it gives its votes back");
-    // It has the votes of the other half now, and these two nodes still say that they are its own.
+    await waitUntil(() => late.own.every(({ heldBack }) => heldBack > 0), "the yields are sent");
+    // The later client now has the votes of the other half, and its own two nodes still name it as their
+    // holder.
     early.abort();
     await waitUntil(
       async () => (await holders(nodes, key)).every((holder) => holder === token),
-      "all are its own",
+      "all nodes name the later client",
     );
     expect(await Promise.race([late.lease, pause(600, "nothing")])).toBe("nothing");
     for (const proxy of late.own) {
@@ -141,7 +142,7 @@ onQuorum("a vote that is asked back", () => {
     await expectNoResidue(nodes);
   });
 
-  test.each(["inquiry", "grant"])("settles it though the first %s of each node is lost", async (word) => {
+  test.each(["inquiry", "grant"])("is settled although the first %s of each node is lost", async (word) => {
     const { early, late, settles } = await partition();
     const pattern = new RegExp(`${word} `);
     const deaf = word === "inquiry" ? late.own : early.others;
@@ -150,17 +151,17 @@ onQuorum("a vote that is asked back", () => {
       proxy.dropMatching(pattern);
     }
     resumeAll(early.others, "requests");
-    await within(lost, "they are lost");
+    await within(lost, "the notifications are lost");
     for (const proxy of deaf) {
       proxy.dropMatching(undefined);
     }
     const since = performance.now();
     await early.lease;
-    expect(performance.now() - since).toBeLessThan(4_500); // everybody polls after 5 s, whatever was lost
+    expect(performance.now() - since).toBeLessThan(4_500); // every waiter polls after 5 s in any case
     await settles();
   });
 
-  test("before we know that we have it is given back as soon as we do", async () => {
+  test("is yielded as soon as its reply arrives, if the inquiry came first", async () => {
     const { key, contested, early, late, settles } = await partition((proxy) => {
       pauseAll(proxy, "answers");
     });
@@ -168,7 +169,7 @@ onQuorum("a vote that is asked back", () => {
     const inquired = Promise.all(late.own.map((proxy) => proxy.serverSent(/inquiry /)));
     resumeAll(early.others, "requests");
     await within(inquired, "the inquiries overtake the votes");
-    pauseAll([...early.own, ...early.others], "requests"); // and are not repeated
+    pauseAll([...early.own, ...early.others], "requests"); // so that the inquiries are not repeated
     await pause(50);
     expect(await holders(contested, key)).toEqual(before);
     resumeAll([...late.own, ...late.others], "answers");

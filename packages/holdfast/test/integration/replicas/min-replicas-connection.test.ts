@@ -56,7 +56,7 @@ onRedis("The connection that waits for replicas", () => {
     expect(await (await locks.acquire("key", { waitMs: 30_000 })).release()).toBe(true);
   }
 
-  test.each([6, 5])("is used again after ioredis %d dropped a wait without a word", async (version) => {
+  test.each([6, 5])("is used again after ioredis %d dropped a WAIT without an error", async (version) => {
     const options = { port: primary.port, autoResendUnfulfilledCommands: false };
     const locks = await open(ioredis(version, options));
     replica.freeze();
@@ -65,7 +65,7 @@ onRedis("The connection that waits for replicas", () => {
     await waitUntil(async () => {
       blocked = /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
       return blocked !== undefined;
-    }, "it waits for the replica");
+    }, "the connection waits for the replica");
     await probe.call("client", "kill", "id", String(blocked));
     replica.thaw();
     expect((await tried).error).toMatchObject({ retryable: true, outcome: "none" });
@@ -76,7 +76,7 @@ onRedis("The connection that waits for replicas", () => {
     const client = ioredis(version, { port: primary.port });
     const locks = await open(client);
     client.disconnect();
-    await waitUntil(() => client.status === "end", "it has ended");
+    await waitUntil(() => client.status === "end", "the client has ended");
     await client.connect();
     await expectGrant(locks);
   });

@@ -27,7 +27,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
     let cleanups: (() => Promise<unknown>)[];
 
     beforeEach(async () => {
-      lab = await startSentinels({ downAfterMs: 60_000 }); // nobody is replaced unless a test kills it
+      lab = await startSentinels({ downAfterMs: 60_000 }); // no primary is replaced unless a test kills it
       cleanups = [];
       primary = await lab.primary();
       probe = primary.client();
@@ -48,7 +48,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       await locks.withLock("warm up", () => undefined);
       await waitUntil(
         async () => (await locks.nodes())[0]?.notifications === "verified",
-        "messages are heard",
+        "notifications are verified",
       );
       return locks;
     }
@@ -59,7 +59,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       }
     }
 
-    test("who is told that it holds, of him at least one replica knows", async () => {
+    test("at least one replica has each grant that a caller gets", async () => {
       const locks = await open();
       const lease = await locks.acquire("key");
       const replicas = followers.map((follower) => follower.client());
@@ -67,7 +67,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       expect(await lease.release()).toBe(true);
     });
 
-    test("where none acknowledges, nobody is told that it holds, and nothing is left", async () => {
+    test("without an acknowledgement no caller gets the lock, and no residue stays", async () => {
       const locks = await open();
       freeze();
       const { error } = await rejection(locks.tryAcquire("key"));
@@ -81,7 +81,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       expect(await probe.keys("lock:*")).toEqual([]);
     });
 
-    test("where fewer acknowledge than asked for, it is the same as none", async () => {
+    test("fewer acknowledgements than required count as none", async () => {
       const locks = await open(2);
       followers[0]?.freeze();
       const { error } = await rejection(locks.tryAcquire("key"));
@@ -91,7 +91,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       expect(await (await locks.acquire("key", { waitMs: 60_000 })).release()).toBe(true);
     });
 
-    test("who waits goes on until its time is over, or until a replica acknowledges", async () => {
+    test("a waiter continues until its wait ends, or until a replica acknowledges", async () => {
       const locks = await open();
       freeze();
       const { error } = await rejection(locks.acquire("key", { waitMs: 500 }));
@@ -101,11 +101,14 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       expect(await (await waiting).release()).toBe(true);
     });
 
-    test("a grant by another's release is not told before a replica has it", async () => {
+    test("a grant by another's release is not reported before a replica has it", async () => {
       const [mine, others] = [await open(), await open()];
       const lease = await mine.acquire("key");
       const waiting = rejection(others.acquire("key", { waitMs: 2_000 }));
-      await waitUntil(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await waitUntil(
+        async () => (await mine.inspect("key")).waiterCount === 1,
+        "the other client is queued",
+      );
       freeze();
       expect(await lease.release()).toBe(true);
       expect((await waiting).error).toMatchObject(notReached);
@@ -121,7 +124,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       expect(lease.validUntil).toBe(validUntil);
       followers[0]?.thaw();
       await probe.set("marker", "1");
-      await probe.wait(1, 0); // it is awake
+      await probe.wait(1, 0); // the replica is awake
       await lease.extend();
       expect(lease.validUntil).toBeGreaterThan(validUntil);
       expect(await lease.release()).toBe(true);
@@ -130,7 +133,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
 }
 
 onRedis("With minReplicas, a server without any replica", () => {
-  test("never grants: none is never enough", async () => {
+  test("never grants: no replica is never enough", async () => {
     const server = await startRedis();
     const locks = createLocks(redis(server.client(), { commandTimeoutMs: 500, minReplicas: 1 }));
     try {
@@ -145,14 +148,14 @@ onRedis("With minReplicas, a server without any replica", () => {
   });
 });
 
-onRedis("With minReplicas, who gives up while the replicas are waited for", () => {
+onRedis("With minReplicas, a caller that aborts during the wait for replicas", () => {
   type Asking = (locks: Locks, signal: AbortSignal) => Promise<unknown>;
   test.each<[string, Asking]>([
     ["a try", (locks, signal) => locks.tryAcquire("key", { signal })],
-    ["who waits", (locks, signal) => locks.acquire("key", { signal })],
+    ["a waiter", (locks, signal) => locks.acquire("key", { signal })],
     ["a writer", (locks, signal) => locks.readWrite("key").write.acquire({ signal })],
-    ["several keys, once that wait is over", (locks, signal) => locks.all(["a", "b"]).acquire({ signal })],
-  ])("is told at once, and the grant is given back: %s", async (what, ask) => {
+    ["several keys, after that wait", (locks, signal) => locks.all(["a", "b"]).acquire({ signal })],
+  ])("gets its error at once, and the grant is released: %s", async (what, ask) => {
     const server = await startRedis();
     const locks = createLocks(redis(server.client(), { commandTimeoutMs: 60_000, minReplicas: 1 }));
     try {
@@ -161,9 +164,9 @@ onRedis("With minReplicas, who gives up while the replicas are waited for", () =
         /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
       const aborting = new AbortController();
       const asked = rejection(ask(locks, aborting.signal));
-      await waitUntil(async () => (await waiting()) !== undefined, "it waits for a replica");
+      await waitUntil(async () => (await waiting()) !== undefined, "the connection waits for a replica");
       expect((await probe.keys("lock:*")).length).toBeGreaterThan(0);
-      const reason = new Error("not wanted any more");
+      const reason = new Error("no longer needed");
       aborting.abort(reason);
       expect((await asked).error).toBe(reason);
       const id = await waiting();
@@ -171,7 +174,7 @@ onRedis("With minReplicas, who gives up while the replicas are waited for", () =
       if (what.startsWith("several")) {
         await probe.client("UNBLOCK", String(id));
       }
-      await waitUntil(async () => (await probe.keys("lock:*")).length === 0, "it is given back");
+      await waitUntil(async () => (await probe.keys("lock:*")).length === 0, "the grant is released");
     } finally {
       await locks.close();
       await server.stop();
@@ -179,7 +182,10 @@ onRedis("With minReplicas, who gives up while the replicas are waited for", () =
   });
 });
 
-/** What a connection that is made anew says before it is used would be waited for, and with it all that was written before. */
+/**
+ * Commands that a new connection sends before its first use would be waited for, and so would all earlier
+ * writes.
+ */
 const mute = { enableReadyCheck: false, disableClientInfo: true };
 
 onRedis("With minReplicas, a wait whose connection was lost", () => {
@@ -198,7 +204,7 @@ onRedis("With minReplicas, a wait whose connection was lost", () => {
       await waitUntil(async () => {
         blocked = /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
         return blocked !== undefined;
-      }, "it waits for the replica");
+      }, "the connection waits for the replica");
       await probe.call("client", "kill", "id", String(blocked));
       expect((await tried).error).toMatchObject({ retryable: true, outcome: "none" });
       expect(await probe.exists("lock:key")).toBe(0);

@@ -5,7 +5,7 @@ import { rejection, stablePort, waitUntil, type RedisServer } from "@holdfast/te
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
 onSharedRedis("A server that became a replica", () => {
-  test("refuses what would write, and nothing of that is unknown; as a primary again it serves", async () => {
+  test("refuses writes without an unknown outcome, and serves again as a primary", async () => {
     const server = await ownServer();
     const locks = open(connect(server.port));
     await warmUp(locks);
@@ -20,21 +20,21 @@ onSharedRedis("A server that became a replica", () => {
     expect(await (await waiting).release()).toBe(true);
   });
 
-  test("its own messages prove nothing", async () => {
+  test("does not verify notifications", async () => {
     const server = await ownServer();
     await becomeReplica(server);
     const locks = open(connect(server.port));
     await rejection(locks.inspect("any key makes it connect"));
     await waitUntil(
       async () => (await locks.nodes())[0]?.notifications === "unavailable",
-      "it was tried in vain",
+      "the client has tried in vain",
     );
     expect(await locks.nodes()).toMatchObject([
       { reachable: true, role: "slave", replication: { replicas: [], isLinkUp: false } },
     ]);
   });
 
-  test("a primary tells who follows it, how far behind, and how many count", async () => {
+  test("reports as a primary its replicas, their lag, and how many count", async () => {
     const args = ["--min-replicas-to-write", "1", "--repl-diskless-sync-delay", "0"];
     const primary = await ownServer({ args });
     const replica = await ownServer({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
@@ -56,7 +56,7 @@ onSharedRedis("A server that became a replica", () => {
     });
   });
 
-  test("what it reads beside a refused write is not told: it may be old", async () => {
+  test("does not report a value beside a refused write, because the value may be old", async () => {
     const server = await ownServer();
     const locks = open(connect(server.port));
     const key = newKey();
@@ -71,7 +71,7 @@ onSharedRedis("A server that became a replica", () => {
     await becomePrimary(server);
   });
 
-  test("what only reads is refused there as well, and by nothing that it reads is a lease lost", async () => {
+  test("refuses reads as well, and no lease is lost by such a read", async () => {
     const server = await ownServer();
     const locks = open(connect(server.port));
     const others = open(connect(server.port), { commandTimeoutMs: 1_000 });
@@ -81,7 +81,7 @@ onSharedRedis("A server that became a replica", () => {
     const lease = await locks.acquire(missing, { renew: false });
     const latch = locks.latch(newKey(), { count: 3, ttlMs: 60_000 });
     await latch.countDown({ attemptId: "one" });
-    await server.client().del(`lock:${missing}`); // a replica that has not got it yet
+    await server.client().del(`lock:${missing}`); // a replica that lacks the lock
     await becomeReplica(server);
     for (const ask of [
       () => locks.checkFence(key, fencingToken),
@@ -100,7 +100,7 @@ onSharedRedis("A server that became a replica", () => {
   });
 });
 
-/** Of a primary that is not there. */
+/** Makes the server a replica of a primary that does not exist. */
 async function becomeReplica(server: RedisServer): Promise<void> {
   await server.client().replicaof("127.0.0.1", await stablePort());
 }

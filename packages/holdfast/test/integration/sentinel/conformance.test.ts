@@ -58,7 +58,7 @@ for (const { name, open, options } of setups) {
       });
     });
 
-    test("nodes tells the primary, its role, and who follows it", async () => {
+    test("nodes reports the primary, its role, and its replicas", async () => {
       const primary = await lab.primary();
       const locks = await start(redis((clients[0] as SentinelClient).client, options));
       try {
@@ -81,7 +81,7 @@ for (const { name, open, options } of setups) {
       }
     });
 
-    test("afterwards no lock, no queue and no connection of ours is left, and the clients still work", async () => {
+    test("afterwards no lock, no queue and no connection of the library is left, and the clients still work", async () => {
       await waitUntil(
         async () => (await connectionsOf(probe)).every((id) => given.includes(id)),
         "no connection is left",
@@ -105,10 +105,13 @@ async function connectionsOf(probe: Redis): Promise<string[]> {
   return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => String(id));
 }
 
-/** Keeps a driver open, whose messages are proved to arrive: a break is told at once only from then on. */
+/** Keeps a driver open whose notifications are verified, because a break is reported at once only from then on. */
 async function hearing(driver: Driver): ReturnType<typeof start> {
   const locks = await start(driver);
-  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(
+    async () => (await locks.nodes())[0]?.notifications === "verified",
+    "notifications are verified",
+  );
   return locks;
 }
 

@@ -6,7 +6,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { sentinelLibraries, type OpenSentinelClient } from "../../support/sentinel-clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
-/** The classic race: a grant on the primary, which dies before a replica has it; a replica takes its place and grants again. */
+/**
+ * The classic race: the primary dies before a replica has its grant. The replica takes its place and grants
+ * again.
+ */
 onRedis("A grant that dies with the primary", () => {
   let lab: Sentinels;
   let former: RedisServer;
@@ -25,7 +28,7 @@ onRedis("A grant that dies with the primary", () => {
     await lab.stop();
   });
 
-  /** The first holder's client knows nothing of sentinels: whatever becomes of its server, nobody tells it. */
+  /** The first holder's client uses no sentinels, so a failover of its server is unknown to the client. */
   async function opened(minReplicas: number): Promise<{ mine: Locks; others: Locks }> {
     const { client, close } = await (sentinelLibraries["ioredis 6"] as OpenSentinelClient)(lab);
     cleanups.push(close);
@@ -39,7 +42,7 @@ onRedis("A grant that dies with the primary", () => {
     return { mine, others };
   }
 
-  /** From now on nothing that the primary does is known to anybody but its clients. */
+  /** From here on only the primary's clients know what it does. */
   async function cutOff(): Promise<void> {
     for (const follower of lab.servers) {
       if (follower !== former) {
@@ -67,11 +70,11 @@ onRedis("A grant that dies with the primary", () => {
     const second = await others.acquire("key", { waitMs: 60_000 });
     expect(first.remainingMs()).toBeGreaterThan(0);
     expect(second.remainingMs()).toBeGreaterThan(0);
-    expect(second.fencingToken).toBeGreaterThan(first.fencingToken); // what protects the resource now
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken); // the larger token protects the resource now
     expect(await second.release()).toBe(true);
   });
 
-  test("with minReplicas has one: the first was never told that it holds", async () => {
+  test("with minReplicas has one, because the first grant was never reported", async () => {
     const { mine, others } = await opened(1);
     await cutOff();
     const told = rejection(mine.tryAcquire("key", { ttlMs: 120_000 }));

@@ -8,7 +8,7 @@ import { reasonOf } from "../../support/fault-fixture.ts";
 import { sentinelLibraries } from "../../support/sentinel-clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
-/** Much longer than any failover takes, so that nothing here is due to a TTL. */
+/** Much longer than any failover takes, so that no result here is due to a TTL. */
 const ttlMs = 60_000;
 
 for (const [name, openClient] of Object.entries(sentinelLibraries)) {
@@ -30,7 +30,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         await locks.withLock("warm up", () => undefined);
         await waitUntil(
           async () => (await locks.nodes())[0]?.notifications === "verified",
-          "messages are heard",
+          "notifications are verified",
         );
         return locks;
       };
@@ -44,10 +44,13 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
       await lab.stop();
     });
 
-    test("of a primary that hangs, leases and waiters go to the new one by themselves", async () => {
+    test("of a primary that hangs, leases and waiters move to the new one", async () => {
       const lease = await mine.acquire("key", { ttlMs });
       const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
-      await waitUntil(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await waitUntil(
+        async () => (await mine.inspect("key")).waiterCount === 1,
+        "the other client is queued",
+      );
       await replicated(former);
 
       former.freeze();
@@ -58,10 +61,10 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
           () => true,
           () => false,
         );
-      await waitUntil(renewed, "it can be renewed there", 30_000);
+      await waitUntil(renewed, "the lease can be renewed there", 30_000);
       await waitUntil(
         async () => (await others.nodes())[0]?.notifications === "verified",
-        "the other hears messages there",
+        "the other client's notifications are verified there",
         30_000,
       );
       expect(lease.signal.aborted).toBe(false);
@@ -76,22 +79,29 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
     test("of a primary that was asked to step down as well", async () => {
       const lease = await mine.acquire("key", { ttlMs: 12_000 });
       const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
-      await waitUntil(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await waitUntil(
+        async () => (await mine.inspect("key")).waiterCount === 1,
+        "the other client is queued",
+      );
       await replicated(former);
       await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
       const primary = await lab.replaced(former);
       const probe = primary.client();
-      await waitUntil(async () => (await probe.pttl("lock:key")) > 11_000, "it is renewed there", 30_000);
+      await waitUntil(
+        async () => (await probe.pttl("lock:key")) > 11_000,
+        "the lease is renewed there",
+        30_000,
+      );
       expect(lease.signal.aborted).toBe(false);
       expect(await lease.release()).toBe(true);
       await (await waiting).release();
     });
 
-    test("of a primary that goes on as one, as the sentinels may not tell it", async () => {
+    test("of a primary that continues as one, because the sentinels may not reconfigure it", async () => {
       const lease = await mine.acquire("key", { ttlMs });
       await replicated(former);
       const direct = former.client();
-      await direct.call("acl", "setuser", "default", "-client|kill"); // in one transaction with what would make it a replica
+      await direct.call("acl", "setuser", "default", "-client|kill"); // in one transaction with the command that would make it a replica
       await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
       const primary = await lab.replaced(former);
       const probe = primary.client();
@@ -100,14 +110,14 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         const [there, here] = await Promise.all([probe.pttl("lock:key"), direct.pttl("lock:key")]);
         return there > here + 1_000;
       };
-      await waitUntil(isRenewedThere, "it is renewed there, and not where it was", 30_000);
+      await waitUntil(isRenewedThere, "the lease is renewed there, and not at the former primary", 30_000);
       expect(lease.signal.aborted).toBe(false);
       expect(await lease.release()).toBe(true);
       expect(await probe.exists("lock:key")).toBe(0);
       expect(await direct.role()).toMatchObject({ 0: "master" });
     });
 
-    test("a lease whose key did not survive is lost as soon as the new primary can be asked", async () => {
+    test("a lease whose key did not survive is lost as soon as the new primary replies", async () => {
       const kept = await mine.acquire("kept", { ttlMs });
       await replicated(former);
       const followers = lab.servers.filter((server) => server !== former);
@@ -134,7 +144,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
 }
 
 onRedis("A client of sentinels that was ended and connected again", () => {
-  test("locks again, by new connections of ours", async () => {
+  test("locks again, by new connections of the library", async () => {
     const lab = await startSentinels();
     const client = new Redis({ name: lab.name, sentinels: [...lab.addresses] });
     client.on("error", () => undefined);
@@ -142,17 +152,17 @@ onRedis("A client of sentinels that was ended and connected again", () => {
     try {
       await locks.withLock("key", () => undefined);
       client.disconnect();
-      await waitUntil(() => client.status === "end", "it has ended");
+      await waitUntil(() => client.status === "end", "the client has ended");
       await client.connect();
       await locks.withLock("key", { waitMs: 30_000 }, () => undefined);
       await waitUntil(
         async () => (await locks.nodes())[0]?.notifications === "verified",
-        "messages are heard",
+        "notifications are verified",
       );
       await waitUntil(async () => {
         const listeners = await lab.sentinels[0]?.client().call("client", "list", "type", "pubsub");
         return String(listeners).match(/^id=/gm)?.length === 1;
-      }, "the sentinel is listened to, once");
+      }, "the sentinel has one subscriber");
     } finally {
       await locks.close();
       client.disconnect();
@@ -161,7 +171,7 @@ onRedis("A client of sentinels that was ended and connected again", () => {
   });
 });
 
-/** Resolves when a replica has everything that the primary has written. */
+/** Resolves when a replica has all writes of the primary. */
 async function replicated(primary: RedisServer): Promise<void> {
   const probe = primary.client();
   await probe.set("marker", "1");

@@ -29,7 +29,7 @@ onRedis(
       record[Symbol.dispose]();
     });
 
-    test("tokens rise, nobody hangs, and only a grant that died with the primary is given twice", async () => {
+    test("tokens rise, no caller hangs, and only a grant that died with the primary is granted twice", async () => {
       for (const worker of workers) {
         worker.order("contend", { keys, tasks: 3 });
       }
@@ -54,7 +54,7 @@ onRedis(
         expect(tokens).toEqual(tokens.toSorted((a, b) => (a < b ? -1 : 1)));
         expect(new Set(tokens).size).toBe(tokens.length);
       }
-      // Granted by the former primary, and not known to the new one: that is what a failover may lose. Nothing else may.
+      // A failover may lose only a grant of the former primary that the new one does not know.
       expect(twice.filter(([first, second]) => first.begun > killedAt || second.begun < killedAt)).toEqual(
         [],
       );
@@ -82,7 +82,7 @@ onRedis(
 
 type Pair = readonly [first: HoldRecord, second: HoldRecord];
 
-/** Of one key: every two holds of which the second began before the first ended. */
+/** Each pair of holds of one key of which the second began before the first ended. */
 function overlaps(holds: readonly HoldRecord[]): Pair[] {
   return holds.flatMap((first, index) =>
     holds
@@ -92,7 +92,7 @@ function overlaps(holds: readonly HoldRecord[]): Pair[] {
   );
 }
 
-/** For who reads the test's output: what the failover cost. */
+/** For the reader of the test's output: the cost of the failover. */
 function tell(
   holds: readonly HoldRecord[],
   { twice, killedAt, replacedAt }: { twice: readonly Pair[]; killedAt: number; replacedAt: number },
@@ -106,7 +106,7 @@ function tell(
   const lost = holds.filter(({ end }) => end === "lost").length;
   console.info(
     `failover: another primary after ${Math.round(replacedAt - killedAt)} ms; no grant for ${gaps.join(" and ")} ms ` +
-      `(of ${keys.join(" and ")}); ${before.length} holds before and ${after.length} after; ${lost} told lost; ` +
+      `(of ${keys.join(" and ")}), ${before.length} holds before and ${after.length} after, ${lost} reported lost, ` +
       `${twice.length} given twice`,
   );
 }

@@ -17,18 +17,18 @@ const ofIoredis: Readonly<Record<string, Settings>> = {
   "no offline queue": { enableOfflineQueue: false },
   "no limit of retries": { maxRetriesPerRequest: null },
   "nothing kept for later": { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false },
-  "a connection made when it is needed": { lazyConnect: true },
-  "no checks, and no repeats": { enableReadyCheck: false, autoResubscribe: false },
+  "a connection on demand": { lazyConnect: true },
+  "no checks, and no repeated commands": { enableReadyCheck: false, autoResubscribe: false },
   "short timeouts of its own": { commandTimeout: 500, sentinelCommandTimeout: 1_000, socketTimeout: 1_000 },
-  "pauses of its own": {
+  "delays of its own": {
     retryStrategy: () => 200,
     sentinelRetryStrategy: () => 50,
     sentinelReconnectStrategy: () => 50,
   },
-  "sentinels that are asked but once": { sentinelRetryStrategy: () => null },
-  "sentinels that are not looked for": { updateSentinels: false },
-  "a look-out for failovers of its own": { failoverDetector: true, sentinelMaxConnections: 1 },
-  "what is of no use": {
+  "sentinels that get only one request": { sentinelRetryStrategy: () => null },
+  "no search for more sentinels": { updateSentinels: false },
+  "failover detection of its own": { failoverDetector: true, sentinelMaxConnections: 1 },
+  "options without effect": {
     role: "master",
     preferredSlaves: [{ ip: "127.0.0.1", port: "1" }],
     readOnly: true,
@@ -54,8 +54,8 @@ const ofNodeRedis: Readonly<Record<string, Settings>> = {
   "several connections to the primary": { masterPoolSize: 3 },
   "connections to replicas": { replicaPoolSize: 2 },
   "one connection kept for itself": { masterPoolSize: 2, reserveClient: true },
-  "a look at the sentinels now and then": { scanInterval: 100, passthroughClientErrorEvents: true },
-  "no second look for the primary": { maxCommandRediscovers: 0 },
+  "a periodic request to the sentinels": { scanInterval: 100, passthroughClientErrorEvents: true },
+  "no second search for the primary": { maxCommandRediscovers: 0 },
   RESP2: { RESP: 2 },
   RESP3: { RESP: 3 },
   "replies as Buffers and numbers as strings": { commandOptions: { typeMapping: mapped } },
@@ -113,7 +113,7 @@ onRedis("A client of sentinels, of the user's own", () => {
     "node-redis 5": ofNodeRedis,
   });
 
-  describe.concurrent("locks, waits, is told of its turn, and goes on after an outage:", () => {
+  describe.concurrent("acquires, waits, is notified, and continues after an outage:", () => {
     test.for(rows)("%s with %s", async ([library, what, settings], { onTestFinished }) => {
       const atEnd: AtEnd = (cleanup) => {
         onTestFinished(cleanup);
@@ -154,9 +154,9 @@ onRedis("A client of sentinels, of the user's own", () => {
         await locks.withLock("mapped", { waitMs: 30_000 }, () => undefined);
         await waitUntil(
           async () => (await locks.nodes())[0]?.notifications === "verified",
-          "messages are heard",
+          "notifications are verified",
         );
-        const all = library.startsWith("ioredis") ? 3 : 2; // the client's, one for messages, and of ioredis one for commands
+        const all = library.startsWith("ioredis") ? 3 : 2; // the client's, one for notifications, and of ioredis one for commands
         expect(proxy.size).toBe(all);
       } finally {
         for (const cleanup of cleanups.reverse()) {
@@ -169,7 +169,7 @@ onRedis("A client of sentinels, of the user's own", () => {
   test.each([
     ["ioredis 6", (client: object) => new Ioredis6(client)],
     ["ioredis 5", (client: object) => new Ioredis5(client)],
-  ])("%s that is led to a replica is refused, and nothing is opened for it", async (_name, make) => {
+  ])("%s that leads to a replica is refused, and opens no connection", async (_name, make) => {
     const client = make({ name: lab.name, sentinels: [...lab.addresses], role: "slave" });
     onTestFinished(() => client.disconnect());
     await client.ping();

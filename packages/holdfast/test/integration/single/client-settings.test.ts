@@ -12,7 +12,7 @@ import { onCleanup, newKey, onSharedRedis, ownProxy, reasonOf, shared } from "..
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** A client as users make it, that goes through a proxy. */
+/** A client as users make it, which connects through a proxy. */
 const libraries: Readonly<Record<string, (port: number, settings: Settings) => Promise<RedisClient>>> = {
   "ioredis 6": async (port, settings) => ioredis(new Ioredis6({ host: "127.0.0.1", port, ...settings })),
   "ioredis 5": async (port, settings) => ioredis(new Ioredis5({ host: "127.0.0.1", port, ...settings })),
@@ -27,7 +27,7 @@ const ofIoredis: Readonly<Record<string, Settings>> = {
   "no limit of retries": { maxRetriesPerRequest: null },
   "no retries": { maxRetriesPerRequest: 0 },
   "one retry": { maxRetriesPerRequest: 1 },
-  "unanswered commands dropped": { autoResendUnfulfilledCommands: false },
+  "dropped commands without a reply": { autoResendUnfulfilledCommands: false },
   "nothing kept for later": {
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -36,10 +36,10 @@ const ofIoredis: Readonly<Record<string, Settings>> = {
   "automatic pipelines": { enableAutoPipelining: true },
   "numbers as strings": { stringNumbers: true },
   "a short timeout of its own": { commandTimeout: 300 },
-  "a timeout of silence": { socketTimeout: 500 },
+  "a timeout of inactivity": { socketTimeout: 500 },
   "a name": { connectionName: "worker" },
-  "a connection made when it is needed": { lazyConnect: true },
-  "no look whether the server is ready": { enableReadyCheck: false },
+  "a connection on demand": { lazyConnect: true },
+  "no ready check": { enableReadyCheck: false },
   "subscriptions that are not repeated": { autoResubscribe: false },
   "a prefix": { keyPrefix: "app:" },
   "a prefix with a hash tag, and a database": { keyPrefix: "{app}:", db: 4 },
@@ -74,7 +74,7 @@ const ofNodeRedis5and6: Readonly<Record<string, Settings>> = {
   RESP3: { RESP: 3 },
   "replies as Buffers and numbers as strings": { commandOptions: { typeMapping: mapped } },
   "a timeout of its own": { commandOptions: { timeout: 300 } },
-  "a timeout of silence": { socket: { socketTimeout: 1_000 }, pingInterval: 100 },
+  "a timeout of inactivity": { socket: { socketTimeout: 1_000 }, pingInterval: 100 },
 };
 const ofNodeRedis6: Readonly<Record<string, Settings>> = {
   "a prefix": { keyPrefix: "app:" },
@@ -93,7 +93,7 @@ const rows = Object.entries({
 
 onSharedRedis("a client of the user's own", () => {
   test.each(rows)(
-    "%s with %s: locks, waits, is told of its turn, and goes on after an outage",
+    "%s with %s: acquires, waits, is notified, and continues after an outage",
     async (library, _what, settings) => {
       const [holder, waiter] = [await user(library, settings), await user(library, settings)];
       const key = newKey();
@@ -102,7 +102,10 @@ onSharedRedis("a client of the user's own", () => {
       expect(lockKey).toBe(`${String((settings["keyPrefix"] as string | undefined) ?? "")}lock:${key}`);
       expect(await waiter.locks.tryAcquire(key)).toBeNull();
       const waiting = waiter.locks.acquire(key, { ttlMs: 60_000 });
-      await waitUntil(async () => (await holder.locks.inspect(key)).waiterCount === 1, "it waits");
+      await waitUntil(
+        async () => (await holder.locks.inspect(key)).waiterCount === 1,
+        "the waiter is queued",
+      );
       expect((await holder.locks.list()).locks.map((lock) => lock.key)).toEqual([key]);
       expect(await lease.release()).toBe(true);
       const next = await waiting;
@@ -117,10 +120,10 @@ onSharedRedis("a client of the user's own", () => {
             () => true,
             () => false,
           ),
-        "it is renewed over another connection",
+        "the lease is renewed over another connection",
       );
       const again = holder.locks.acquire(key, { ttlMs: 60_000 });
-      await waitUntil(async () => (await inspected(waiter.locks, key)) === 1, "somebody waits again");
+      await waitUntil(async () => (await inspected(waiter.locks, key)) === 1, "the waiter is queued again");
       expect(await next.release()).toBe(true);
       expect(await (await again).release()).toBe(true);
     },
@@ -133,7 +136,7 @@ onSharedRedis("a client of the user's own", () => {
     ["node-redis 5", { socket: { reconnectStrategy: false } }],
     ["node-redis 4", { socket: { reconnectStrategy: false } }],
   ])(
-    "%s that does not reconnect: every call says so, until it is connected again",
+    "%s that does not reconnect: every call reports that, until it is connected again",
     async (library, settings) => {
       const { locks, proxy, client } = await user(library, settings);
       const lease = await locks.acquire(newKey(), { ttlMs: 60_000 });
@@ -146,19 +149,19 @@ onSharedRedis("a client of the user's own", () => {
       await (client as object as { connect(): Promise<unknown> }).connect();
       await waitUntil(
         async () => (await locks.nodes())[0]?.notifications === "verified",
-        "messages are heard again",
+        "notifications are verified again",
       );
       expect(await lease.release()).toBe(true);
     },
   );
 
-  test("node-redis 4 in its legacy mode, whose calls answer nothing, is refused", () => {
+  test("node-redis 4 in its legacy mode, whose calls return nothing, is refused", () => {
     const client = createClient4({ legacyMode: true });
     expect(() => redis(client)).toThrow("Expected `client` to be without `legacyMode`");
     expect(() => redis(client.v4 as unknown as RedisClient)).toThrow("Expected `client`");
   });
 
-  test("ioredis that is led to a replica by Sentinel is refused", () => {
+  test("ioredis whose Sentinel leads to a replica is refused", () => {
     const sentinels = [{ host: "127.0.0.1", port: 1 }];
     const client = new Ioredis6({ sentinels, name: "primary", role: "slave", lazyConnect: true });
     expect(() => redis(client)).toThrow(
@@ -184,7 +187,10 @@ async function user(library: string, settings: Settings): Promise<User> {
   const locks = createLocks(redis(client), { closeTimeoutMs: 1_000 });
   onCleanup(() => locks.close());
   await locks.withLock(newKey(), () => undefined);
-  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(
+    async () => (await locks.nodes())[0]?.notifications === "verified",
+    "notifications are verified",
+  );
   return { locks, proxy, client };
 }
 

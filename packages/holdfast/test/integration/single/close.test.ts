@@ -13,7 +13,7 @@ import {
 } from "../../support/fault-fixture.ts";
 
 onSharedRedis("close", () => {
-  test("leaves nothing of a request that was under way", async () => {
+  test("leaves no residue of a request that was under way", async () => {
     const key = newKey();
     const proxy = await ownProxy(shared);
     const client = connect(proxy.port);
@@ -21,7 +21,10 @@ onSharedRedis("close", () => {
     await warmUp(locks);
     proxy.pause("replies");
     const refused = rejection(locks.acquire(key, { ttlMs: 30_000 }));
-    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
+    await waitUntil(
+      async () => (await direct.exists(`lock:${key}`)) === 1,
+      "the lock is granted on the server",
+    );
     const closing = locks.close();
     proxy.resume("replies");
     await closing;
@@ -30,7 +33,7 @@ onSharedRedis("close", () => {
     expect(await direct.exists(`lock:${key}`)).toBe(0);
   });
 
-  test("leaves an orphan to expire by itself", async () => {
+  test("leaves an orphan to expire", async () => {
     const key = newKey();
     const locks = open(connect(shared.port));
     const lease = await locks.acquire(key, { ttlMs: 30_000 });

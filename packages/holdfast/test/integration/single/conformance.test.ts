@@ -43,7 +43,7 @@ for (const { name, open, options } of setups) {
 
     beforeAll(async () => {
       server = await startRedis();
-      // The clients outlive the drivers of the tests: none of them may close what it was given.
+      // The clients outlive the drivers of the tests, so a driver must not close the client that it was given.
       clients = [await open(server.port), await open(server.port)];
     });
 
@@ -84,7 +84,7 @@ for (const { name, open, options } of setups) {
       }
     });
 
-    test("afterwards no lock, no queue and no connection of ours is left", async () => {
+    test("afterwards no lock, no queue and no connection of the library is left", async () => {
       const probe = server.client();
       const given = await Promise.all([...clients.map((client) => client.id()), probe.client("ID")]);
       await vi.waitFor(
@@ -98,7 +98,7 @@ for (const { name, open, options } of setups) {
   });
 }
 
-/** Keeps a driver open, whose messages are proved to arrive: a break is told at once only from then on. */
+/** Keeps a driver open whose notifications are verified, because a break is reported at once only from then on. */
 async function hearing(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await locks.inspect("any key makes it connect");
@@ -116,7 +116,7 @@ async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<
   return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => Number(id)).sort((a, b) => a - b);
 }
 
-/** All keys in every database but those that may stay. */
+/** All keys in every database, except those that may stay. */
 async function remainingKeys(server: RedisServer): Promise<string[]> {
   const left: string[] = [];
   for (const db of databases) {

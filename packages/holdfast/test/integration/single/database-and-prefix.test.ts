@@ -26,7 +26,7 @@ onSharedRedis("a client", () => {
     expect(await server.client({ db }).exists(`${keyPrefix}lock:${key}`)).toBe(0);
   });
 
-  // Messages know no databases: a release here must not serve who waits there.
+  // Channels span all databases, so a release here must not serve a waiter there.
   test.each([
     ["another database", { db: 0, keyPrefix }],
     ["another prefix", { db, keyPrefix: "other:" }],
@@ -36,7 +36,7 @@ onSharedRedis("a client", () => {
     const [holder, waiter] = [0, 1].map(() => open(connect(server.port, { db, keyPrefix })));
     const other = open(connect(server.port, elsewhere));
     if (!holder || !waiter) {
-      throw new Error("two of them");
+      throw new Error("both of them");
     }
     await Promise.all([holder, waiter, other].map(warmUp));
     const key = newKey();
@@ -44,7 +44,7 @@ onSharedRedis("a client", () => {
     const theirs = await other.tryAcquire(key, { ttlMs });
     let got: Lease | undefined;
     const waiting = waiter.acquire(key, { ttlMs }).then((lease) => (got = lease));
-    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the waiter is queued");
     expect((await other.inspect(key)).waiterCount).toBe(0);
     expect(await theirs?.release()).toBe(true);
     expect((await other.inspect(key)).holders).toEqual([]);

@@ -10,7 +10,7 @@ onSharedRedis("fencing tokens of long runs", () => {
     const callers = Array.from({ length: 8 }, async () => {
       for (let turn = 0; turn < 60; turn += 1) {
         await locks.withLock(key, ({ fencingToken }) => {
-          last = fencingToken; // handed over in memory, in long runs
+          last = fencingToken; // by long runs of handovers in memory
         });
       }
     });

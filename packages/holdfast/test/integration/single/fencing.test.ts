@@ -19,14 +19,14 @@ function newKey(): string {
   return `fencing:${keys}`;
 }
 
-/** Another process, as far as the server can tell. */
+/** A client that the server regards as another process. */
 function open(driverOptions?: RedisOptions, options?: LocksOptions): Locks {
   const locks = createLocks(redis(server.client(), driverOptions), options);
   opened.push(locks);
   return locks;
 }
 
-/** The number of a grant, which is then given back. */
+/** The number of a grant that is then released. */
 async function numberOf(locks: Locks, key: string): Promise<bigint> {
   const lease = await locks.acquire(key);
   await lease.release();
@@ -38,7 +38,7 @@ async function serverMicros(): Promise<bigint> {
   return BigInt(seconds) * 1_000_000n + BigInt(micros);
 }
 
-/** The server's counter is ahead of its time, as after its clock stepped back, until the test ends. */
+/** Sets the server's counter ahead of its time until the test ends, as after its clock stepped back. */
 async function counterInAnHour(): Promise<bigint> {
   const inAnHour = (await serverMicros()) + 3_600_000_000n;
   await direct.set("holdfast:fence", inAnHour.toString());
@@ -68,7 +68,7 @@ onRedis("fencing tokens on a real server", () => {
     await server.stop();
   });
 
-  test("rise from release to grant, here and there", async () => {
+  test("rise from release to grant, within a process and between processes", async () => {
     const key = newKey();
     const processes = [open(), open()] as const;
     const numbers: bigint[] = [];
@@ -78,7 +78,7 @@ onRedis("fencing tokens on a real server", () => {
     expectRising(numbers);
   });
 
-  test("are as many digits as the server wrote, and begin at its time", async () => {
+  test("have as many digits as the server wrote, and begin at its time", async () => {
     const key = newKey();
     const before = await serverMicros();
     const lease = await open().acquire(key);
@@ -105,7 +105,7 @@ onRedis("fencing tokens on a real server", () => {
     expectRising(numbers);
   });
 
-  test("rise though the server's clock stepped back: then one by one, from the last", async () => {
+  test("rise one by one from the last number, though the server's clock stepped back", async () => {
     const key = newKey();
     const locks = open({}, { handover: false });
     const inAnHour = await counterInAnHour();
@@ -113,7 +113,7 @@ onRedis("fencing tokens on a real server", () => {
     expect(numbers).toEqual([inAnHour + 1n, inAnHour + 2n]);
   });
 
-  test("are given one by one while the counter is ahead of the time, whatever is asked", async () => {
+  test("are given one by one while the counter is ahead of the time, whatever is requested", async () => {
     const key = newKey();
     const [many, one] = [open({}, { handover: { max: 60 } }), open({}, { handover: false })];
     const inAnHour = await counterInAnHour();
@@ -127,7 +127,7 @@ onRedis("fencing tokens on a real server", () => {
     const [a, b] = [newKey(), newKey()];
     const locks = open();
     expectRising([await numberOf(locks, a), await numberOf(locks, b), await numberOf(locks, a)]);
-    expect(await direct.keys(`*${a}*`)).toEqual([]); // a released key leaves nothing
+    expect(await direct.keys(`*${a}*`)).toEqual([]); // a released key leaves no record
   });
 
   test.each(["forged", `${Date.now() + 2 * 86_400_000}000`])(
@@ -141,7 +141,7 @@ onRedis("fencing tokens on a real server", () => {
     },
   );
 
-  test("rise by one from hand to hand within a process", async () => {
+  test("rise by one from holder to holder within a process", async () => {
     const key = newKey();
     const locks = open();
     const first = await contended(locks, key);
@@ -156,7 +156,7 @@ onRedis("fencing tokens on a real server", () => {
     expect(numbers).toEqual(numbers.map((_, index) => first.fencingToken + BigInt(index)));
   });
 
-  test("of a run that was handed over rise over its loss as well", async () => {
+  test("of a run of handovers rise over its loss as well", async () => {
     const key = newKey();
     const [here, there] = [open(), open()];
     const first = await contended(here, key);

@@ -5,7 +5,7 @@ import { onCleanup, newKey, onSharedRedis, open, ownServer, warmUp } from "../..
 
 const waiters = 4_000;
 const waitMs = 2_200;
-/** Beyond the wait: the farewell of 250 ms, and what a machine under load is late by for so many. */
+/** Added to the wait: 250 ms to request the holder's name, and the lateness of a busy machine for all callers. */
 const latenessMs = 1_300;
 
 onSharedRedis("under a frozen server", () => {

@@ -15,38 +15,38 @@ import {
 } from "../../support/fault-fixture.ts";
 
 onSharedRedis("a lease on a real server", () => {
-  // Grants that go to nobody.
+  // Grants without a receiver.
 
-  test("a process that is frozen while it is granted costs the next waiter at most 8 s, whatever the TTL", async () => {
+  test("a process that is frozen at its grant costs the next waiter at most 8 s, whatever the TTL", async () => {
     const key = newKey();
     const [holder, next] = [open(connect(shared.port)), open(connect(shared.port))];
     await Promise.all([warmUp(holder), warmUp(next)]);
     const held = await holder.acquire(key, { ttlMs: 60_000 });
     const { child, lines } = start("waits.mjs", shared.port, key, 60_000);
-    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the child waits");
-    await waitUntil(() => isEarlier(key), "it came first, however well both know the server's time");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the child is queued");
+    await waitUntil(() => isEarlier(key), "the child came first, although the clocks may differ");
     const waiting = next.acquire(key, { ttlMs: 60_000, waitMs: 20_000 });
-    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 2, "both wait");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 2, "both waiters are queued");
     child.kill("SIGSTOP");
     const releasedAt = performance.now();
     await held.release();
     expect((await holder.inspect(key)).holders).toMatchObject([{ owner: "child" }]);
     const lease = await waiting;
     const waitedMs = performance.now() - releasedAt;
-    expect(waitedMs).toBeGreaterThan(2_500); // the frozen one's claim was respected
+    expect(waitedMs).toBeGreaterThan(2_500); // the claim of the frozen process was respected
     expect(waitedMs).toBeLessThan(8_000);
     child.kill("SIGCONT");
-    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the child waits again");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the child is queued again");
     expect(lines).toEqual([]);
     expect(await lease.release()).toBe(true);
-    await waitUntil(() => lines.length > 0, "the child has it in the end");
+    await waitUntil(() => lines.length > 0, "the child acquires the lock in the end");
     const { granted } = JSON.parse(lines[0] ?? "{}") as { granted?: string };
     expect(BigInt(granted ?? 0)).toBeGreaterThan(lease.fencingToken);
     child.kill("SIGKILL");
     await direct.del(`lock:${key}`);
   });
 
-  /** Whether the ticket of who waits is older than two processes may disagree by. */
+  /** Whether the waiter's ticket is older than the clocks of two processes may differ. */
   async function isEarlier(key: string): Promise<boolean> {
     const [member = ""] = await direct.zrange(`holdfast:queue:{lock:${key}}`, "0", "0");
     const ticket = Number(/:(\d+) /.exec(member)?.[1]);
@@ -66,15 +66,18 @@ onSharedRedis("a lease on a real server", () => {
       const caller = new AbortController();
       proxy.pause("replies");
       const refused = rejection(call(key, caller.signal));
-      await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
+      await waitUntil(
+        async () => (await direct.exists(`lock:${key}`)) === 1,
+        "the lock is granted on the server",
+      );
       caller.abort("changed my mind");
       expect((await refused).error).toBe("changed my mind");
       proxy.resume("replies");
-      await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "it is given back");
+      await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "the grant is released");
     }
   });
 
-  test("a waiter that aborts while its grant is on the way by message leaves the lock free", async () => {
+  test("a waiter that aborts while its grant by notification is under way leaves the lock free", async () => {
     const proxy = await ownProxy(shared);
     const [holder, waiter] = [open(connect(shared.port)), open(connect(proxy.port))];
     await Promise.all([warmUp(holder), warmUp(waiter)]);
@@ -82,24 +85,24 @@ onSharedRedis("a lease on a real server", () => {
     const held = await holder.acquire(key, { ttlMs: 60_000 });
     const caller = new AbortController();
     const refused = rejection(waiter.acquire(key, { signal: caller.signal, ttlMs: 60_000 }));
-    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the waiter is queued");
     proxy.pause("replies");
     await held.release();
     expect(await direct.exists(`lock:${key}`)).toBe(1);
-    proxy.pause("requests"); // neither may its cancellation arrive before the message
+    proxy.pause("requests"); // its cancellation must not arrive before the notification
     caller.abort("changed my mind");
     expect((await refused).error).toBe("changed my mind");
     proxy.resume("replies");
     proxy.resume("requests");
-    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "it is given back");
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "the grant is released");
   });
 
   // Lost replies.
 
   test.each([
-    ["acquire", "resends by itself", {}],
-    ["acquire", "gives up", { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }],
-    ["tryAcquire", "gives up", { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }],
+    ["acquire", "resends commands", {}],
+    ["acquire", "resends nothing", { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }],
+    ["tryAcquire", "resends nothing", { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }],
   ] as const)(
     "a reply lost on a free lock: the next try of %s, with a client that %s, is the same grant",
     async (call, _how, clientOptions) => {

@@ -12,7 +12,7 @@ import { rejection, startRedis, waitUntil, type RedisServer } from "@holdfast/te
 import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import { onRedis } from "../../support/servers.ts";
 
-/** How a client is to connect. */
+/** The connection settings of a client. */
 interface Access {
   readonly username?: string;
   readonly password?: string;
@@ -66,7 +66,7 @@ onRedis("A connection", () => {
     ends.push(() => process.off("warning", warned));
     const connection = detectConnection(client as unknown as RedisClient);
     await Promise.all(Array.from({ length: 50 }, () => connection.command("PING", [])));
-    await new Promise(setImmediate); // warnings come in a turn of their own
+    await new Promise(setImmediate); // warnings are emitted in a turn of their own
     expect(warnings).toEqual([]);
   });
 
@@ -84,7 +84,7 @@ onRedis("A connection", () => {
       await expectRefusal(locks, /database 99\b.*DB index is out of range/);
     });
 
-    test("that may select the database no more after a reconnect serves no lock", async () => {
+    test("that may no longer select the database after a reconnect serves no lock", async () => {
       const user = await newUser();
       const locks = await open({ ...user, database: 3 });
       const held = await locks.acquire("before", { ttlMs: 60_000 });
@@ -128,7 +128,7 @@ onRedis("A connection", () => {
   );
 });
 
-/** It says why at once, and the key is in no database. */
+/** The error has the cause at once, and the key is in no database. */
 async function expectRefusal(locks: Locks, words: RegExp, code = "engine-unavailable"): Promise<void> {
   const key = newName();
   let refusal: unknown;
@@ -136,7 +136,7 @@ async function expectRefusal(locks: Locks, words: RegExp, code = "engine-unavail
     const { error } = await rejection(locks.acquire(key, { waitMs: 5_000 }));
     expect(error).toMatchObject({ code });
     refusal = error;
-    return (error as { retryable?: boolean }).retryable === false; // else of the connection that was killed
+    return (error as { retryable?: boolean }).retryable === false; // otherwise of the killed connection
   }, "a refusal");
   expect(String(refusal)).toMatch(words);
   for (const db of [0, 3]) {
@@ -146,7 +146,7 @@ async function expectRefusal(locks: Locks, words: RegExp, code = "engine-unavail
   }
 }
 
-/** The server takes the user again. */
+/** The server accepts the user again. */
 async function granted(locks: Locks): Promise<void> {
   await waitUntil(async () => {
     try {

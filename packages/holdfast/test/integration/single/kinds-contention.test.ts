@@ -25,14 +25,14 @@ const tasks = 8;
 const rounds = 25;
 
 onSharedRedis("several processes that share locks on one server", () => {
-  test("read-write, nine of ten read: no writer beside anybody, and everybody gets all his turns", async () => {
+  test("read-write, nine of ten read: a writer is alone, and every task gets all its turns", async () => {
     const turns = await contend("read-write");
     expect(turns.heaviest).toBe(1000); // a writer counts as a thousand readers
     expectAll(turns);
     expect(writersOutOfOrder(turns)).toEqual([]);
   }, 90_000);
 
-  test("a semaphore of 4 under 32 tasks: never more inside, and everybody gets all his turns", async () => {
+  test("a semaphore of 4 under 32 tasks: never more inside, and every task gets all its turns", async () => {
     const turns = await contend("semaphore");
     expect(turns.heaviest).toBeLessThanOrEqual(4);
     expect(turns.heaviest).toBeGreaterThan(1);
@@ -55,7 +55,7 @@ onSharedRedis("several processes that share locks on one server", () => {
     expect(new Set(counts.values())).toEqual(new Set([rounds]));
   }
 
-  test("of a reader that is killed the share expires by itself, and alone", async () => {
+  test("of a killed reader, the lease expires, and no other does", async () => {
     const key = newKey();
     const { child, lines } = start(
       "shares.mjs",
@@ -71,7 +71,7 @@ onSharedRedis("several processes that share locks on one server", () => {
     await gone;
     const killedAt = performance.now();
     const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
-    await waitUntil(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired");
+    await waitUntil(async () => (await locks.inspect(key)).holders.length === 1, "the lease has expired");
     expect(performance.now() - killedAt).toBeLessThan(4_000);
     stays.throwIfLost();
     expect((await locks.inspect(key)).waiterCount).toBe(1);
@@ -80,8 +80,8 @@ onSharedRedis("several processes that share locks on one server", () => {
   });
 });
 
-onSharedRedis("shares, when the server or the way to it fails", () => {
-  test("a server that is frozen past the TTL: permits are lost in time, and given anew after it", async () => {
+onSharedRedis("shared locks, when the server or the connection fails", () => {
+  test("a server that is frozen past the TTL: permits are lost in time, and granted anew after it", async () => {
     const server = await ownServer();
     const locks = open(connect(server.port));
     await warmUp(locks);
@@ -93,7 +93,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     onCleanup(() => {
       server.thaw();
     });
-    await waitUntil(() => signals.every(({ aborted }) => aborted), "both are lost");
+    await waitUntil(() => signals.every(({ aborted }) => aborted), "both permits are lost");
     expect(leases.map((lease) => lease.remainingMs())).toEqual([0, 0]);
     expect(signals.map(reasonOf)).toEqual(["engine-unreachable", "engine-unreachable"]);
     server.thaw();
@@ -103,7 +103,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     expect(await next.release()).toBe(true);
   });
 
-  test("a server that restarts without its data: who held is told, and who waits is served with greater numbers", async () => {
+  test("a server that restarts without its data: holders lose their leases, and waiters get larger numbers", async () => {
     const server = await ownServer();
     const locks = open(connect(server.port, { retryStrategy: () => 50 }));
     await warmUp(locks);
@@ -111,12 +111,12 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const lease = await own.acquire({ ttlMs: 2_000 });
     const { signal } = lease;
     const waiting = own.acquire({ ttlMs: 2_000, waitMs: 30_000 });
-    await waitUntil(async () => (await locks.inspect(lease.key)).waiterCount === 1, "one waits");
+    await waitUntil(async () => (await locks.inspect(lease.key)).waiterCount === 1, "the waiter is queued");
     await server.stop();
     await ownServer({ port: server.port });
     const next = await waiting;
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
-    await waitUntil(() => signal.aborted, "the holder is told");
+    await waitUntil(() => signal.aborted, "the holder has lost its lease");
     expect(await next.release()).toBe(true);
   });
 
@@ -128,7 +128,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const own = locks.semaphore(key, { limit: 2 });
     const lost = proxy.loseNextReply(/\bacquire\b/);
     const first = await own.acquire({ waitMs: 10_000 });
-    await lost; // executed, and sent again by the client or by us
+    await lost; // executed, and resent by the client library or by the driver
     expect((await locks.inspect(key)).holders).toHaveLength(1);
     const second = await own.tryAcquire();
     expect(second).not.toBeNull();
@@ -153,7 +153,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     expect([await other.release(), await next?.release()]).toEqual([true, true]);
   });
 
-  test("the lost reply of a downgrade, sent again with readers inside, lets no writer in beside them", async () => {
+  test("the lost reply of a downgrade, resent with readers inside, admits no writer beside them", async () => {
     const proxy = await ownProxy(shared);
     const here = open(connect(proxy.port, { retryStrategy: () => 20 }));
     const there = open(connect(shared.port));
@@ -161,12 +161,12 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const key = newKey();
     const writer = await here.readWrite(key).write.acquire();
     const reading = there.readWrite(key).read.acquire();
-    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "a reader waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "a reader is queued");
     const lost = proxy.loseNextReply(/\bdowngrade\b/);
     const [reader] = await Promise.all([writer.downgrade(), lost]);
     const other = await reading;
     const writing = there.readWrite(key).write.acquire({ waitMs: 20_000 });
-    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "a writer waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "a writer is queued");
     await other.release();
     const { holders, waiterCount } = await there.inspect(key);
     expect([holders.map(({ mode }) => mode), waiterCount]).toEqual([["read"], 1]);
@@ -175,7 +175,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     await (await writing).release();
   });
 
-  test("a connection that is lost with a batch under way: what the client sends again is done once", async () => {
+  test("a connection that is lost with a batch under way: resent operations are executed once", async () => {
     const proxy = await ownProxy(shared);
     const locks = open(connect(proxy.port, { retryStrategy: () => 20 }));
     await warmUp(locks);

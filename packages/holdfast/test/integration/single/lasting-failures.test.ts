@@ -7,7 +7,7 @@ import { rejection } from "@holdfast/test-kit";
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
 onSharedRedis("a lease on a real server", () => {
-  test("a wrong password is told at once, and not after the wait", async () => {
+  test("a wrong password is reported at once, and not after the wait", async () => {
     const server = await ownServer();
     await server.client().config("SET", "requirepass", "right");
     for (const clientOptions of [{ password: "wrong" }, {}]) {
@@ -23,7 +23,7 @@ onSharedRedis("a lease on a real server", () => {
     }
   });
 
-  test("a user who may not run scripts is told at once", async () => {
+  test("a user without the right to run scripts gets an error at once", async () => {
     const server = await ownServer();
     await server.client().acl("SETUSER", "reader", "on", ">secret", "~*", "&*", "+@all", "-evalsha", "-eval");
     const locks = open(connect(server.port, { username: "reader", password: "secret" }));
@@ -33,7 +33,7 @@ onSharedRedis("a lease on a real server", () => {
     expect(afterMs).toBeLessThan(1_500);
   });
 
-  test("an error does not show the token, however deep one looks", async () => {
+  test("an error does not show the token at any depth", async () => {
     const server = await ownServer();
     const admin = server.client();
     await admin.acl("SETUSER", "worker", "on", ">secret", "~*", "&*", "+@all");
@@ -48,7 +48,7 @@ onSharedRedis("a lease on a real server", () => {
     expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(token);
   });
 
-  test("a key of another type is not asked for again once it was refused", async () => {
+  test("a key of another type gets no further request after its refusal", async () => {
     const server = await ownServer();
     const admin = server.client();
     const key = newKey();
@@ -57,9 +57,9 @@ onSharedRedis("a lease on a real server", () => {
     await warmUp(locks);
     const { error } = await rejection(locks.acquire(key));
     expect(error).toMatchObject({ code: "kind-mismatch", key });
-    await locks.inspect(newKey()); // what followed the refusal is carried out
+    await locks.inspect(newKey()); // commands after the refusal are executed
     await admin.config("RESETSTAT");
-    await pause(1_000); // what is tried again is tried after 50 ms, 100 ms, ...
+    await pause(1_000); // a retry would come after 50 ms, 100 ms, ...
     expect(await admin.info("commandstats")).not.toContain("cmdstat_evalsha");
   });
 });

@@ -16,11 +16,11 @@ import {
 } from "../../support/fault-fixture.ts";
 import { commandText } from "../../support/diagnostics-log.ts";
 
-/** A waiter that nobody tells asks again after 5 s. */
+/** A waiter without a notification polls after 5 s. */
 const soonMs = 2_500;
 
-onSharedRedis("an answer that comes late", () => {
-  test("to an attempt that was given up does not touch the grant of its repeat", async () => {
+onSharedRedis("a reply that comes late", () => {
+  test("to an abandoned attempt does not touch the grant of its repeat", async () => {
     const key = newKey();
     const { connection, controls } = faultyClient(connect(shared.port));
     const [here, there] = [open(connection), open(connect(shared.port))];
@@ -29,13 +29,13 @@ onSharedRedis("an answer that comes late", () => {
     const attempt = { attemptId: "job 1", ttlMs: 30_000, renew: false };
     const { error } = await rejection(here.acquire(key, { ...attempt, waitMs: 200 }));
     expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
-    const lease = await here.acquire(key, { ...attempt, waitMs: 5_000 }); // answers come in order: the late one was before
-    await here.inspect(key); // what followed it is carried out
+    const lease = await here.acquire(key, { ...attempt, waitMs: 5_000 }); // replies come in order, so the late one came before
+    await here.inspect(key); // commands after it are executed
     expect(await there.tryAcquire(key)).toBeNull();
     expect(await lease.release()).toBe(true);
   });
 
-  test.each(["mutex", "semaphore"])("to a %s's request does not bring a given lease back", async (kind) => {
+  test.each(["mutex", "semaphore"])("to a %s's request does not revive a transferred lease", async (kind) => {
     const key = newKey();
     const [here, there] = [open(connect(shared.port)), open(connect(shared.port))];
     const [own, other] = [here, there].map((locks) =>
@@ -46,18 +46,18 @@ onSharedRedis("an answer that comes late", () => {
     const held = kind === "mutex" ? await direct.get(K) : (await direct.zrange(K, "0", "0"))[0];
     const [token = ""] = held?.split(" ") ?? [];
     const given = lease.transfer();
-    await waitUntil(async () => (await there.inspect(key)).holders.length === 0, "it is over");
+    await waitUntil(async () => (await there.inspect(key)).holders.length === 0, "the lease has ended");
     expect(await (await other.acquire()).release()).toBe(true);
     const keys = ["holdfast:fence", K, `holdfast:queue:{${K}}`, `holdfast:info:{${K}}`];
     const request = ["acquire", token, "300 1 0 s 300", "30000", "1", "0", "", String(Date.now() + 5_000)];
-    await direct.eval(executeSingleScript.source, 4, ...keys, "100", ...request); // sent again by a client library
+    await direct.eval(executeSingleScript.source, 4, ...keys, "100", ...request); // resent by a client library
     expect((await there.inspect(key)).holders).toHaveLength(1);
     const { error } = await rejection(there.adopt(given));
     expect(error).toMatchObject({ code: "lease-lost", reason: "expired" });
     await direct.del(K);
   });
 
-  test("by message does not release the grant that a resent request was answered with", async () => {
+  test("does not matter for a grant by a late notification, which the reply to a resent request has confirmed", async () => {
     const key = newKey();
     const proxy = await ownProxy(shared);
     const here = open(connect(proxy.port, { retryStrategy: () => 100 }));
@@ -69,12 +69,12 @@ onSharedRedis("an answer that comes late", () => {
     const waiting = here.acquire(key, { ttlMs: 30_000 });
     await lost;
     expect(await direct.zcard(`holdfast:queue:{lock:${key}}`)).toBe(1);
-    await held.release(); // grants by a message that is kept back; the client then sends its request again
+    await held.release(); // The notification of the grant is delayed, and the client then resends its request.
     const lease = await waiting;
     await waitUntil(async () => !(await isHearing()), "the lost connection is known");
     proxy.resume("messages");
-    await waitUntil(isHearing, "the message of the proof, behind that of the grant, is heard");
-    await here.inspect(key); // what followed the message is carried out
+    await waitUntil(isHearing, "the ping after the grant is received");
+    await here.inspect(key); // commands after the notification are executed
     expect(await there.tryAcquire(key)).toBeNull();
     expect(await lease.release()).toBe(true);
 
@@ -83,7 +83,7 @@ onSharedRedis("an answer that comes late", () => {
     }
   });
 
-  test("to a release that passed the lock on, after the next in line aborted, still says released", async () => {
+  test("to a release with a next caller, after that caller aborted, still returns true", async () => {
     const key = newKey();
     const locks = open(connect(shared.port), {}, { handover: { max: 0 } });
     await warmUp(locks);
@@ -96,7 +96,7 @@ onSharedRedis("an answer that comes late", () => {
     expect(await released).toBe(true);
   });
 
-  test("never, to a release that handed the lock on, leaves it released, and the next in line is served", async () => {
+  test("or never, to a release with a next caller, leaves it released, and the next caller is served", async () => {
     const key = newKey();
     const { connection, controls } = faultyClient(connect(shared.port));
     const locks = open(connection, { commandTimeoutMs: 300 }, { handover: { max: 0 } });
@@ -108,19 +108,19 @@ onSharedRedis("an answer that comes late", () => {
     const { error } = await rejection(lease.release());
     expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
     expect(lost).toBeGreaterThan(0);
-    expect(await (await next).release()).toBe(true); // the release that goes on names it again
+    expect(await (await next).release()).toBe(true); // the repeated release names the next grant again
   });
 });
 
 onSharedRedis("a repeat of an attempt", () => {
-  test("that waits here as well is granted together with the first, by the same message", async () => {
+  test("that waits here as well is granted together with the first, by the same notification", async () => {
     const key = newKey();
     const [here, there] = [open(connect(shared.port)), open(connect(shared.port))];
     await Promise.all([warmUp(here), warmUp(there)]);
     const held = await there.acquire(key);
     const attempt = { attemptId: "job 2", ttlMs: 20_000 };
     const first = here.acquire(key, attempt);
-    await waitUntil(async () => (await here.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await here.inspect(key)).waiterCount === 1, "the waiter is queued");
     const repeat = here.acquire(key, attempt);
     await here.inspect(key); // the repeat was sent before
     const releasedAt = performance.now();

@@ -15,19 +15,19 @@ import {
   warmUp,
 } from "../../support/fault-fixture.ts";
 
-/** More than the 10 000 tokens that a process once remembered. */
+/** More than 10 000, the former limit of remembered tokens. */
 const many = 10_500;
 
-onSharedRedis("a grant by message that comes late", () => {
-  test(`takes none of ${many} leases in use from its own process`, { timeout: 90_000 }, async () => {
+onSharedRedis("a grant by notification that comes late", () => {
+  test(`ends none of ${many} leases in use by its own process`, { timeout: 90_000 }, async () => {
     const { here, there, proxy } = await fixture();
     const keys = Array.from({ length: many }, newKey);
     const held = await Promise.all(keys.map((key) => there.acquire(key, { ttlMs: 60_000 })));
     const waiting = keys.map((key) => here.acquire(key, { ttlMs: 60_000 }));
-    await waitUntil(async () => (await direct.keys("holdfast:queue:*")).length === many, "all wait");
+    await waitUntil(async () => (await direct.keys("holdfast:queue:*")).length === many, "all callers wait");
     proxy.pause("messages");
     await Promise.all(held.map((lease) => lease.release()));
-    const leases = await Promise.all(waiting); // by reply, as the messages are kept back
+    const leases = await Promise.all(waiting); // by reply, because the notifications are delayed
     proxy.resume("messages");
     await awaitSubscribed(here, there);
     expect(await direct.keys("lock:*")).toHaveLength(many);
@@ -43,9 +43,9 @@ onSharedRedis("a grant by message that comes late", () => {
     const { here, there, proxy } = await fixture();
     const key = newKey();
     const ttlMs = 300;
-    const held = await there.acquire(key, { ttlMs: 1_000 }); // a waiter asks again when that is over
+    const held = await there.acquire(key, { ttlMs: 1_000 }); // a waiter polls after this delay
     const waiting = here.acquire(key, { ttlMs, renew: false });
-    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "the waiter is queued");
     proxy.pause("messages");
     await held.release();
     const given = (await waiting).transfer();
@@ -60,7 +60,10 @@ onSharedRedis("a grant by message that comes late", () => {
   });
 });
 
-/** Two processes, one of them behind a proxy. What it is granted by message lasts long enough to be released by mistake. */
+/**
+ * Two processes, one of them connected through a proxy. Its grants by notification last long enough that a
+ * wrong release is noticed.
+ */
 async function fixture(): Promise<{
   here: Locks;
   there: Locks;
@@ -74,12 +77,15 @@ async function fixture(): Promise<{
   return { here, there, proxy };
 }
 
-/** A grant by message is heard, behind all that were sent before; and what follows them has been carried out. */
+/**
+ * Waits until a grant by notification and all earlier notifications are received, and the commands after them
+ * are executed.
+ */
 async function awaitSubscribed(here: Locks, there: Locks): Promise<void> {
   const key = newKey();
   const held = await there.acquire(key, { ttlMs: 60_000 });
   const waiting = here.acquire(key);
-  await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
+  await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "the waiter is queued");
   await held.release();
   await (await waiting).release();
   await here.inspect(key);

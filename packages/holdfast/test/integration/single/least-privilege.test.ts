@@ -10,7 +10,7 @@ import { commandsOfScripts, ownCommands } from "../../support/commands.ts";
 import { onRedis } from "../../support/servers.ts";
 
 const page = await readFile(new URL("../../../../../docs/security.md", import.meta.url), "utf8");
-/** What the page says, for a program of its own and for one of several on a server. */
+/** The documented rights, for a program of its own and for one of several on a server. */
 const [own, shared] = Array.from(page.matchAll(/^ACL SETUSER .*$/gm), ([line]) => line.split(" ")) as [
   string[],
   string[],
@@ -85,7 +85,7 @@ describe("the line of docs/security.md", () => {
     expect(allowedBy(own)).toEqual(Array.from(needed).sort());
   });
 
-  test("that shares a server allows no more, and leaves out what it says it may", () => {
+  test("that shares a server allows no more, and omits only what the page permits", () => {
     const spared = [...forOlderServers, "scan"];
     expect(allowedBy(shared)).toEqual(allowedBy(own).filter((command) => !spared.includes(command)));
   });
@@ -128,7 +128,7 @@ for (const { name, line, nodes, more = [], query } of setups) {
       });
     });
 
-    test("was refused nothing that it asked for", async () => {
+    test("was refused none of its commands", async () => {
       for (const server of servers) {
         expect(await run(server, ["ACL", "LOG"])).toEqual([]);
       }
@@ -165,7 +165,7 @@ onRedis("A right that is missing", () => {
     }
   });
 
-  /** Locks by a user whose rights are those of the page but for some. */
+  /** Locks of a user with the documented rights, except some. */
   async function without(...missing: string[]): Promise<Locks> {
     await run(server, [...own, ...missing]);
     const locks = createLocks(await connect(`redis://holdfast:secret@127.0.0.1:${server.port}`));
@@ -178,7 +178,7 @@ onRedis("A right that is missing", () => {
     ["to the scripts", ["-evalsha"]],
     ["to the locks' keys", ["resetkeys", "~holdfast:*"]],
     ["to the keys derived from them", ["resetkeys", "~lock:*", "~holdfast:client:*"]],
-  ])("%s is told at once, and not as a lock that is free or held", async (_what, missing) => {
+  ])("%s is reported at once, and not as a lock that is free or held", async (_what, missing) => {
     const locks = await without(...missing);
     const { error } = await rejection(locks.acquire("key", { waitMs: 20_000 }));
     expect(error).toMatchObject({ code: "engine-unavailable", retryable: false });
@@ -196,13 +196,16 @@ onRedis("A right that is missing", () => {
     });
   });
 
-  test("to channels makes waiters ask again, and is told", async () => {
+  test("to channels makes waiters poll, and is reported", async () => {
     const locks = await without("resetchannels");
     const holder = await locks.acquire("key");
     const other = createLocks(await connect(`redis://holdfast:secret@127.0.0.1:${server.port}`));
     ends.push(() => other.close());
     const waiting = other.acquire("key");
-    await waitUntil(async () => (await other.nodes())[0]?.notifications === "unavailable", "it is told");
+    await waitUntil(
+      async () => (await other.nodes())[0]?.notifications === "unavailable",
+      "the missing right is reported",
+    );
     expect(await holder.release()).toBe(true);
     expect(await (await waiting).release()).toBe(true);
   });
@@ -221,13 +224,13 @@ async function run(server: RedisServer, [command = "", ...args]: readonly string
   }
 }
 
-/** Keeps a driver open, whose messages are proved to arrive from all nodes. */
+/** Keeps a driver open whose notifications are verified on all nodes. */
 async function hearing(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await locks.inspect("any key makes it connect").catch(() => undefined);
   await waitUntil(
     async () => (await locks.nodes()).every(({ notifications }) => notifications === "verified"),
-    "messages are heard",
+    "notifications are verified",
   );
   return locks;
 }

@@ -9,11 +9,11 @@ import { onCleanup, newKey, onSharedRedis, open, ownServer, warmUp } from "../..
 const ttlsMs = [100, 300, 600];
 const leasesOfRound = 60;
 const leastJudged = 60;
-/** For a machine that is busy: each round takes about 2 s. */
+/** For a busy machine: each round takes about 2 s. */
 const mostMs = 120_000;
 /** A timer of 1 ms that runs within 2 ms shows an event loop that is not blocked. */
 const unblockedGapMs = 2;
-/** How long before the end of a lease the event loop is looked at: longer than the signal aborts early here. */
+/** How long before the end of a lease the event loop is measured. Signals abort later than that here. */
 const beforeMs = 40;
 
 /** How long the event loop took between two runs of a timer of 1 ms. */
@@ -32,7 +32,7 @@ class Heartbeat {
     });
   }
 
-  /** The longest since `from`, with what has passed since the last. */
+  /** The longest delay since `from`, including the time since the last run. */
   longestGapMs(from: number): number {
     const gaps = this.#beats.filter(({ at }) => at >= from).map(({ gapMs }) => gapMs);
     return Math.max(performance.now() - this.#last, ...gaps);
@@ -55,11 +55,11 @@ function lossOf(lease: Lease, heartbeat: Heartbeat): Promise<Loss> {
   });
 }
 
-/** Many leases, not all of one moment, whose server freezes. */
+/** Many leases with different ends, whose server freezes. */
 async function lossesOfRound(server: RedisServer, heartbeat: Heartbeat): Promise<Loss[]> {
   const locks = open(server.client());
   await warmUp(locks);
-  const leases: Lease[] = []; // a lease that is garbage is not renewed
+  const leases: Lease[] = []; // a lease without a reference is not renewed
   const losses: Promise<Loss>[] = [];
   for (let index = 0; index < leasesOfRound; index += 1) {
     const ttlMs = ttlsMs[index % ttlsMs.length] as number;
@@ -77,7 +77,7 @@ async function lossesOfRound(server: RedisServer, heartbeat: Heartbeat): Promise
 
 onSharedRedis("a server that freezes", () => {
   test(
-    "each signal aborts before the validity ends, where the event loop is not blocked",
+    "each signal aborts before the validity ends, if the event loop is not blocked",
     { timeout: mostMs },
     async () => {
       const server = await ownServer();

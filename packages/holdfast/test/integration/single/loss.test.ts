@@ -26,8 +26,8 @@ onSharedRedis("a lease on a real server", () => {
 
   test.each([
     ["deleted", "expired"],
-    ["taken by another", "stolen"],
-  ])("is told lost within one renewal after its key was %s", async (how, reason) => {
+    ["acquired by another", "stolen"],
+  ])("is reported lost within one renewal after its key was %s", async (how, reason) => {
     const key = newKey();
     const locks = open(connect(shared.port));
     await warmUp(locks);
@@ -35,7 +35,7 @@ onSharedRedis("a lease on a real server", () => {
     const aborted = abortOf(lease.signal);
     const changedAt = performance.now();
     await (how === "deleted" ? direct.del(`lock:${key}`) : direct.set(`lock:${key}`, "another's"));
-    expect((await aborted) - changedAt).toBeLessThan(1_000 + slackMs); // its validity ends after 3 s
+    expect((await aborted) - changedAt).toBeLessThan(1_000 + slackMs); // the validity ends after 3 s
     expect(reasonOf(lease.signal)).toBe(reason);
     expect(lease.remainingMs()).toBe(0);
     expect(await lease.release()).toBe(false);
@@ -43,7 +43,7 @@ onSharedRedis("a lease on a real server", () => {
     await direct.del(`lock:${key}`);
   });
 
-  test("is told lost at once when messages are heard again, if its key went while they were not", async () => {
+  test("is reported lost at once when notifications return, if its key vanished in between", async () => {
     const key = newKey();
     const locks = open(connect(shared.port));
     await warmUp(locks);
@@ -55,7 +55,7 @@ onSharedRedis("a lease on a real server", () => {
     expect(reasonOf(lease.signal)).toBe("expired");
   });
 
-  test("is told lost at its first renewal after its server was started anew and empty", async () => {
+  test("is reported lost at its first renewal after its server restarted empty", async () => {
     const server = await ownServer();
     const lease = await open(connect(server.port)).acquire(newKey(), { ttlMs: 6_000 });
     const aborted = abortOf(lease.signal);
@@ -86,10 +86,10 @@ onSharedRedis("a lease on a real server", () => {
       loopDelay.disable();
     });
     const abortedAt = await aborted;
-    await pause(10); // a stall is measured once it is over
+    await pause(10); // a stall is measured at its end
     const loopDelayMs = loopDelay.max / 1e6;
     expect(lease.validUntil).toBe(validUntil);
-    expect(abortedAt).toBeGreaterThanOrEqual(validUntil - 51); // a signal is aborted up to 50 ms early, by the lateness of timers
+    expect(abortedAt).toBeGreaterThanOrEqual(validUntil - 51); // a signal aborts up to 50 ms early, because timers may be late
     expect(abortedAt).toBeLessThanOrEqual(validUntil + 50 + loopDelayMs);
     expect(reasonOf(signal)).toBe("engine-unreachable");
   });
@@ -117,7 +117,7 @@ onSharedRedis("a lease on a real server", () => {
     expect([lease.signal.aborted, outcomes.includes("lost")]).toEqual([false, false]);
   });
 
-  test("survives renewals that are not answered, and is renewed when the server answers again", async () => {
+  test("survives renewals without a reply, and is renewed when the server answers again", async () => {
     const key = newKey();
     const outcomes = renewals(key);
     const locks = open(connect(shared.port), { commandTimeoutMs: 150 });

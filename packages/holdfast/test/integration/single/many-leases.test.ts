@@ -15,7 +15,7 @@ onSharedRedis("many leases of one process", () => {
 
   afterEach(() => unsubscribe(channel, note));
 
-  test("none is lost, and each is renewed about once a round, when the event loop stands still again and again", async () => {
+  test("none is lost, and each is renewed about once a round, when the event loop is blocked again and again", async () => {
     const locks = open(connect(shared.port));
     const held = await Promise.all(
       Array.from({ length: leases }, () => locks.acquire(newKey(), { ttlMs, waitMs: ttlMs })),
@@ -36,6 +36,6 @@ onSharedRedis("many leases of one process", () => {
 function block(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end) {
-    // the event loop stands still
+    // blocks the event loop
   }
 }

@@ -19,14 +19,14 @@ import {
 } from "../../support/fault-fixture.ts";
 
 onSharedRedis("a lease on a real server", () => {
-  test("with the server down a try rejects within its budget, never with null, and recovers by itself", async () => {
+  test("with the server down a try rejects within its budget, never with null, and recovers", async () => {
     const server = await ownServer();
     const tries = [
       { budgetMs: 500, locks: open(connect(server.port), { commandTimeoutMs: 500 }) },
       { budgetMs: 2_000, locks: open(connect(server.port)) },
       { budgetMs: 500, locks: open(connect(server.port), { commandTimeoutMs: 500 }) },
     ] as const;
-    await Promise.all(tries.slice(0, 2).map(({ locks }) => warmUp(locks))); // the third one never met it
+    await Promise.all(tries.slice(0, 2).map(({ locks }) => warmUp(locks))); // the third client never reached the server
     server.kill("SIGKILL");
     await server.stop();
     await Promise.all(
@@ -45,7 +45,7 @@ onSharedRedis("a lease on a real server", () => {
       await waitUntil(async () => {
         lease = await locks.tryAcquire(newKey()).catch(() => undefined);
         return lease !== undefined;
-      }, "it is back");
+      }, "the server is back");
       expect(await lease?.release()).toBe(true);
     }
   });
@@ -58,7 +58,7 @@ onSharedRedis("a lease on a real server", () => {
     const key = newKey();
     await holder.acquire(key, { ttlMs: 60_000 });
     const waiting = waiter.acquire(key, { waitMs: 20_000 });
-    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the waiter is queued");
     server.kill("SIGKILL");
     await server.stop();
     const asking = late.acquire(newKey(), { waitMs: 20_000 });
@@ -68,7 +68,7 @@ onSharedRedis("a lease on a real server", () => {
     expect([waited.remainingMs() > 0, asked.remainingMs() > 0]).toEqual([true, true]);
   });
 
-  test("an acquire that finds no server until its time is over says so, and not that the lock is held", async () => {
+  test("an acquire without a server until its wait ends reports that, and not a held lock", async () => {
     const server = await ownServer();
     const locks = open(connect(server.port), { commandTimeoutMs: 300 });
     await server.stop();
@@ -85,7 +85,7 @@ onSharedRedis("a lease on a real server", () => {
       { enableOfflineQueue: false, autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 },
     ],
   ])(
-    "an engine that cannot be reached at the release does not fail the work, and is told later, by a client that %s",
+    "an unreachable engine at the release does not fail the work, and is reported later, by a client that %s",
     async (_how, clientOptions) => {
       const proxy = await ownProxy(shared);
       const client = connect(proxy.port, clientOptions);

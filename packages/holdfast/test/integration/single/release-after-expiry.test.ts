@@ -18,12 +18,12 @@ const soonMs = 1_000;
 const ttlMs = 60_000;
 
 onSharedRedis("release after expiry", () => {
-  test("release after expiry answers false at once, and leaves the lock to who has it now", async () => {
+  test("release after expiry returns false at once, and leaves the lock to its present holder", async () => {
     const locks = open(connect(shared.port));
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs: 100, renew: false });
-    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "it expired");
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "the lease has expired");
     const other = await open(connect(shared.port)).acquire(key, { ttlMs });
     const begun = performance.now();
     expect(await lease.release()).toBe(false);
@@ -31,7 +31,7 @@ onSharedRedis("release after expiry", () => {
     expect(await other.release()).toBe(true);
   });
 
-  test("release after expiry in withLock rejects with the loss, and the value of the work is not thrown away", async () => {
+  test("release after expiry in withLock rejects with the loss, and keeps the value of the work", async () => {
     const locks = open(connect(shared.port));
     const key = newKey();
     const { error, afterMs } = await rejection(
@@ -62,7 +62,7 @@ onSharedRedis("release after expiry", () => {
   });
 });
 
-/** As if the lease had run out during a pause, and another had come. */
+/** As if the lease had expired during a pause, and another client had acquired the lock. */
 async function steal(key: string): Promise<void> {
   await direct.set(`lock:${key}`, "another's");
   onCleanup(async () => {

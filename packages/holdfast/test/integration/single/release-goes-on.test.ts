@@ -7,8 +7,8 @@ import { rejection, waitUntil } from "@holdfast/test-kit";
 import { connect, direct, newKey, onSharedRedis, open, shared, warmUp } from "../../support/fault-fixture.ts";
 import { commandText } from "../../support/diagnostics-log.ts";
 
-onSharedRedis("a release that the engine does not answer", () => {
-  test("goes on until the TTL is over that an unanswered extension may have raised", async () => {
+onSharedRedis("a release without a reply of the engine", () => {
+  test("continues until the end of the TTL that an unanswered extension may have raised", async () => {
     const key = newKey();
     const { connection, controls } = faultyClient(connect(shared.port));
     const locks = open(connection, { commandTimeoutMs: 200 });
@@ -20,8 +20,8 @@ onSharedRedis("a release that the engine does not answer", () => {
     expect(await direct.pttl(`lock:${key}`)).toBeGreaterThan(15_000);
     controls.refuse(new Error("Connection is closed."));
     expect((await rejection(lease.release())).error).toMatchObject({ code: "engine-unavailable" });
-    await pause(validUntil + 300 - performance.now()); // by the TTL that was confirmed it would be over
+    await pause(validUntil + 300 - performance.now()); // the confirmed TTL would have ended
     controls.refuse(null);
-    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "it is released", 6_000);
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "the lock is released", 6_000);
   });
 });

@@ -14,7 +14,7 @@ import {
 } from "../../support/fault-fixture.ts";
 import { commandText } from "../../support/diagnostics-log.ts";
 
-/** ioredis sends what was not answered again by itself, and the second answer says that it is not ours. */
+/** ioredis resends commands without a reply, and the second reply does not know the lease. */
 onSharedRedis("a release whose reply was lost and that the client sends again", () => {
   test("counts as released, and fails no finished work", async () => {
     const proxy = await ownProxy(shared);
@@ -29,7 +29,7 @@ onSharedRedis("a release whose reply was lost and that the client sends again", 
     await lostAgain;
   });
 
-  test("counts as released where the next caller of this process is queued by it", async () => {
+  test("counts as released if it queues the next caller of this process", async () => {
     const proxy = await ownProxy(shared);
     const locks = open(connect(proxy.port, { retryStrategy: () => 20 }), {}, { handover: { max: 0 } });
     const there = open(connect(shared.port));
@@ -47,10 +47,10 @@ onSharedRedis("a release whose reply was lost and that the client sends again", 
   });
 });
 
-onSharedRedis("a release that goes on, as its answers are lost", () => {
-  test("ends what a late request of its own token got again meanwhile, and nothing else", async () => {
+onSharedRedis("a release that continues because its replies are lost", () => {
+  test("ends the grant that a late request of its own token got in between, and no other", async () => {
     const key = newKey();
-    const clock = manualClock(); // of the request that comes late
+    const clock = manualClock(); // of the late request
     const { connection, controls } = faultyClient(connect(shared.port), { clock });
     const here = open(connection, { commandTimeoutMs: 200 });
     const [there, other] = [open(connect(shared.port)), open(connect(shared.port))];
@@ -65,13 +65,13 @@ onSharedRedis("a release that goes on, as its answers are lost", () => {
     expect(await isHeld()).toBe(false);
     controls.refuse(new Error("Connection is closed."));
     await clock.advance(1_000);
-    await waitUntil(isHeld, "the request that comes late is granted");
+    await waitUntil(isHeld, "the late request is granted");
     const waiting = there.acquire(key, { waitMs: 20_000 });
     controls.dropReply(() => false);
     controls.refuse(null);
     const next = await waiting;
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
-    await here.inspect(key); // what was sent before is carried out
+    await here.inspect(key); // earlier commands are executed
     expect(await other.tryAcquire(key)).toBeNull();
     expect(await next.release()).toBe(true);
   });

@@ -14,7 +14,7 @@ onSharedRedis("a semaphore", () => {
     ["11 s ahead", 11_000],
     ["11 s behind", -11_000],
   ])(
-    "a permit is its holder's, whatever TTL or clock another client has: one that is %s",
+    "a permit stays with its holder, whatever TTL or clock another client has: one that is %s",
     async (_, aheadMs) => {
       const [here, there] = [withClock(0), withClock(aheadMs)];
       await Promise.all([warmUp(here), warmUp(there)]);
@@ -28,8 +28,9 @@ onSharedRedis("a semaphore", () => {
         expect(await other.tryAcquire({ ttlMs: shortTtlMs })).toBeNull();
         const waiting = other.acquire({ ttlMs: shortTtlMs, waitMs: 60_000 });
         const waits = async (): Promise<boolean> => (await here.inspect(key)).waiterCount === 1;
-        await waitUntil(waits, "the other waits");
-        // Longer than the other's TTL; with its first dates, or its clock, it might think that the permit is over.
+        await waitUntil(waits, "the other client is queued");
+        // Longer than the TTL of the other client. With its first values or its clock, the other client might
+        // regard the permit as expired.
         const since = performance.now();
         while (performance.now() - since < shortTtlMs + 300) {
           expect(await others.semaphore(key, { limit }).tryAcquire({ ttlMs: shortTtlMs })).toBeNull();
@@ -46,7 +47,7 @@ onSharedRedis("a semaphore", () => {
   );
 });
 
-/** A client whose wall clock is set so. */
+/** A client whose wall clock is set to this offset. */
 function withClock(aheadMs: number): Locks {
   return open(connect(shared.port), { clock: { ...systemClock, wall: () => Date.now() + aheadMs } });
 }

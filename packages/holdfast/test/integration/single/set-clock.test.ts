@@ -7,17 +7,17 @@ import { expect, onTestFinished, test } from "vitest";
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
 const ttlMs = 120_000;
-/** Less than a waiter's poll, which would find the lock free at some time. */
+/** Shorter than a waiter's poll, which would find the lock free at some time. */
 const waitMs = 4_000;
 
 /**
- * Of a process that has not asked the server since: as when its machine was suspended, which the server's clock was not. The place of a
- * waiter and its deadline are written by an estimate of that clock.
+ * The clock was set before a process sends its next request, as when its machine was suspended and the server
+ * was not. The process writes the tickets and deadlines of its waiters by an estimate of that clock.
  */
-onSharedRedis("where the server's clock was set since a process asked last", () => {
+onSharedRedis("with a server whose clock was set since a process last sent a request", () => {
   test.each([
     ["forward by more than a wait", 12_000],
-    ["forward by a part of a second", 500],
+    ["forward by less than a second", 500],
     ["back by more than a wait", -12_000],
   ])(
     "a waiter of that process is served in its turn: %s",
@@ -40,7 +40,10 @@ onSharedRedis("where the server's clock was set since a process asked last", () 
           served += 1;
         }
       });
-      await waitUntil(async () => (await others[0]?.inspect(key))?.waiterCount === 4, "others wait");
+      await waitUntil(
+        async () => (await others[0]?.inspect(key))?.waiterCount === 4,
+        "the others are queued",
+      );
       const before = served;
       const lease = await late.acquire(key, { ttlMs, waitMs }).finally(() => (isOver = true));
       expect(served - before).toBeLessThan(others.length * 3);

@@ -22,13 +22,16 @@ const operations = new Set(["extend", "release", "acquire"]);
 const commandTimeoutMs = 500;
 const callers = 300;
 const askedEachMs = 125;
-/** How many calls the client library may keep: eight batches, what was asked in the time of a call, three commands each, and probes. */
+/**
+ * How many calls the client library may keep: eight batches, the operations during a call, three commands each,
+ * and probes.
+ */
 const mostKept = 8 + (3 * commandTimeoutMs) / askedEachMs + 16;
 
 const clients: Readonly<Record<string, (port: number) => Promise<RedisClient>>> = {
   "ioredis that keeps every command": async (port) => connect(port, { maxRetriesPerRequest: null }),
-  "ioredis as it is": async (port) => connect(port),
-  "node-redis as it is": async (port) => {
+  "ioredis with its defaults": async (port) => connect(port),
+  "node-redis with its defaults": async (port) => {
     const client = createClient({ url: `redis://127.0.0.1:${port}` }).on("error", () => undefined);
     await client.connect();
     onCleanup(() => {
@@ -58,7 +61,7 @@ const rows = Object.keys(outages).flatMap((how) =>
   Object.keys(clients).map((client) => [how, client] as const),
 );
 
-onSharedRedis("a silent server", () => {
+onSharedRedis("an unresponsive server", () => {
   test.each(rows)("%s: %s keeps few calls, and all callers are served when it is back", async (how, name) => {
     const server = await ownServer();
     const client = await (clients[name] as (typeof clients)[string])(server.port);
@@ -86,12 +89,12 @@ onSharedRedis("a silent server", () => {
     await bring();
     const begun = performance.now();
     const leases = await Promise.all(waiting);
-    expect(performance.now() - begun).toBeLessThan(4_000); // a client library connects again after up to 2 s
-    await Promise.all(leases.map((each) => each.release().catch(() => undefined))); // a late one goes on
-    await waitUntil(() => heldBack() === 0, "nothing is kept");
+    expect(performance.now() - begun).toBeLessThan(4_000); // a client library reconnects after up to 2 s
+    await Promise.all(leases.map((each) => each.release().catch(() => undefined))); // a late release continues
+    await waitUntil(() => heldBack() === 0, "no call is kept");
   });
 
-  test("is asked for renewals first when it is back, then for releases, then for new leases", async () => {
+  test("gets renewals first when it is back, then releases, then new requests", async () => {
     const server = await ownServer();
     const { connection, sent } = counting(detectConnection(server.client()));
     const locks = open(connection);
@@ -105,7 +108,7 @@ onSharedRedis("a silent server", () => {
     await rejection(locks.inspect(newKey()));
     const waiting = Array.from({ length: 20 }, () => locks.acquire(newKey(), { waitMs: 60_000 }));
     const releasing = done.map((lease) => rejection(lease.release()));
-    await pause(1_000); // renewals have become due, 2 s after the grants, and were refused
+    await pause(1_000); // renewals have become due 2 s after the grants, and were refused
     sent.length = 0;
     server.thaw();
     await waitUntil(() => kept.every((lease) => lease.remainingMs() > 5_000), "renewed");
@@ -119,7 +122,7 @@ onSharedRedis("a silent server", () => {
     await Promise.all([...kept, ...leases].map((lease) => lease.release()));
   });
 
-  test("confirms a grant by message, although it answers nothing", async () => {
+  test("confirms a grant by notification, although it sends no replies", async () => {
     const server = await ownServer();
     const { connection, sent, hang } = counting(detectConnection(server.client()));
     const locks = open(connection);
@@ -129,7 +132,7 @@ onSharedRedis("a silent server", () => {
     const key = newKey();
     const held = await holder.acquire(key);
     const waiting = locks.acquire(key, { waitMs: 60_000 });
-    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the waiter is queued");
     const goOn = hang();
     await rejection(locks.tryAcquire(newKey()));
     sent.length = 0;
@@ -149,11 +152,11 @@ function open(client: RedisClient): Locks {
 
 interface CountingConnection {
   readonly connection: Connection;
-  /** How many calls are not settled: so many its client library keeps. */
+  /** How many calls are not settled. The client library keeps each of them. */
   heldBack(): number;
   /** The operations of all batches, in order. */
   readonly sent: string[];
-  /** Delivers no calls until the result is called. */
+  /** Delivers no calls until the returned function is called. */
   hang(): () => void;
 }
 
@@ -189,7 +192,7 @@ function counting(inner: Connection): CountingConnection {
   return { connection, heldBack: () => kept, sent, hang };
 }
 
-/** Goes on asking what is not batched. */
+/** Repeats a request that is not batched. */
 function asks(locks: Locks): { end(): void } {
   const timer = setInterval(() => {
     locks.nodes().catch(() => undefined);

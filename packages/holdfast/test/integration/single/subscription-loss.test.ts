@@ -29,14 +29,14 @@ onSharedRedis("a subscription", () => {
     proxy.halfOpenSubscriptions();
     proxy.cut("commands");
     await waitUntil(() => subscribers.length === 2, "a second subscription beside the half-open one");
-    await waitUntil(() => isHearing(locks), "it is proved");
+    await waitUntil(() => isHearing(locks), "the subscription is verified");
     await closed;
     const key = newKey();
     const held = await open(connect(shared.port)).acquire(key);
     const waiting = locks.acquire(key, { waitMs: 10_000 });
     await waitUntil(
       async () => (await direct.zcard(`holdfast:queue:{lock:${key}}`)) === 1,
-      "it may wait",
+      "the waiter may queue",
       2_000,
     );
     expect(await isHearing(locks)).toBe(true);
@@ -44,18 +44,18 @@ onSharedRedis("a subscription", () => {
     expect(await (await waiting).release()).toBe(true);
   });
 
-  test("comes back though the client it was made of never reconnects", async () => {
+  test("comes back although the client that made it never reconnects", async () => {
     const locks = open(connect(shared.port, { retryStrategy: () => null }), { commandTimeoutMs: 200 });
     await warmUp(locks);
     const told = nodeEvents();
     await direct.call("CLIENT", "KILL", "TYPE", "pubsub");
     await waitUntil(() => told.includes("subscription-lost"), "the loss is known");
-    await waitUntil(() => told.includes("notifications-proved"), "messages are heard again", 5_000);
+    await waitUntil(() => told.includes("notifications-proved"), "notifications are verified again", 5_000);
     expect(await isHearing(locks)).toBe(true);
   });
 });
 
-/** The clients that are made of this one, as they are made. */
+/** The clients that are made from this client, as they are made. */
 function duplicatesOf(client: Redis): Redis[] {
   const duplicates: Redis[] = [];
   const duplicate = client.duplicate.bind(client);
@@ -71,7 +71,7 @@ async function isHearing(locks: Locks): Promise<boolean> {
   return (await locks.nodes())[0]?.notifications === "verified";
 }
 
-/** What is told of nodes, as it comes. */
+/** The diagnostics of nodes, as they come. */
 function nodeEvents(): string[] {
   const events: string[] = [];
   const listen = (message: unknown): void => void events.push((message as { event: string }).event);

@@ -16,8 +16,8 @@ import {
 const ttlMs = 60_000;
 const commandTimeoutMs = 500;
 
-onSharedRedis("who holds", () => {
-  test("with the server unreachable who asks for the holder is told so, and not that the lock is free", async () => {
+onSharedRedis("the holder", () => {
+  test("is reported as unknown while the server is unreachable, and not as a free lock", async () => {
     const server = await ownServer();
     const proxy = await ownProxy(server);
     const key = newKey();
@@ -45,7 +45,7 @@ onSharedRedis("who holds", () => {
           ({ holders }) => holders.length === 1,
           () => false,
         ),
-      "it answers again",
+      "the server answers again",
     );
     expect(await lease.release()).toBe(true);
   });

@@ -16,7 +16,7 @@ onRedis("A connection of ioredis by sentinels", () => {
     await lab.stop();
   });
 
-  test("is left once, however often it is told to be, and made anew", async () => {
+  test("is closed once, however often that is requested, and opened anew", async () => {
     const warnings: string[] = [];
     const onWarning = ({ message }: Error): void => void warnings.push(message);
     process.on("warning", onWarning);
@@ -30,11 +30,11 @@ onRedis("A connection of ioredis by sentinels", () => {
     });
     try {
       expect(await connection.command("ECHO", ["before"])).toBe("before");
-      await waitUntil(() => ups === 1, "it is subscribed");
+      await waitUntil(() => ups === 1, "the sentinel has a subscriber");
       for (let times = 0; times < 20; times += 1) {
         connection.refreshPrimary?.();
       }
-      await waitUntil(() => ups === 2, "it is subscribed again");
+      await waitUntil(() => ups === 2, "the sentinel has a subscriber again");
       expect(downs).toBe(1);
       expect(await connection.command("ECHO", ["after"])).toBe("after");
       expect(warnings).toEqual([]);

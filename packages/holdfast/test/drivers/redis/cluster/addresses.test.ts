@@ -59,7 +59,7 @@ const libraries: Readonly<Record<string, Open>> = {
   },
 };
 
-onRedis("A cluster whose nodes are reached by other addresses than they tell", () => {
+onRedis("A cluster whose nodes are reached by other addresses than they announce", () => {
   let cluster: RedisCluster;
 
   beforeAll(async () => {
@@ -67,7 +67,7 @@ onRedis("A cluster whose nodes are reached by other addresses than they tell", (
   });
   afterAll(() => cluster.stop());
 
-  /** Makes each node tell a port at which nobody listens. Returns which leads where. */
+  /** Makes each node announce a port without a listener. Returns the real place of each announced address. */
   async function disguise(): Promise<Map<string, Place>> {
     const places = new Map<string, Place>();
     for (const { port, client } of cluster.servers.map((server) => ({
@@ -85,7 +85,7 @@ onRedis("A cluster whose nodes are reached by other addresses than they tell", (
       return said.every((slots) =>
         Array.from(places.keys()).every((one) => JSON.stringify(slots).includes(one.slice(10))),
       );
-    }, "all tell the new ports");
+    }, "all nodes announce the new ports");
     return places;
   }
 
@@ -101,7 +101,7 @@ onRedis("A cluster whose nodes are reached by other addresses than they tell", (
     }
   }
 
-  test.each(Object.entries(libraries))("by %s: its map of addresses is used", async (name, open) => {
+  test.each(Object.entries(libraries))("by %s: the client's map of addresses is used", async (name, open) => {
     const places = await disguise();
     const root = { host: "127.0.0.1", port: cluster.ports[0] as number };
     const { client, close } = await open(root, (address) => places.get(address) ?? root);
@@ -110,34 +110,37 @@ onRedis("A cluster whose nodes are reached by other addresses than they tell", (
       for (const [address, place] of await disguise()) {
         places.set(address, place);
       }
-      await expectLocks(client, `${name}, of nodes that the client has not met`);
+      await expectLocks(client, `${name}, of nodes that are new to the client`);
     }
     await close();
   });
 });
 
-onRedis("A node of a cluster that does not know how it is reached", () => {
+onRedis("A node of a cluster that does not know its own address", () => {
   test.each([
     ["ip", '""'],
     ["hostname", '"?"'],
     ["unknown-endpoint", "null"],
-  ])("is where it was asked, whatever it says instead of its host (%s)", async (preferred, host) => {
-    const args = await standaloneNodeArgs();
-    args.splice(args.indexOf("--cluster-announce-ip"), 2);
-    const server = await startRedis({ args: [...args, "--cluster-preferred-endpoint-type", preferred] });
-    try {
-      const probe = server.client();
-      await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
-      const told = await probe.call("CLUSTER", "SLOTS");
-      expect(JSON.stringify(told)).toContain(`[0,16383,[${host},${server.port},`);
-      const address = `10.0.0.1:${server.port}`;
-      expect(SlotMap.read(told, address).primaries()).toEqual([address]);
-    } finally {
-      await server.stop();
-    }
-  });
+  ])(
+    "is reached at the address of the request, whatever its host field says (%s)",
+    async (preferred, host) => {
+      const args = await standaloneNodeArgs();
+      args.splice(args.indexOf("--cluster-announce-ip"), 2);
+      const server = await startRedis({ args: [...args, "--cluster-preferred-endpoint-type", preferred] });
+      try {
+        const probe = server.client();
+        await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+        const told = await probe.call("CLUSTER", "SLOTS");
+        expect(JSON.stringify(told)).toContain(`[0,16383,[${host},${server.port},`);
+        const address = `10.0.0.1:${server.port}`;
+        expect(SlotMap.read(told, address).primaries()).toEqual([address]);
+      } finally {
+        await server.stop();
+      }
+    },
+  );
 
-  test("refers to others in the same way", () => {
+  test("refers to other nodes in the same way", () => {
     for (const moved of [":7000", "?:7000", "10.0.0.1:7000"]) {
       expect(withMissingNodes(moved, "10.0.0.1:6379")).toBe("10.0.0.1:7000");
     }
@@ -147,5 +150,5 @@ onRedis("A node of a cluster that does not know how it is reached", () => {
 });
 
 function ignore(): void {
-  // Errors of a connection are told by the commands that they concern.
+  // Errors of a connection are reported by the commands that they affect.
 }

@@ -16,7 +16,7 @@ import { onRedis } from "../../../support/servers.ts";
 
 const slotCount = 16_384;
 
-onRedis("what is particular to a cluster", () => {
+onRedis("particulars of a cluster", () => {
   let fixture: ClusterFixture;
 
   beforeAll(async () => {
@@ -27,7 +27,7 @@ onRedis("what is particular to a cluster", () => {
     await fixture[Symbol.asyncDispose]();
   });
 
-  test("the slot of a key is the server's", async () => {
+  test("a key has the same slot as on the server", async () => {
     const probe = fixture.cluster.servers[0]?.client();
     const keys = ["", "a", "123456789", "{tag}b", "a{b}c{d}", "{}a", "{a", "a}b", "ключ", "{ключ}x", "{{a}}"];
     for (const key of keys) {
@@ -64,14 +64,14 @@ onRedis("what is particular to a cluster", () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  test("a cursor that no page has answered is refused", async () => {
+  test("a cursor that no page has returned is refused", async () => {
     const locks = fixture.locks();
     for (const cursor of ["zzz", "7", "127.0.0.1:1|", "127.0.0.1:1|18446744073709551616"]) {
       await expect(locks.list({ cursor }), cursor).rejects.toThrow(RangeError);
     }
   });
 
-  test("who holds and who waits is told by name, wherever its description is", async () => {
+  test("holders and waiters are shown by name, whichever node has their client's record", async () => {
     const [here, there] = [fixture.locks({}, { owner: "one" }), fixture.locks({}, { owner: "another" })];
     const keys = keysOnDifferentPrimaries(3, "named", 2).flat();
     for (const key of keys) {
@@ -88,17 +88,17 @@ onRedis("what is particular to a cluster", () => {
     }
   });
 
-  test("nodes tells every primary, its slots, its replicas and the state of the cluster", async () => {
+  test("nodes reports every primary, its slots, its replicas and the state of the cluster", async () => {
     const locks = fixture.locks();
     let nodes = await locks.nodes();
     const toldReplicas = (): readonly string[] | undefined =>
       nodes.find(({ node }) => node.endsWith(`:${fixture.cluster.ports[0]}`))?.cluster?.replicas;
-    // A node of a cluster tells of a replica when it has heard that it replicates something, each at its own time.
+    // Each node of a cluster reports a replica only after news of the replication has reached that node.
     const tells = async (): Promise<boolean> => {
       nodes = await locks.nodes();
       return toldReplicas()?.length === 1;
     };
-    await waitUntil(tells, "the first primary's replica is told", 20_000);
+    await waitUntil(tells, "the first primary's replica is reported", 20_000);
     expect(nodes.map(({ node }) => node).sort()).toEqual(
       fixture.cluster.ports
         .slice(0, 3)
@@ -113,7 +113,7 @@ onRedis("what is particular to a cluster", () => {
     expect(following.map(({ isOnline }) => isOnline)).toEqual([true]);
   });
 
-  test("several keys are taken in one step where they have one slot, and one by one where not", async () => {
+  test("several keys are acquired in one step if they share a slot, and one by one otherwise", async () => {
     const locks = fixture.locks();
     const [[one = "", two = ""] = []] = keysOnDifferentPrimaries(3, "several", 2);
     for (const keys of [
@@ -127,7 +127,7 @@ onRedis("what is particular to a cluster", () => {
     }
   });
 
-  test("keys whose braces keep their queue from their slot are refused", async () => {
+  test("keys whose braces put their queue into another slot are refused", async () => {
     const locks = fixture.locks();
     for (const key of ["a}b", "{}a", "}"]) {
       expect(() => void locks.tryAcquire(key)).toThrow(/key.*braces/);
@@ -149,7 +149,7 @@ onRedis("what is particular to a cluster", () => {
     expect(isLockError(refused, "unsupported")).toBe(true);
   });
 
-  test("an uncontended lock subscribes to nothing in its slot", async () => {
+  test("an uncontended lock makes no subscription in its slot", async () => {
     const locks = fixture.locks();
     const keys = keysOnDifferentPrimaries(3, "alone", 10).flat();
     const channels = (): Promise<unknown[]> =>
@@ -162,7 +162,7 @@ onRedis("what is particular to a cluster", () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  test("a client that reads from replicas is as good as any", async () => {
+  test("a client that reads from replicas works as well", async () => {
     const nodes = fixture.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
     const client = new Cluster(nodes, { scaleReads: "slave", redisOptions: { keyPrefix: "r:" } });
     const locks = createLocks(redis(client));
@@ -177,7 +177,7 @@ onRedis("what is particular to a cluster", () => {
     client.disconnect();
   });
 
-  test("the prefix of node-redis 6 stands before the keys", async () => {
+  test("the prefix of node-redis 6 precedes the keys", async () => {
     const rootNodes = fixture.cluster.ports.map((port) => ({ socket: { host: "127.0.0.1", port } }));
     const client = createCluster({ rootNodes, keyPrefix: "r:" });
     await client.connect();
@@ -190,7 +190,7 @@ onRedis("what is particular to a cluster", () => {
     client.destroy();
   });
 
-  test("a client that is not connected, or was closed, is an engine that cannot be reached", async () => {
+  test("a client that is not connected, or was closed, is an unreachable engine", async () => {
     const [port] = fixture.cluster.ports;
     const ioredis = new Cluster([{ host: "127.0.0.1", port: port as number }]);
     ioredis.disconnect();
@@ -227,7 +227,7 @@ test("a cluster older than Redis 7 is unsupported", async () => {
 });
 
 onRedis("a cluster whose user may not subscribe", () => {
-  test("waits all the same, and tells that messages do not reach it", async () => {
+  test("waits by polling, and reports the missing notifications", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 0 });
     for (const server of fixture.cluster.servers) {
       await server
@@ -251,8 +251,8 @@ onRedis("a cluster whose user may not subscribe", () => {
   }, 60_000);
 });
 
-onRedis("a cluster of which a node is dead from the beginning", () => {
-  test("the locks of the other nodes are there for everybody", async () => {
+onRedis("a cluster with a node that is dead from the beginning", () => {
+  test("serves the locks of its other nodes", async () => {
     await using fixture = await ClusterFixture.open({
       primaries: 3,
       replicas: 0,

@@ -11,7 +11,7 @@ import {
 
 const space = new KeySpace("", "lock:");
 
-/** What Redis hashes of a key: between the first `{` and the first `}` behind it, if that is not empty. */
+/** The part of a key that Redis hashes: between the first `{` and the first `}` after it, unless empty. */
 function hashed(key: string): string {
   const open = key.indexOf("{");
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);
@@ -30,7 +30,7 @@ test("derived keys have a name space of their own, and a hash tag of the whole l
   ]);
 });
 
-test("on a node of a quorum each lock has a counter of its own behind them", () => {
+test("on a node of a quorum each lock has a counter of its own after these keys", () => {
   const keys = new KeySpace("", "lock:", true).keysOf("order:1");
   expect(keys).toEqual([...space.keysOf("order:1"), "holdfast:fence:{lock:order:1}"]);
 });
@@ -80,7 +80,7 @@ test("no two locks share a derived key, and none is a derived key", () => {
   }
 });
 
-test("no prefix leads into our own name space, however it is put together", () => {
+test("no prefix reaches the library's own name space, however it is built", () => {
   for (const [client, prefix] of [
     ["", "holdfast:"],
     ["holdfast:", "lock:"],
@@ -94,7 +94,7 @@ test("no prefix leads into our own name space, however it is put together", () =
   expect(new KeySpace("", "holdfast").keysOf("x")[0]).toBe("holdfastx");
 });
 
-test("a lock's key tells the caller's key, and others' keys tell none", () => {
+test("a lock's key yields the caller's key, and foreign keys yield none", () => {
   const own = new KeySpace("app:", "lock:");
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), (key) => {
@@ -104,7 +104,7 @@ test("a lock's key tells the caller's key, and others' keys tell none", () => {
   expect(own.keyOf("lock:order")).toBeUndefined();
 });
 
-test("a pattern finds what begins with a prefix, word for word", () => {
+test("a pattern finds the keys that begin with a prefix, character by character", () => {
   expect(space.patternOf("order:")).toBe("lock:order:*");
   expect(space.patternOf("a*b?c[d]e\\f")).toBe("lock:a\\*b\\?c\\[d\\]e\\\\f*");
 });

@@ -17,7 +17,7 @@ const mutex = token();
 const reader = token({ kind: "read-write", mode: "read" });
 const permits = token({ kind: "semaphore", permits: 2, limit: 5 });
 
-/** What the scripts and the subscriber write, and what it means. */
+/** Messages that the scripts and the subscriber write, and their meaning. */
 const written: readonly (readonly [string, Message])[] = [
   [
     `grant ${mutex} 5 8 1700000000000001 3000 ${runId} lock:a b`,
@@ -103,11 +103,11 @@ const strange = [
   "ping of nothing",
 ];
 
-test.each(strange)("%j is not", (text) => {
+test.each(strange)("%j is not understood", (text) => {
   expect(parseMessage(text)).toBeUndefined();
 });
 
-/** A written message in which one piece is replaced by another text. */
+/** A valid message in which one piece is replaced by another text. */
 const mutated = fc
   .record({
     text: fc.constantFrom(...written.map(([text]) => text)),
@@ -120,7 +120,7 @@ const mutated = fc
   })
   .map(({ text, at, length, instead }) => text.slice(0, at) + instead + text.slice(at + length));
 
-test("whatever is published, nothing is thrown, and every field of what is understood has its form", () => {
+test("no published text causes an exception, and every field of an understood message is well-formed", () => {
   let understood = 0;
   fc.assert(
     fc.property(fc.oneof(fc.string({ unit: "binary" }), mutated), (text) => {
@@ -131,7 +131,7 @@ test("whatever is published, nothing is thrown, and every field of what is under
     }),
     { numRuns: 2_000 },
   );
-  expect(understood).toBeGreaterThan(0); // a mutated reason or lock is still one
+  expect(understood).toBeGreaterThan(0); // a mutated reason or lock is still valid
 });
 
 function isWhole(number: number): boolean {

@@ -12,7 +12,7 @@ onRedis("the generated scripts", () => {
   afterAll(() => server.stop());
 
   for (const script of Object.values(scripts)) {
-    test(`the server knows ${script.name} by the SHA-1 that we call it by`, async () => {
+    test(`the server names ${script.name} by the SHA-1 that the client uses`, async () => {
       expect(await server.client().script("LOAD", script.source)).toBe(script.sha1);
     });
   }

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 
-test("who was told a greater number asks all nodes for one above it from then on", async () => {
+test("after a reply with a larger number, the client proposes a number above it to all nodes", async () => {
   const fixture = new QuorumFixture();
   const candidates: number[] = [];
   const { locks } = await fixture.client({}, (connection) => noting(connection, candidates));
@@ -19,7 +19,7 @@ test("who was told a greater number asks all nodes for one above it from then on
   expect(Math.min(...candidates)).toBeGreaterThan(greater);
 });
 
-/** @param candidates of each acquire that is sent to a node */
+/** @param proposals the proposed number of each acquire that is sent to a node */
 function noting(connection: Connection, candidates: number[]): Connection {
   return {
     keyPrefix: connection.keyPrefix,

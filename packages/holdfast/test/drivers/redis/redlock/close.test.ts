@@ -10,16 +10,16 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { when: "before anything was answered, all nodes silent", afterMs: 0, down: [0, 1, 2], how: "freeze" },
-  { when: "while the nodes are met", afterMs: 3, down: [], how: "refuse" },
-  { when: "while a majority is silent", afterMs: 7, down: [1, 2], how: "freeze" },
-  { when: "while one is down and the votes come", afterMs: 5, down: [2], how: "refuse" },
-  { when: "while a majority is down", afterMs: 40, down: [1, 2], how: "refuse" },
-  { when: "with one silent node, after the grant", afterMs: 60, down: [2], how: "freeze" },
+  { when: "before the first reply, with all nodes unresponsive", afterMs: 0, down: [0, 1, 2], how: "freeze" },
+  { when: "during the handshakes", afterMs: 3, down: [], how: "refuse" },
+  { when: "with an unresponsive majority", afterMs: 7, down: [1, 2], how: "freeze" },
+  { when: "with one node down, while the votes arrive", afterMs: 5, down: [2], how: "refuse" },
+  { when: "with a majority down", afterMs: 40, down: [1, 2], how: "refuse" },
+  { when: "with one unresponsive node, after the grant", afterMs: 60, down: [2], how: "freeze" },
 ];
 
 for (const { when, afterMs, down, how } of cases) {
-  test(`closing ${when} settles everything, and leaves no timer, no lock and no question`, async () => {
+  test(`closing ${when} settles everything, and leaves no timer, no lock and no open request`, async () => {
     const lab = new FakeQuorum(3);
     const process = lab.process();
     for (const index of down) {
@@ -41,7 +41,7 @@ for (const { when, afterMs, down, how } of cases) {
     }
     const sent = process.sent();
     await lab.clock.advance(30_000);
-    expect(process.sent() - sent).toBeLessThanOrEqual(6); // what is left is taken back
+    expect(process.sent() - sent).toBeLessThanOrEqual(6); // the residue is cleaned up
     expect(lab.clock.timers()).toBe(0);
     expect([...lab.holders("k"), ...lab.holders("other")]).toEqual(Array(6).fill(null));
   });

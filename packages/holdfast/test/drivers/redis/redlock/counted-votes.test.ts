@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
-// Diagnostics tell whose votes a grant and an extension counted, and of which run of each server.
+// Diagnostics report which votes a grant or an extension counted, and the run of each server.
 
 const ttlMs = 10_000;
 
@@ -29,7 +29,7 @@ afterEach(() => {
   unsubscribe("holdfast:extended", listen);
 });
 
-test("a grant tells the nodes that answered with a vote by then, and not the others", async () => {
+test("a grant reports the nodes that have replied with a vote by then, and no others", async () => {
   side.faults[1]?.refuse(new Error("connect ECONNREFUSED"));
   const { fencingToken } = await fixture.settleWithin(10, side.locks.acquire("k", { ttlMs, renew: false }));
   const remainingMs = ttlMs * 0.99 - 2; // no time has passed
@@ -48,7 +48,7 @@ test("a grant tells the nodes that answered with a vote by then, and not the oth
   ]);
 });
 
-test("one by message tells so, and that it is for the claim window", async () => {
+test("a grant by notification reports its kind, and the claim window", async () => {
   const other = await fixture.client();
   const held = await fixture.settleWithin(10, other.locks.acquire("k", { ttlMs }));
   const waiting = side.locks.acquire("k", { ttlMs, renew: false });
@@ -61,7 +61,7 @@ test("one by message tells so, and that it is for the claim window", async () =>
   expect(Math.max(...votes.map(({ remainingMs }) => remainingMs))).toBeLessThan(3_000);
 });
 
-test("of a node that restarted with its data it tells the run that voted", async () => {
+test("a grant with a node that restarted with its data reports the run that voted", async () => {
   const before = runOf(0);
   fixture.servers[0]?.restart({ keepData: true });
   await fixture.advance(100_000);
@@ -71,7 +71,7 @@ test("of a node that restarted with its data it tells the run that voted", async
   expect(runOf(0)).not.toBe(before);
 });
 
-test("an extension is told once, when a majority has answered", async () => {
+test("an extension is reported once, when a majority has replied", async () => {
   side.faults[2]?.delay({ requestMs: 5, messageMs: 0 });
   const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
   await fixture.advance(100);
@@ -83,7 +83,7 @@ test("an extension is told once, when a majority has answered", async () => {
   ]);
 });
 
-test("an extension tells the nodes that had the grant without a break", async () => {
+test("an extension reports the nodes that had the grant without interruption", async () => {
   side.faults[2]?.refuse(new Error("connect ECONNREFUSED"));
   const lease = await fixture.settleWithin(10, side.locks.acquire("k", { ttlMs, renew: false }));
   side.faults[2]?.refuse(null);

@@ -4,21 +4,21 @@ import { redlock, type Connection } from "holdfast/redis";
 import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-// Nodes that were just started vote at once only where each write was on disk before it was answered.
+// A node that was just started votes at once only if each write reaches the disk before its reply.
 
 test("a node that has every write on its disk votes at once", async () => {
   expect(await attempt({ durable: true })).toBe("granted");
 });
 
-test("a node that does not say when it writes to its disk may have forgotten", async () => {
+test("a node that does not report when it writes to its disk may have lost data", async () => {
   expect(await attempt({ durable: true, refuseConfig: true })).toBe("quorum-not-reached");
 });
 
-test("a node that writes to its disk once a second may have forgotten", async () => {
+test("a node that writes to its disk once a second may have lost data", async () => {
   expect(await attempt({ durable: true }, onceASecond)).toBe("quorum-not-reached");
 });
 
-/** What an acquire on three such nodes comes to. */
+/** The result of an acquire on three such nodes. */
 async function attempt(
   options: Partial<FakeRedisOptions>,
   between: (connection: Connection) => Connection = (connection) => connection,

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
-// An extension counts what proves that nobody else can have had the lock.
+// An extension counts only proofs that no other client can have acquired the lock.
 
 const ttlMs = 10_000;
 const key = "lock:k";
@@ -23,20 +23,20 @@ beforeEach(async () => {
   side.faults[2]?.refuse(null);
 });
 
-test("it takes a majority of all nodes, not of those that answer", async () => {
+test("an extension needs a majority of all nodes, not only of those that reply", async () => {
   for (const each of side.faults.slice(1)) {
     each.freeze();
   }
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);
 });
 
-test("a node where the grant has another number has lost it meanwhile", async () => {
+test("a node whose grant has another number has lost the grant in between", async () => {
   const first = Number(fixture.servers[0]?.hget(fence, "first"));
   fixture.servers[0]?.call("HSET", fence, "first", String(first + 100), "last", String(first + 100));
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
 });
 
-test("a node that has it since later does not count before a majority has confirmed it", async () => {
+test("a node that got the grant later does not count before a majority has confirmed it", async () => {
   const [one, , late] = fixture.servers;
   late?.set(key, one?.get(key) ?? "", ttlMs);
   one?.del(key);
@@ -50,12 +50,12 @@ test("a node that restarted with its data does not count", async () => {
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);
 });
 
-test("nodes that miss it get it again once a majority is confirmed", async () => {
+test("nodes without the grant get it again once a majority is confirmed", async () => {
   await fixture.settleWithin(1_000, lease.extend());
   expect(fixture.servers[2]?.get(key)).toBe(fixture.servers[0]?.get(key));
 });
 
-test("nothing is put back by what is heard behind the end of what it confirms", async () => {
+test("a reply after the end of the validity that it confirms restores no node", async () => {
   for (const each of side.faults) {
     each.delay({ replyMs: 5 });
   }
@@ -69,14 +69,14 @@ test("nothing is put back by what is heard behind the end of what it confirms", 
   expect(fixture.servers.map((server) => server.get(key))).toEqual([null, null, null]);
 });
 
-test("and nothing is put back where none is", async () => {
+test("without a confirmed majority no node is restored", async () => {
   fixture.forget(0);
   side.faults[1]?.freeze();
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
   expect([fixture.servers[0]?.get(key), fixture.servers[2]?.get(key)]).toEqual([null, null]);
 });
 
-test("a loss counts that is answered to a question of the very moment of the grant", async () => {
+test("a loss counts even if its request was sent at the very moment of the grant", async () => {
   const extended = side.locks.acquire("m", { ttlMs, renew: false }).then((granted) => {
     for (const index of [0, 1, 2]) {
       fixture.forget(index, "m");

@@ -25,7 +25,7 @@ function open(): ReturnType<typeof createLocks> {
   return createLocks(redlock(connections, { clock, random: manualRandom(9) }));
 }
 
-test("where a majority was never reached, an acquire ends at waitMs and tells each node", async () => {
+test("without any contact to a majority, an acquire ends at waitMs and reports each node", async () => {
   controlsOf(1).freeze();
   controlsOf(2).freeze();
   const begun = clock.now();
@@ -44,10 +44,10 @@ test("where a majority was never reached, an acquire ends at waitMs and tells ea
     { node: "b", vote: "timeout" },
     { node: "c", vote: "timeout" },
   ]);
-  expect((error as QuorumError).outcome).toBe("none"); // the last greetings were not sent to nodes that are silent
+  expect((error as QuorumError).outcome).toBe("none"); // the last handshakes were not sent to unresponsive nodes
 });
 
-test("an acquire goes on when a majority comes up before waitMs has passed", async () => {
+test("an acquire continues when a majority comes up before waitMs has passed", async () => {
   controlsOf(1).freeze();
   controlsOf(2).freeze();
   const acquired = open().acquire("k", { waitMs: 30_000 });
@@ -57,7 +57,7 @@ test("an acquire goes on when a majority comes up before waitMs has passed", asy
   expect((await acquired).remainingMs()).toBeGreaterThan(0);
 });
 
-test("nobody waits for a node that was never reached", async () => {
+test("a node without any contact so far is not awaited", async () => {
   controlsOf(2).freeze();
   const locks = open();
   const lease = locks.acquire("k");
@@ -71,7 +71,7 @@ test("nobody waits for a node that was never reached", async () => {
   expect(await tried).toBeNull();
 });
 
-test("one node and two are quorums as well", async () => {
+test("one node and two nodes are quorums as well", async () => {
   for (const count of [1, 2]) {
     const all = nodes;
     nodes = all.slice(0, count);

@@ -5,7 +5,7 @@ import { commandText } from "../../../support/diagnostics-log.ts";
 import { track, FakeQuorum, refusedError, type FakeProcess } from "../../../support/fake-quorum.ts";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
-// A process that gives others their turn: its next caller asks for a place, and the lease is released, in one call.
+// A process lets others have their turn: its next caller's request and the release travel in one call.
 
 const withoutHandover = { locks: { handover: { max: 0, maxMs: 0 } } } as const;
 const ttlMs = 60_000;
@@ -21,7 +21,7 @@ test("the next request and the release travel in one call to each node, in this 
     },
   }));
   const held = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
-  const next = track(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
+  const next = track(locks.acquire("k", { ttlMs, renew: false })); // not by a handover in memory
   await fixture.advance(10);
   calls.splice(0);
   const released = held.release();
@@ -36,7 +36,7 @@ test("the next request and the release travel in one call to each node, in this 
   expect(next.value?.remainingMs()).toBeGreaterThan(0);
 });
 
-test("where nobody else waits the next request is granted without a message", async () => {
+test("without other waiters the next request is granted without a notification", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp({ locks: { handover: { max: 0, maxMs: 0 } } });
   const held = await lab.settleWithin(20, locks.acquire("k", { ttlMs }));
@@ -50,7 +50,7 @@ test("where nobody else waits the next request is granted without a message", as
   expect(next.value?.remainingMs()).toBeGreaterThan(ttlMs / 2);
 });
 
-test("it was ours where the client library asked a node once more by itself", async () => {
+test("the release returns true if the client library resends it to one node", async () => {
   const fixture = new QuorumFixture();
   let asked = 0;
   const { locks } = await fixture.client({}, (connection) =>
@@ -58,14 +58,14 @@ test("it was ours where the client library asked a node once more by itself", as
   );
   const held = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
   for (let caller = 0; caller < 20; caller += 1) {
-    void locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined); // none takes it over in memory
+    void locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined); // no caller acquires the lock in memory
   }
   await fixture.advance(10);
   expect(await fixture.settleWithin(100, held.release())).toBe(true);
   expect(asked).toBeGreaterThan(1);
 });
 
-test("it was ours where a node grants it late, before it is told to release it", async () => {
+test("the release returns true if a node grants late, before the release reaches that node", async () => {
   const fixture = new QuorumFixture();
   const first = await fixture.client();
   let arrive = (): void => undefined;
@@ -79,23 +79,23 @@ test("it was ours where a node grants it late, before it is told to release it",
   const rival = track(first.locks.acquire("k", { ttlMs, signal: enough.signal }));
   await fixture.advance(20);
   const held = await fixture.settleWithin(20, locks.acquire("k", { ttlMs }));
-  const next = track(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
+  const next = track(locks.acquire("k", { ttlMs, renew: false })); // not by a handover in memory
   await fixture.advance(10);
-  fixture.servers[1]?.del("lock:k"); // so it is node 2 that makes a majority
+  fixture.servers[1]?.del("lock:k"); // so node 2 completes a majority
   const released = held.release();
-  enough.abort(); // the rival leaves node 2, which grants it while it is given up
+  enough.abort(); // the rival leaves node 2, which grants the lock during its release
   await fixture.advance(10);
   arrive();
   expect(await fixture.settleWithin(1_000, released)).toBe(true);
   expect([rival.error, next.value?.remainingMs()]).toEqual([enough.signal.reason, expect.any(Number)]);
 });
 
-test("it was ours where who comes next gave up before any node was reached", async () => {
+test("the release returns true if the next caller aborts before its request reaches a node", async () => {
   const lab = new FakeQuorum(3);
   expect(await releasedBehindWhoGaveUp(lab, await lab.warmUp(withoutHandover), [])).toBe(true);
 });
 
-test("it was lost where most nodes had forgotten it, and who comes next gave up", async () => {
+test("the release returns false if most nodes have lost the grant and the next caller aborts", async () => {
   const lab = new FakeQuorum(3);
   expect(await releasedBehindWhoGaveUp(lab, await lab.warmUp(withoutHandover), [0, 1])).toBe(false);
 });
@@ -142,7 +142,7 @@ function through(connection: Connection): Connection {
   };
 }
 
-/** Some calls reach the server when that is settled. */
+/** Some calls reach the server once this promise has settled. */
 function delaying(
   connection: Connection,
   isLate: (args: readonly string[]) => boolean,
@@ -159,7 +159,7 @@ function delaying(
   };
 }
 
-/** As of a client that lost its connection after the server had done what it was asked, and asks again. */
+/** Acts like a client that lost its connection after the server had executed the request, and resends it. */
 function resending(connection: Connection, isSentAgain: (args: readonly string[]) => boolean): Connection {
   const listeners = new Set<() => void>();
   return {

@@ -3,14 +3,15 @@ import { expect, test } from "vitest";
 import { DelayedConnection } from "../../../support/delayed-connection.ts";
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
-// A quorum. Requests that nodes execute behind the answers to their token's releases, and of which nobody hears.
+// A quorum. Nodes execute requests after their replies to the release of the same token, and no client receives
+// the replies.
 
 const ttlMs = 30_000;
 const lock = "lock:k";
-/** How long after its sending a request has an effect: `commandTimeoutMs` and 3 s. */
+/** How long after its sending a request may have an effect: `commandTimeoutMs` and 3 s. */
 const latestMs = 5_000;
 
-test("what a node executes behind the clean-up of a request leaves no vote", async () => {
+test("a request that a node executes after its clean-up leaves no vote", async () => {
   const { fixture, lines, side } = await late();
   keepBack(lines, ["acquire"]);
   const refused = side.locks.acquire("k", { ttlMs, waitMs: 300 }).catch((error: unknown) => error);
@@ -23,7 +24,7 @@ test("what a node executes behind the clean-up of a request leaves no vote", asy
   expect(votes(fixture)).toEqual([null, null, null]);
 });
 
-test("what a node executes behind the release of a lease leaves no vote", async () => {
+test("a request that a node executes after the release of its lease leaves no vote", async () => {
   const { fixture, lines, side } = await late();
   lines[2]?.holdBack(["acquire"]);
   const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
@@ -35,14 +36,14 @@ test("what a node executes behind the release of a lease leaves no vote", async 
   expect(votes(fixture)).toEqual([null, null, null]);
 });
 
-test("a refill that a node executes behind the release of its lease leaves no vote", async () => {
+test("a refill that a node executes after the release of its lease leaves no vote", async () => {
   const { fixture, lines, side } = await late();
   const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
   fixture.forget(2);
   lines[2]?.holdBack(["refill"]);
   await fixture.settleWithin(100, lease.extend(ttlMs));
   expect(await fixture.settleWithin(500, lease.release())).toBe(true);
-  await fixture.advance(ttlMs / 2); // the refill has an effect until the end of the lease
+  await fixture.advance(ttlMs / 2); // the refill may have an effect until the end of the lease
   lines[2]?.executeHeld();
   await fixture.advance(10);
   expect(votes(fixture)).toEqual([null, null, expect.any(String)]);
@@ -50,7 +51,7 @@ test("a refill that a node executes behind the release of its lease leaves no vo
   expect(votes(fixture)).toEqual([null, null, null]);
 });
 
-test("a token whose questions are all answered is released once on each node", async () => {
+test("a token whose requests all have replies is released once on each node", async () => {
   const { fixture, lines, side } = await late();
   const before = lines.map((line) => line.whenSent("release"));
   const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs }));

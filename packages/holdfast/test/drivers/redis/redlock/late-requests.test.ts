@@ -6,19 +6,19 @@ import { expect, test } from "vitest";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 
-// What arrives late, in another order, or by the message alone.
+// Requests, replies and notifications that arrive late or in another order.
 
 const ttlMs = 30_000;
 const lock = "lock:k";
 const queue = "holdfast:queue:{lock:k}";
 const fence = "holdfast:fence:{lock:k}";
 
-test("what a waiter that gave up is granted by message is given back at once", async () => {
+test("a grant by notification to a waiter that has left is released at once", async () => {
   const fixture = new QuorumFixture();
   const [holder, waiter] = [await fixture.client(), await fixture.client()];
   const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
   for (const faults of waiter.faults) {
-    faults.duplicate(1, 400); // it is queued once more when it has left, and nobody hears of that
+    faults.duplicate(1, 400); // a duplicate queues the request again after the waiter has left
   }
   const refused = waiter.locks.acquire("k", { ttlMs, waitMs: 100 }).catch((error: unknown) => error);
   expect(await fixture.settleWithin(390, refused)).toMatchObject({ code: "wait-timeout" });
@@ -30,7 +30,7 @@ test("what a waiter that gave up is granted by message is given back at once", a
   expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
-test("what is granted behind its own giving back is given back again", async () => {
+test("a grant that follows its own release is released again", async () => {
   const fixture = new QuorumFixture();
   const gates: Gate[] = [];
   const { locks } = await fixture.client({}, (connection) => gateOf(connection, gates));
@@ -39,11 +39,11 @@ test("what is granted behind its own giving back is given back again", async () 
   expect(await fixture.settleWithin(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
   setClosed(gates, false);
   await fixture.advance(50);
-  expect(fixture.servers.map((server) => server.hget(fence, "first"))).not.toContain(undefined); // each granted it
+  expect(fixture.servers.map((server) => server.hget(fence, "first"))).not.toContain(undefined); // each node granted the lock
   expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
-test("a place in the queue that is had behind the leaving is given back", async () => {
+test("a queue entry that is added after its waiter has left is removed", async () => {
   const fixture = new QuorumFixture();
   const gates: Gate[] = [];
   const holder = await fixture.client();
@@ -57,7 +57,7 @@ test("a place in the queue that is had behind the leaving is given back", async 
   expect(fixture.servers.map((server) => server.dump(queue))).toEqual([undefined, undefined, undefined]);
 });
 
-test("a node that is filled again behind the release is given back", async () => {
+test("a node that is refilled after the release is released again", async () => {
   const fixture = new QuorumFixture();
   const gates: Gate[] = [];
   const { locks } = await fixture.client({}, (connection) => gateOf(connection, gates));
@@ -71,7 +71,7 @@ test("a node that is filled again behind the release is given back", async () =>
   expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
-test("a node that says behind the release that it lacks the lease is not filled again", async () => {
+test("a node that reports the missing lease after the release is not refilled", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client();
   const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
@@ -80,24 +80,24 @@ test("a node that says behind the release that it lacks the lease is not filled 
   await fixture.settleWithin(10, lease.extend(ttlMs));
   await fixture.settleWithin(10, lease.release());
   await fixture.advance(100);
-  expect(fixture.servers[2]?.hget(fence, "first")).toBeUndefined(); // nothing was, which a close() might leave there
+  expect(fixture.servers[2]?.hget(fence, "first")).toBeUndefined(); // no refill was sent, which close() might leave there
 });
 
-test("a lease was ours where its release meets a late answer that shows it queued", async () => {
+test("the release returns true although it meets a late reply that shows the request queued", async () => {
   const fixture = new QuorumFixture();
   const [holder, waiter] = [await fixture.client(), await fixture.client()];
-  fixture.servers[2]?.set(lock, "of somebody else", ttlMs); // it has only two nodes
+  fixture.servers[2]?.set(lock, "of somebody else", ttlMs); // the lease has only two nodes
   const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
   waiter.faults[1]?.delay({ replyMs: 120, messageMs: 0 });
   const acquired = waiter.locks.acquire("k", { ttlMs, renew: false });
-  await fixture.advance(60); // longer than a node is waited for: it is not asked before it answers
+  await fixture.advance(60); // longer than the node timeout: the node gets no request before its reply
   waiter.faults[1]?.delay({});
   await fixture.settleWithin(2, held.release());
   const lease = await fixture.settleWithin(2, acquired);
   expect(await fixture.settleWithin(1_000, lease.release())).toBe(true);
 });
 
-test("who is granted by message has its whole TTL soon, also where it does not renew", async () => {
+test("a grant by notification soon has its whole TTL, even without renewal", async () => {
   const fixture = new QuorumFixture();
   const [holder, waiter] = [await fixture.client(), await fixture.client()];
   const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
@@ -109,13 +109,13 @@ test("who is granted by message has its whole TTL soon, also where it does not r
   expect(lease.remainingMs()).toBeGreaterThan(ttlMs * 0.9);
 });
 
-test("who has a majority and settles its number keeps its votes, though an earlier one asks for them", async () => {
+test("a request that settles the number of its majority keeps its votes, though an earlier request wants them", async () => {
   const fixture = new QuorumFixture();
   const [rival, bidder] = [await fixture.client(), await fixture.client()];
   for (const { faults } of [rival, bidder]) {
     faults[2]?.freeze();
   }
-  fixture.servers[0]?.call("HSET", fence, "last", String((fixture.clock.wall() + 500) * 1000)); // so that they do not agree at once
+  fixture.servers[0]?.call("HSET", fence, "last", String((fixture.clock.wall() + 500) * 1000)); // so that the nodes do not agree at once
   rival.faults.slice(0, 2).forEach((faults) => faults.delay({ requestMs: 10 }));
   bidder.faults.slice(0, 2).forEach((faults) => faults.delay({ replyMs: 5, messageMs: 0 }));
   const order: string[] = [];
@@ -129,19 +129,19 @@ test("who has a majority and settles its number keeps its votes, though an earli
   await fixture.advance(1);
   note("bidder", bidder.locks.acquire("k", { ttlMs }));
   await fixture.advance(2);
-  bidder.faults.slice(0, 2).forEach((faults) => faults.delay({ replyMs: 30, messageMs: 0 })); // of the questions that settle it
+  bidder.faults.slice(0, 2).forEach((faults) => faults.delay({ replyMs: 30, messageMs: 0 })); // of the requests that settle the number
   await fixture.advance(200);
   expect(order).toEqual(["bidder"]);
 });
 
-test("what was passed on and then granted again is another attempt, with another token", async () => {
+test("a new grant to the next caller is another attempt, with another token", async () => {
   const fixture = new QuorumFixture();
   const attempts = (): (string | undefined)[] =>
     fixture.servers.map((server) => server.get(lock)?.split(":")[0]);
   const { locks } = await fixture.client();
   const first = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
   const before = attempts();
-  const next = locks.acquire("k", { ttlMs, renew: false }); // is not handed it in memory
+  const next = locks.acquire("k", { ttlMs, renew: false }); // not by a handover in memory
   await fixture.advance(5);
   await fixture.settleWithin(10, first.release());
   await fixture.settleWithin(10, next);
@@ -152,7 +152,7 @@ test("what was passed on and then granted again is another attempt, with another
 });
 
 test.each(["mutex", "read lock"])(
-  "a given %s is adopted though each node was filled with it again",
+  "a transferred %s is adopted though each node was refilled with it",
   async (kind) => {
     const fixture = new QuorumFixture();
     const [giver, taker] = [await fixture.client(), await fixture.client()];
@@ -160,7 +160,7 @@ test.each(["mutex", "read lock"])(
     const lease = await fixture.settleWithin(10, own.acquire({ ttlMs }));
     for (const [index, server] of fixture.servers.entries()) {
       fixture.forget(index);
-      server.call("HSET", fence, "last", String((fixture.clock.wall() + 500) * 1000)); // it gave others a greater number meanwhile
+      server.call("HSET", fence, "last", String((fixture.clock.wall() + 500) * 1000)); // the node gave others a larger number in between
       await fixture.advance(ttlMs);
       expect(server.keys()).toContain(lock);
     }
@@ -170,7 +170,7 @@ test.each(["mutex", "read lock"])(
   },
 );
 
-test("an inquiry for a number before that of the vote is dropped", async () => {
+test("an inquiry for an older number than that of the vote is dropped", async () => {
   const fixture = new QuorumFixture();
   const listeners: Listener[] = [];
   const { locks, faults } = await fixture.client({}, (connection) => heardBy(connection, listeners));
@@ -186,12 +186,12 @@ test("an inquiry for a number before that of the vote is dropped", async () => {
   expect(numberThere()).toBe(first);
   listener.message(`inquiry ${server.get(lock)} ${first}`);
   await fixture.advance(20);
-  expect(numberThere()).toBeGreaterThan(first); // given back, and had again
+  expect(numberThere()).toBeGreaterThan(first); // yielded, and granted again
 });
 
 type Listener = Parameters<Connection["subscribe"]>[2];
 
-/** Holds acquires back while others pass: order does not hold between commands. */
+/** Holds acquires back while other commands pass, because order does not hold between commands. */
 interface Gate {
   isClosed: boolean;
   readonly held: (() => void)[];

@@ -16,7 +16,7 @@ test("a request that a node executes too late gets no vote there", async () => {
   expect(lab.holders("k")).toEqual([null, null, null]);
 });
 
-test("who was executed too late asks again, and is elected", async () => {
+test("a request that was executed too late is repeated, and is elected", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp();
   for (const each of faults) {
@@ -33,21 +33,21 @@ test("who was executed too late asks again, and is elected", async () => {
   expect(acquired.value?.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a request that waits on a machine that sleeps is served after its sleep", async () => {
+test("a request that waits on a sleeping machine is served after the sleep", async () => {
   const lab = new FakeQuorum(3);
   const [holder, waiter] = [await lab.warmUp(), await lab.warmUp()];
   const lease = await lab.settleWithin(10, holder.locks.acquire("k", { ttlMs, renew: false }));
   const acquired = track(waiter.locks.acquire("k", { ttlMs, waitMs: 8_000, renew: false }));
   await lab.clock.advance(100);
   lab.clock.sleep(20_000);
-  await lab.clock.advance(6_000); // it asks again, and learns the time
+  await lab.clock.advance(6_000); // the request is repeated, and its reply has the time
   expect(lab.waiting("k")).toEqual([1, 1, 1]);
   await lab.settleWithin(10, lease.release());
   await lab.clock.advance(100);
   expect(acquired.value?.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a place that is asked for after a sleep is of the nodes' present time", async () => {
+test("a queue entry of a request after a sleep has the nodes' present time", async () => {
   const lab = new FakeQuorum(3);
   const { locks } = await lab.warmUp();
   lab.clock.sleep(10_000);
@@ -56,7 +56,7 @@ test("a place that is asked for after a sleep is of the nodes' present time", as
   expect(Math.abs(ticket / 1000 - lab.clock.wall())).toBeLessThan(200);
 });
 
-test("places begin anew where the nodes' time was found ahead of the truth", async () => {
+test("tickets begin anew if the nodes' time proved to be ahead", async () => {
   let aheadMs = 60_000;
   const lab = new FakeQuorum(3, (clock) => ({ clock: { ...clock, wall: () => clock.wall() + aheadMs } }));
   const { locks } = await lab.warmUp();

@@ -3,21 +3,21 @@ import { expect, test } from "vitest";
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 
-// What becomes of that of which nobody was told.
+// Grants, releases and changes whose replies or notifications are lost.
 
 const ttlMs = 30_000;
 const lock = "lock:k";
 const queue = "holdfast:queue:{lock:k}";
 const nothing = [undefined, undefined, undefined];
 
-test("what was granted without an answer is taken back when the caller gives up", async () => {
+test("a grant without a reply is cleaned up when the caller stops waiting", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client();
   await giveUp(fixture, { locks, faults });
   expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
-test("who was never heard to hear takes no place in a queue", async () => {
+test("a client that never received a notification adds no queue entry", async () => {
   const fixture = new QuorumFixture();
   const holder = await fixture.client();
   for (const server of fixture.servers) {
@@ -35,7 +35,7 @@ test("who was never heard to hear takes no place in a queue", async () => {
   expect(fixture.servers.map((server) => server.dump(queue))).not.toContain(undefined);
 });
 
-test("what was missed while messages were lost is found as soon as they are back", async () => {
+test("changes during a loss of notifications are found as soon as notifications return", async () => {
   const fixture = new QuorumFixture();
   const [holder, waiter] = [await fixture.client(), await fixture.client()];
   const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
@@ -53,10 +53,10 @@ test("what was missed while messages were lost is found as soon as they are back
   expect(await fixture.settleWithin(10, waiting)).toMatchObject({ key: "k" });
 });
 
-test("places that are asked for at one moment differ, and stand in the order of the callers", async () => {
+test("queue entries of one moment differ, and are in the order of the callers", async () => {
   const fixture = new QuorumFixture();
   const [holder, waiter] = [await fixture.client(), await fixture.client()];
-  const { read } = waiter.locks.readWrite("k"); // its callers do not stand in a local line
+  const { read } = waiter.locks.readWrite("k"); // the callers do not share a local queue
   await fixture.settleWithin(10, holder.locks.readWrite("k").write.acquire({ ttlMs }));
   for (let reader = 0; reader < 3; reader += 1) {
     read.acquire({ ttlMs }).catch(() => undefined);
@@ -67,7 +67,7 @@ test("places that are asked for at one moment differ, and stand in the order of 
   expect(new Set(members.map(([, ticket]) => ticket)).size).toBe(3);
 });
 
-/** It is granted, and nobody is told. */
+/** The nodes grant the lock, and all replies are lost. */
 async function giveUp(fixture: QuorumFixture, { locks, faults }: QuorumClient): Promise<void> {
   for (const each of faults) {
     each.dropReply(({ args }) => commandText(args)[0] === "acquire");

@@ -16,7 +16,7 @@ test.each([
   [4, 3],
   [5, 3],
   [15, 8],
-])("of %i nodes %i are a majority: any two have a node in common", (nodes, majority) => {
+])("of %i nodes %i are a majority: any two majorities share a node", (nodes, majority) => {
   expect(majorityOf(nodes)).toBe(majority);
   expect(majority * 2).toBeGreaterThan(nodes);
 });
@@ -32,7 +32,7 @@ test("a smaller number that a majority reported is the token, though one node is
   expect(agreedRange([report(9), report(7), report(7)], 2)).toMatchObject({ first: 7 });
 });
 
-test("a number that is larger is no agreement: it would give two leases one token", () => {
+test("a larger number is no agreement, because it would give two leases one token", () => {
   expect(agreedRange([report(7), report(9)], 2)).toBeUndefined();
 });
 
@@ -45,7 +45,7 @@ test("blocks are compared as a whole", () => {
   expect(agreedRange([report(7, 1, 23), report(7, 1, 23)], 2)).toEqual({ first: 7, last: 23, round: 1 });
 });
 
-test("a majority is valid until the largest time that so many reach, by each of both clocks", () => {
+test("a majority is valid until the largest time that a majority reaches, by each of the two clocks", () => {
   const of = (until: number, untilWall = until): { until: number; untilWall: number } => ({
     until,
     untilWall,
@@ -54,7 +54,7 @@ test("a majority is valid until the largest time that so many reach, by each of 
   expect(validityOf([of(10), of(30, 5), of(20, 40)], 2)).toEqual(of(20, 5));
 });
 
-test("what a majority reaches", () => {
+test("the value that a majority reaches", () => {
   expect(majorityReached([5, 1, 4, 2, 3], 3)).toBe(3);
   expect(majorityReached([5, 1], 3)).toBeUndefined();
 });

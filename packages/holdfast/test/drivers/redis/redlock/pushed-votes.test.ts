@@ -3,23 +3,23 @@ import { expect, test } from "vitest";
 
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
-// A grant that a message brings counts at once only where it is known when its TTL began.
+// A grant by notification counts at once only if the start of its TTL is known.
 
 const slowMs = 20;
 
-test("a pushed grant counts without another question", async () => {
+test("a pushed grant counts without another request", async () => {
   const fixture = new QuorumFixture();
   const [holder, waiter] = [await fixture.client(), await fixture.client()];
   expect(await isGrantedAtOnce(fixture, holder, waiter)).toBe(true);
 });
 
-test("one of another run of the node is asked for first", async () => {
+test("a pushed grant of another run of the node is confirmed first", async () => {
   const fixture = new QuorumFixture();
   const [holder, waiter] = [await fixture.client(), await fixture.client({}, ofAnotherRun)];
   expect(await isGrantedAtOnce(fixture, holder, waiter)).toBe(false);
 });
 
-test("so is one behind a connection that was lost since the node told its time", async () => {
+test("a pushed grant after a connection loss is confirmed first, until the node reports its time again", async () => {
   const fixture = new QuorumFixture();
   const downs: (() => void)[] = [];
   const holder = await fixture.client();
@@ -32,7 +32,10 @@ test("so is one behind a connection that was lost since the node told its time",
   expect(isGranted).toBe(false);
 });
 
-/** Whether the waiter has it before any question could be answered; it has it soon behind that in any case. */
+/**
+ * Whether the waiter has the lock before any request could have a reply. The waiter soon has the lock in any
+ * case.
+ */
 async function isGrantedAtOnce(
   fixture: QuorumFixture,
   holder: QuorumClient,
@@ -56,7 +59,7 @@ async function isGrantedAtOnce(
   return wasGranted;
 }
 
-/** Its grants come as if another run of the node had given them. */
+/** Its grants appear to come from another run of the node. */
 function ofAnotherRun(connection: Connection): Connection {
   return {
     ...plain(connection),
@@ -77,7 +80,7 @@ function ofAnotherRun(connection: Connection): Connection {
   };
 }
 
-/** @param downs calling them tells that the connection was lost, and is there again */
+/** @param downs callbacks that report a lost connection, which is restored at once */
 function withDowns(connection: Connection, downs: (() => void)[]): Connection {
   return {
     ...plain(connection),

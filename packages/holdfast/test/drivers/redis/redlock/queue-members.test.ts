@@ -2,12 +2,13 @@ import { expect, test } from "vitest";
 
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
-// Which nodes count for a lease, or for who is on the way to one. Without the guard nothing else keeps a restarted node from it.
+// These rules decide which nodes count for a lease or for a pending request. Without the guard, nothing else
+// excludes a restarted node.
 
 const ttlMs = 10_000;
 const unguarded = { restartGuard: "off" } as const;
 
-test("a node that has lost it, and says so before the others, does not end a lease", async () => {
+test("a node that reports a loss before the others reply does not end a lease", async () => {
   const fixture = new QuorumFixture();
   const { locks } = await fixture.client();
   const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
@@ -16,7 +17,7 @@ test("a node that has lost it, and says so before the others, does not end a lea
   expect(fixture.servers[0]?.get("lock:k")).toBe(fixture.servers[1]?.get("lock:k"));
 });
 
-test("a node that restarted with what it had on its disk does not count for a lease", async () => {
+test("a node that restarted with the data of its disk does not count for a lease", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client(unguarded);
   faults[2]?.refuse(new Error("connect ECONNREFUSED"));
@@ -31,7 +32,7 @@ test("a node that restarted with what it had on its disk does not count for a le
   await expect(fixture.settleWithin(1_000, locks.tryAcquire("other"))).resolves.not.toBeNull();
 });
 
-test("the vote of a node from before its restart does not count for who still waits for others", async () => {
+test("a vote from before its node's restart does not count for a pending request", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client(unguarded);
   faults[1]?.delay({ requestMs: 20 });
@@ -41,7 +42,7 @@ test("the vote of a node from before its restart does not count for who still wa
     .then(() => fixture.servers.filter((server) => server.get("lock:k") !== null));
   await fixture.advance(5);
   expect(fixture.servers[0]?.get("lock:k")).not.toBeNull();
-  faults[0]?.delay({ requestMs: 10 }); // that it restarted is known before n1 votes, and its new vote comes behind that
+  faults[0]?.delay({ requestMs: 10 }); // the restart is known before n1 votes, and the node's new vote comes after that
   fixture.servers[0]?.restart({ keepData: false });
   expect(await fixture.settleWithin(1_000, holding)).toHaveLength(2);
 });

@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { Clock } from "../../../../src/runtime/clock.ts";
 import type { Random } from "../../../../src/runtime/random.ts";
 
-// What the simulation found, each by its shortest way there.
+// Failures that the simulation found, each by its shortest schedule.
 
 let clock: ManualClock;
 let servers: FakeRedis[];
@@ -28,23 +28,23 @@ beforeEach(() => {
   );
 });
 
-/** Whatever it gives is given back. */
+/** Tries once, and releases the lease if there is one. */
 async function triedOnce(): Promise<void> {
   await tried()
     .then((lease) => lease?.release())
     .catch(() => undefined);
 }
 
-test("a node that went silent with its vote does not keep the others from agreeing on a number", async () => {
+test("a node that becomes unresponsive with its vote does not keep the others from agreeing on a number", async () => {
   open();
   await warmUp();
   servers[1]?.call("HSET", "holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
   faults[0]?.dropReply(1);
-  void locks.tryAcquire("other").catch(() => undefined); // unanswered by n0, which is silent 50 ms later
+  void locks.tryAcquire("other").catch(() => undefined); // without a reply of n0, which is unresponsive 50 ms later
   await clock.advance(10);
   faults[1]?.delay({ replyMs: 45 });
   faults[2]?.freeze();
-  const acquired = locks.acquire("k"); // n0 votes at once, n1 votes with another number behind the silence of n0
+  const acquired = locks.acquire("k"); // n0 votes at once, and n1 votes with another number after n0 became unresponsive
   await clock.advance(1);
   faults[0]?.freeze();
   await clock.advance(1_000);
@@ -54,7 +54,7 @@ test("a node that went silent with its vote does not keep the others from agreei
   expect((await acquired).remainingMs()).toBeGreaterThan(0);
 });
 
-test("a restarted node votes again soon where its first examination failed", async () => {
+test("a restarted node votes again soon after its first examination failed", async () => {
   open();
   await warmUp();
   for (const index of [0, 1]) {
@@ -73,16 +73,16 @@ test("a restarted node votes again soon where its first examination failed", asy
   expect(lease?.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a vote that is told once more does not interrupt the grant that it is of", async () => {
+test("a vote that is reported twice does not interrupt its own grant", async () => {
   open();
   faults[0]?.freeze();
-  // The proof that messages arrive comes behind the first question, which is repeated then for a place in the queue.
+  // The verification of notifications comes after the first request, which is then repeated for a queue entry.
   faults[2]?.delay({ requestMs: 1, replyMs: 1, messageMs: 2 });
   const extended = locks.acquire("k").then((lease) => lease.extend());
   await Promise.all([expect(extended).resolves.toBeUndefined(), clock.advance(3_000)]);
 });
 
-test("a client whose machine slept does not take all nodes for wrong about the time", async () => {
+test("a client whose machine slept does not regard all nodes as wrong about the time", async () => {
   servers.push(new FakeRedis({ clock, random: manualRandom(3), name: "n3", upForMs: 3_600_000 }));
   open();
   await warmUp();
@@ -92,7 +92,7 @@ test("a client whose machine slept does not take all nodes for wrong about the t
   expect(lease?.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a waiter does not keep the votes that it does not count", async () => {
+test("a waiter does not keep votes that it does not count", async () => {
   servers = servers.map(
     (_, index) =>
       new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
@@ -102,7 +102,7 @@ test("a waiter does not keep the votes that it does not count", async () => {
   for (const index of [0, 1]) {
     servers[index]?.restart({ keepData: true });
   }
-  // To another client these nodes have been up for long enough.
+  // For another client these nodes have been up for long enough.
   const connections = servers.map((server) => server.connect());
   const other = createLocks(redlock(connections, { clock, random: manualRandom(10), maxTtlMs: 100 }));
   await clock.advance(5_000);
@@ -113,21 +113,21 @@ test("a waiter does not keep the votes that it does not count", async () => {
   expect(lease.fencingToken).toBeGreaterThan(0n);
 });
 
-test("what is passed on is given back also on a node that does not vote", async () => {
+test("a lease with a next caller is also released on a node that does not vote", async () => {
   open();
   await warmUp();
   servers[0]?.setDurable(false);
   const [held] = await Promise.all([locks.acquire("k"), clock.advance(100)]);
   servers[0]?.restart({ keepData: true });
-  await Promise.all([held.extend(), clock.advance(100)]); // it is noticed
-  const next = locks.acquire("k", { renew: false }); // not by hand-over
+  await Promise.all([held.extend(), clock.advance(100)]); // the restart is noticed
+  const next = locks.acquire("k", { renew: false }); // not by a handover in memory
   const given = servers[0]?.get("lock:k");
   await Promise.all([held.release(), next, clock.advance(100)]);
   expect(given).toEqual(expect.any(String));
   expect(servers[0]?.get("lock:k")).not.toBe(given);
 });
 
-test("a vote that came by message is kept for as long as the others are waited for", async () => {
+test("a vote by notification is kept for as long as the other votes are awaited", async () => {
   const [one, other, third] = servers.map((server) => server.connect());
   const most = createLocks(redlock([one, other] as Connection[], { clock, random: manualRandom(10) }));
   const rest = createLocks(redlock([third] as Connection[], { clock, random: manualRandom(11) }));
@@ -140,7 +140,7 @@ test("a vote that came by message is kept for as long as the others are waited f
   await Promise.all([expect(rest.tryAcquire("k")).resolves.toBeNull(), clock.advance(100)]);
 });
 
-test("a try that gave a vote back leaves no place in the queue", async () => {
+test("a try that yielded a vote leaves no queue entry", async () => {
   const [one, other, third] = servers.map((server) => server.connect());
   const most = createLocks(redlock([one, other] as Connection[], { clock, random: manualRandom(10) }));
   const { connection, controls } = faulty(third as Connection, { clock });
@@ -152,13 +152,13 @@ test("a try that gave a vote back leaves no place in the queue", async () => {
   controls.delay({ requestMs: 10 });
   faults[0]?.delay({ replyMs: 30 });
   faults[1]?.delay({ replyMs: 30 });
-  void rival.acquire("k").catch(() => undefined); // it comes first, and is late
+  void rival.acquire("k").catch(() => undefined); // it is earlier in the queue, but its request is late
   await clock.advance(1);
   await Promise.all([expect(tried()).resolves.toBeNull(), clock.advance(100)]);
   expect(servers[2]?.dump("holdfast:queue:{lock:k}")).toBeUndefined();
 });
 
-test("a number that is being raised on the nodes is not the lease's any more", async () => {
+test("a number that is being raised on the nodes is no longer the lease's", async () => {
   for (const index of [3, 4]) {
     servers.push(new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, durable: true }));
   }
@@ -172,14 +172,14 @@ test("a number that is being raised on the nodes is not the lease's any more", a
   await clock.advance(1);
   for (const each of faults.slice(1, 3)) {
     each.delay({ requestMs: 5, replyMs: 5 });
-    each.dropSubscription(); // it is asked once more, and answers while its number is being raised
+    each.dropSubscription(); // the node gets another request, and replies while its number is being raised
   }
   await clock.advance(100);
   const extended = acquired.then((lease) => lease.extend());
   await Promise.all([expect(extended).resolves.toBeUndefined(), clock.advance(3_000)]);
 });
 
-test("a node whose clock is ahead does not pass over who still waits", async () => {
+test("a node whose clock is ahead does not skip a waiter before its deadline", async () => {
   const ahead: Clock = {
     now: () => clock.now(),
     wall: () => clock.wall() + 190,
@@ -216,7 +216,7 @@ function open(options: RedlockOptions = {}): void {
   locks = createLocks(redlock(connections, { clock, random: bounded(manualRandom(9)), ...options }));
 }
 
-/** Everybody knows everybody, and messages arrive. */
+/** All clients have connected to all nodes, and notifications arrive. */
 async function warmUp(): Promise<void> {
   const [lease] = await Promise.all([locks.acquire("warm"), clock.advance(100)]);
   await Promise.all([lease.release(), clock.advance(100)]);
@@ -226,7 +226,7 @@ function tried(): Promise<Lease | null> {
   return locks.tryAcquire("k");
 }
 
-/** Chance that ends an endless loop: each turn of one would draw from it. */
+/** A random source that ends an endless loop, because each turn of such a loop draws a number. */
 function bounded(random: Random): Random {
   let draws = 0;
   return {
@@ -234,7 +234,7 @@ function bounded(random: Random): Random {
     nextFloat: () => {
       draws += 1;
       if (draws > 5_000) {
-        throw new Error("asked again and again without any pause");
+        throw new Error("the request was repeated without any pause");
       }
       return random.nextFloat();
     },

@@ -9,47 +9,47 @@ import {
   type FakeProcess,
 } from "../../../support/fake-quorum.ts";
 
-// How long a release may take: `commandTimeoutMs`, whatever becomes of the nodes, and whether it is passed on or not.
+// A release takes at most `commandTimeoutMs`, whatever happens to the nodes, with or without a next caller.
 
 const budgetMs = 2_000;
 const ttlMs = 60_000;
 const withoutHandover = { locks: { handover: { max: 0, maxMs: 0 } } } as const;
 
-/** What somebody does with a lease in hand, while another caller of the process waits or not. */
+/** A release of a lease, its faults, and the next caller of the process, if there is one. */
 interface Splits {
   readonly name: string;
-  /** How long the ways to all nodes are refused. */
+  /** How long requests to all nodes are refused. */
   readonly refusedMs: number;
-  /** How many nodes never answer behind that. */
+  /** How many nodes never reply after that. */
   readonly frozen: number;
-  /** When the next caller gives up; undefined: nobody waits. */
+  /** When the next caller aborts. `undefined` stands for no next caller. */
   readonly waitMs?: number;
 }
 
 const splits: readonly Splits[] = [
   {
-    name: "refused for 2.7 s, then a majority is frozen, passed on",
+    name: "refused for 2.7 s, then a majority is frozen, with a next caller",
     refusedMs: 2_700,
     frozen: 3,
     waitMs: 30_000,
   },
-  { name: "the same, and who comes next gives up before", refusedMs: 2_700, frozen: 3, waitMs: 1_700 },
-  { name: "the same, and who comes next gives up early", refusedMs: 2_700, frozen: 3, waitMs: 300 },
-  { name: "the same, and nobody waits", refusedMs: 2_700, frozen: 3 },
+  { name: "the same, and the next caller aborts before", refusedMs: 2_700, frozen: 3, waitMs: 1_700 },
+  { name: "the same, and the next caller aborts early", refusedMs: 2_700, frozen: 3, waitMs: 300 },
+  { name: "the same, without a next caller", refusedMs: 2_700, frozen: 3 },
   {
-    name: "refused for 0.6 s, then a majority is frozen, passed on",
+    name: "refused for 0.6 s, then a majority is frozen, with a next caller",
     refusedMs: 600,
     frozen: 3,
     waitMs: 30_000,
   },
   { name: "refused for 0.6 s, then a majority is frozen", refusedMs: 600, frozen: 3 },
-  { name: "all frozen from the beginning, passed on", refusedMs: 0, frozen: 5, waitMs: 30_000 },
+  { name: "all frozen from the beginning, with a next caller", refusedMs: 0, frozen: 5, waitMs: 30_000 },
   { name: "all frozen from the beginning", refusedMs: 0, frozen: 5 },
-  { name: "refused all the time, passed on", refusedMs: Infinity, frozen: 0, waitMs: 30_000 },
+  { name: "refused all the time, with a next caller", refusedMs: Infinity, frozen: 0, waitMs: 30_000 },
   { name: "refused all the time", refusedMs: Infinity, frozen: 0 },
 ];
 
-test.each(splits)("it is told in time that too few answered: $name", async (split) => {
+test.each(splits)("a release fails in time if too few nodes reply: $name", async (split) => {
   const lab = new FakeQuorum(5);
   const { process, released } = await releasedUnder(lab, split);
   await lab.clock.advance(budgetMs - 1);
@@ -58,12 +58,12 @@ test.each(splits)("it is told in time that too few answered: $name", async (spli
   expect(released.error).toMatchObject({ code: "quorum-not-reached", outcome: "unknown", retryable: true });
   await lab.clock.advance(3_000);
   heal(process);
-  await lab.clock.advance(10_000); // it has gone on meanwhile
+  await lab.clock.advance(10_000); // the release has continued
   expect(lab.holders("k").filter(Boolean)).toEqual([]);
 });
 
 test.each(splits.filter(({ refusedMs }) => refusedMs < budgetMs))(
-  "it was ours where a majority answers within it: $name",
+  "a release returns true if a majority replies in time: $name",
   async (split) => {
     const lab = new FakeQuorum(5);
     const { process, released } = await releasedUnder(lab, { ...split, frozen: 2 });
@@ -73,7 +73,7 @@ test.each(splits.filter(({ refusedMs }) => refusedMs < budgetMs))(
   },
 );
 
-test("a node that is not known yet takes no more of it", async () => {
+test("a release takes no longer on nodes without a handshake", async () => {
   const lab = new FakeQuorum(3);
   const holder = await lab.warmUp();
   const lease = await lab.settleWithin(100, holder.locks.acquire("k", { ttlMs }));
@@ -88,9 +88,9 @@ test("a node that is not known yet takes no more of it", async () => {
   expect(released.error).toMatchObject({ code: "quorum-not-reached", outcome: "unknown" });
 });
 
-test("a process that stood still reads the answer that is there before it says that there is none", async () => {
+test("a stalled process reads a reply that has arrived before it reports a missing reply", async () => {
   const lab = new FakeQuorum(3);
-  const { locks } = await lab.warmUp({ distancesMs: [0.2, 0.2, 0.2] }); // the answers are there as soon as it runs again
+  const { locks } = await lab.warmUp({ distancesMs: [0.2, 0.2, 0.2] }); // the replies are there as soon as the process continues
   const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs }));
   const released = track(lease.release());
   lab.clock.block(3_000);

@@ -2,13 +2,13 @@ import { expect, test } from "vitest";
 
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
-// What a client makes of what the nodes remember, and of a clock that was set.
+// How a client uses what nodes remember, and how it handles a clock that was set.
 
 const ttlMs = 2_000;
 const lock = "lock:k";
 const cut = new Error("connect ECONNREFUSED");
 
-test("who takes over after a holder that did not release waits three times what clocks may differ by", async () => {
+test("an acquire after a holder that did not release waits three times the largest difference of clocks", async () => {
   const fixture = new QuorumFixture();
   const [holder, next] = [await fixture.client(), await fixture.client()];
   const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs, renew: false }));
@@ -21,7 +21,7 @@ test("who takes over after a holder that did not release waits three times what 
   expect(tookMs).toBeLessThan(ttlMs + 700);
 });
 
-test("a try does not wait for that, and leaves nothing", async () => {
+test("a try does not wait that long, and leaves no residue", async () => {
   const fixture = new QuorumFixture();
   const [holder, next] = [await fixture.client(), await fixture.client()];
   const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs, renew: false }));
@@ -44,7 +44,7 @@ test("a vote that waits for longer than its TTL is kept until it counts", async 
   expect(lease.fencingToken).toBeGreaterThan(held.fencingToken);
 });
 
-test("a lease survives that its key is deleted on every node", async () => {
+test("a lease survives the deletion of its key on every node", async () => {
   const fixture = new QuorumFixture();
   const { locks } = await fixture.client();
   const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
@@ -56,7 +56,7 @@ test("a lease survives that its key is deleted on every node", async () => {
   expect(await fixture.settleWithin(10, lease.release())).toBe(true);
 });
 
-test("an expired lease that late requests got again is not adopted, nor prolonged", async () => {
+test("an expired lease that late requests acquired again is neither adopted nor extended", async () => {
   const fixture = new QuorumFixture();
   const [giver, taker, between] = [await fixture.client(), await fixture.client(), await fixture.client()];
   for (const faults of giver.faults) {
@@ -73,7 +73,7 @@ test("an expired lease that late requests got again is not adopted, nor prolonge
   await expect(adopted).rejects.toMatchObject({ code: "lease-lost" });
 });
 
-test("a vote that is given back ends what was asked for before it", async () => {
+test("the release of a vote makes earlier requests for it obsolete", async () => {
   let aheadMs = 0;
   const fixture = new QuorumFixture(3, (own, index) => ({
     clock: index === 1 ? own.stepClock(() => aheadMs) : own.clock,
@@ -81,11 +81,11 @@ test("a vote that is given back ends what was asked for before it", async () => 
   const { locks, faults } = await fixture.client();
   faults[2]?.refuse(cut);
   faults[1]?.delay({ requestMs: 10, replyMs: 10, messageMs: 1 });
-  faults[1]?.dropSubscription(); // when it is heard again, the node is asked once more
+  faults[1]?.dropSubscription(); // once notifications return, the node gets another request
   await fixture.advance(9);
   const acquired = locks.acquire("k", { ttlMs: 30_000, renew: false });
   await fixture.advance(9);
-  aheadMs = 300; // for the first of two answers
+  aheadMs = 300; // for the first of two replies
   await fixture.advance(2);
   aheadMs = 0;
   await fixture.settleWithin(8_000, acquired);

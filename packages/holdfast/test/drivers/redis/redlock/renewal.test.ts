@@ -15,7 +15,7 @@ test("a node that was down at the first use counts for a lease that is only rene
   expectHeld(lease);
 });
 
-test("a lease is renewed where every answer comes later than nodeTimeoutMs", async () => {
+test("a lease is renewed although every reply comes later than nodeTimeoutMs", async () => {
   const lab = new FakeQuorum(3);
   const { locks } = lab.process({ distancesMs: [35, 35, 35], redlock: { nodeTimeoutMs: 50 } });
   const lease = await lab.settleWithin(2_000, locks.acquire("k", { ttlMs: 6_000, waitMs: 10_000 }));
@@ -23,12 +23,12 @@ test("a lease is renewed where every answer comes later than nodeTimeoutMs", asy
   expectHeld(lease);
 });
 
-test("a node that agreed on the number after the others had decided counts for the lease", async () => {
+test("a node that agreed on the number after the decision counts for the lease", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp({ distancesMs: [1, 1, 1.2] });
   const base = Math.round(lab.clock.wall()) * 1000 + 500_000;
   for (const [index, ahead] of [0, 1_000, 500].entries()) {
-    const last = String(base + ahead); // of earlier grants, that did not reach all nodes
+    const last = String(base + ahead); // of earlier grants, which did not reach all nodes
     lab.nodes[index]?.call("HSET", "holdfast:fence:{lock:k}", "first", last, "last", last);
   }
   const lease = await lab.settleWithin(50, locks.acquire("k", { ttlMs: 10_000 }));
@@ -37,7 +37,7 @@ test("a node that agreed on the number after the others had decided counts for t
   expectHeld(lease);
 });
 
-test("adopting may be tried again where too few nodes answered at first", async () => {
+test("an adoption may be repeated if too few nodes replied at first", async () => {
   const lab = new FakeQuorum(3);
   const { locks } = await lab.warmUp();
   const adopter = await lab.warmUp();
@@ -56,20 +56,20 @@ test("adopting may be tried again where too few nodes answered at first", async 
 });
 
 test.each([3, 5])(
-  "adopting waits for all where those who answer first have it for %d ms more",
+  "an adoption waits for all nodes if the first replies are valid for only %d ms more",
   async (leftMs) => {
     const lab = new FakeQuorum(3);
     const { locks } = await lab.warmUp();
     const adopter = await lab.warmUp({ distancesMs: [1, 1, 5] });
     const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs: 10_000 }));
     const transfer = lease.transfer();
-    lab.nodes[0]?.set("lock:k", transfer.token, leftMs); // as of a vote that came late by message, and was not prolonged yet
+    lab.nodes[0]?.set("lock:k", transfer.token, leftMs); // like a vote that came late by notification, and is not extended yet
     const adopted = await lab.settleWithin(50, adopter.locks.adopt(transfer, { renew: false }));
     expect(adopted.remainingMs()).toBeGreaterThan(5_000);
   },
 );
 
-test("adopting does not wait for a silent node where enough is left by the others", async () => {
+test("an adoption does not wait for an unresponsive node if the others leave enough time", async () => {
   const lab = new FakeQuorum(3);
   const { locks } = await lab.warmUp();
   const adopter = await lab.warmUp({ distancesMs: [1, 1, 1] });
@@ -78,7 +78,7 @@ test("adopting does not wait for a silent node where enough is left by the other
   expectHeld(await lab.settleWithin(10, adopter.locks.adopt(lease.transfer())));
 });
 
-test("a node that is filled again behind a loss does not revive the lease, and keeps nothing of it", async () => {
+test("a node that is refilled after a loss does not revive the lease, and keeps no grant", async () => {
   const lab = new FakeQuorum(3);
   const { locks, driver, faults } = await lab.warmUp();
   const lease = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
@@ -90,7 +90,7 @@ test("a node that is filled again behind a loss does not revive the lease, and k
   faults[2]?.delay({ requestMs: 1, replyMs: 200 });
   await lab.clock.advance(2);
   expect(await lab.settleWithin(1, first)).toMatchObject({ outcome: "renewed" });
-  expect(lab.holders("k")[2]).toBe(token); // filled again, and the answer is under way
+  expect(lab.holders("k")[2]).toBe(token); // refilled, and the reply is under way
   lab.loseData(0);
   expect(await lab.settleWithin(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
   await lab.clock.advance(500);
@@ -104,7 +104,7 @@ function expectHeld(lease: Lease): void {
   expect(lease.remainingMs()).toBeGreaterThan(0);
 }
 
-test("a process that did not acquire it prolongs a lease, though one node is silent", async () => {
+test("a process that did not acquire a lease extends it, though one node is unresponsive", async () => {
   const lab = new FakeQuorum(3);
   const { locks } = await lab.warmUp();
   const { driver, faults } = await lab.warmUp();
@@ -127,7 +127,7 @@ test("a process that did not acquire it prolongs a lease, though one node is sil
   expect(over).toEqual({ outcome: "lost", reason: "expired" });
 });
 
-test("a process that did not acquire it does not prolong what only a minority has, nor tells that it is lost", async () => {
+test("a process that did not acquire a lease does not extend a minority's grant, nor report a loss", async () => {
   const lab = new FakeQuorum(3);
   const { locks } = await lab.warmUp();
   const { driver, faults } = await lab.warmUp();

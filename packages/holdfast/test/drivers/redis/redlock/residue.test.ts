@@ -4,7 +4,7 @@ import { track, FakeQuorum, refusedError } from "../../../support/fake-quorum.ts
 
 const withoutHandover = { locks: { handover: { max: 0, maxMs: 0 } } } as const;
 
-test("a grant that was passed on is given back on a silent node also where who comes next gives up", async () => {
+test("a lease is also released on an unresponsive node if the next caller aborts", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp(withoutHandover);
   const other = await lab.warmUp();
@@ -25,7 +25,7 @@ test("a grant that was passed on is given back on a silent node also where who c
   expect(lab.holders("k")).toEqual([null, null, null]);
 });
 
-test("a grant that was passed on was still ours where the answers were lost and the question was repeated", async () => {
+test("a release with a next caller returns true if its replies were lost and the request was repeated", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp(withoutHandover);
   const held = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 60_000 }));
@@ -38,7 +38,7 @@ test("a grant that was passed on was still ours where the answers were lost and 
   expect((await next).remainingMs()).toBeGreaterThan(0);
 });
 
-test("a break leaves nothing on a node that votes for the broken lease behind it", async () => {
+test("a break leaves no residue on a node that votes for the broken lease afterwards", async () => {
   const lab = new FakeQuorum(3);
   const { locks } = await lab.warmUp({ distancesMs: [1, 1, 40] });
   const operator = await lab.warmUp();
@@ -53,7 +53,7 @@ test("a break leaves nothing on a node that votes for the broken lease behind it
   expect(lab.holders("k")).toEqual([null, null, null]);
 });
 
-test("a try that yielded a vote leaves no place in the queue", async () => {
+test("a try that yielded a vote leaves no queue entry", async () => {
   const lab = new FakeQuorum(3);
   const waiter = await lab.warmUp({ distancesMs: [6, 2, 2] });
   const { locks } = await lab.warmUp({ distancesMs: [1, 12, 12] });
@@ -64,7 +64,7 @@ test("a try that yielded a vote leaves no place in the queue", async () => {
   expect(lab.waiting("k")).toEqual([0, 0, 0]);
 });
 
-test("where answers come later than nodeTimeoutMs the lock goes round, and nothing stays", async () => {
+test("if replies come later than nodeTimeoutMs, all callers get the lock in turn, and no residue stays", async () => {
   const lab = new FakeQuorum(3);
   const { clock } = lab;
   const far = { distancesMs: [35, 35, 35] } as const;

@@ -29,7 +29,7 @@ function standing(runId: string, uptimeMs: number, more: Partial<ServerHealth> =
   };
 }
 
-test("a node does not vote before it was examined", () => {
+test("a node does not vote before its examination", () => {
   expect(guard.quarantine).toBeDefined();
   guard.observe("a", longUp);
   expect(guard.quarantine?.reason).toContain("not examined");
@@ -37,7 +37,7 @@ test("a node does not vote before it was examined", () => {
   expect(guard.quarantine).toBeUndefined();
 });
 
-test("a node that was started lately may have forgotten, until its uptime exceeds the largest TTL", async () => {
+test("a node that started recently may have lost data, until its uptime exceeds the largest TTL", async () => {
   guard.examine(standing("a", 4_000));
   expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs - 4_000 });
   await clock.advance(memoryMs - 4_001);
@@ -46,7 +46,7 @@ test("a node that was started lately may have forgotten, until its uptime exceed
   expect(guard.quarantine).toBeUndefined();
 });
 
-test("a restart that was seen is waited for on our own clock, whatever uptime the node tells", async () => {
+test("an observed restart is waited out by the client's own clock, whatever uptime the node reports", async () => {
   guard.examine(standing("a", longUp));
   expect(guard.observe("b", longUp)).toBe(true);
   guard.examine(standing("b", longUp));
@@ -57,8 +57,8 @@ test("a restart that was seen is waited for on our own clock, whatever uptime th
 });
 
 test.each([
-  ["negative, as its clock was put back since it was started", -20_000],
-  ["not told", Number.NaN],
+  ["negative, because its clock was set back after its start", -20_000],
+  ["missing", Number.NaN],
 ])("an uptime that is %s shortens nothing, now or after a restart", async (_, uptimeMs) => {
   guard.examine(standing("a", uptimeMs));
   expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
@@ -69,7 +69,7 @@ test.each([
   expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
 });
 
-test("the same run is no news", () => {
+test("another reply of the same run changes nothing", () => {
   expect(guard.observe("a", 0)).toBe(true);
   expect(guard.observe("a", 0)).toBe(false);
 });
@@ -78,12 +78,12 @@ test("a node that has every write on its disk votes at once", () => {
   guard.examine(standing("a", 0, { isDurable: true }));
   expect(guard.quarantine).toBeUndefined();
   guard.observe("b", 0);
-  expect(guard.quarantine).toBeDefined(); // it may have been started with another configuration
+  expect(guard.quarantine).toBeDefined(); // the run before may have had another configuration
   guard.examine(standing("b", 0, { isDurable: true }));
   expect(guard.quarantine).toBeUndefined();
 });
 
-test("durable now does not help where the run before was not", () => {
+test("durability now does not help if the run before was not durable", () => {
   guard.examine(standing("a", longUp));
   guard.observe("b", 0);
   guard.examine(standing("b", 0, { isDurable: true }));
@@ -91,7 +91,7 @@ test("durable now does not help where the run before was not", () => {
   expect(guard.quarantine).toBeDefined();
 });
 
-test("an examination of the run before, which is read late, changes nothing", () => {
+test("a late examination of the previous run changes nothing", () => {
   const durable = { isDurable: true };
   guard.examine(standing("a", longUp, durable));
   guard.observe("b", 0);
@@ -113,12 +113,12 @@ test("a replica does not vote, and not at once when it is promoted", async () =>
   expect(guard.quarantine).toBeUndefined();
 });
 
-test("keys that were flushed are told", () => {
+test("flushed keys are reported", () => {
   expect(guard.examine(standing("a", longUp))).toBeUndefined();
   expect(guard.examine(standing("a", longUp, { flushes: 1 }))).toContain("flushed");
 });
 
-test("switched off, a restarted node votes, but not a replica", () => {
+test("with the guard off, a restarted node votes, but not a replica", () => {
   const off = new RestartGuard(clock, promisedMs, true);
   off.observe("a", 0);
   expect(off.quarantine).toBeUndefined();

@@ -5,7 +5,7 @@ import { track, FakeQuorum, refusedError } from "../../../support/fake-quorum.ts
 
 const patient = { ttlMs: 5_000, waitMs: 20_000 } as const;
 
-test("a node with a wrong clock that answers before another does not keep a majority from being met", async () => {
+test("a node with a wrong clock that replies first does not keep the client from a majority", async () => {
   const lab = new FakeQuorum(3, (clock, index) => (index === 1 ? { clock: ahead(clock, 10_000) } : {}));
   const { locks } = lab.process({ distancesMs: [1, 1, 8] });
   const lease = await lab.settleWithin(10_000, locks.acquire("k", patient));
@@ -20,7 +20,7 @@ test("a client whose machine slept acquires on four nodes", async () => {
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a client whose machine slept acquires where one of three nodes is down", async () => {
+test("a client whose machine slept acquires with one of three nodes down", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp();
   faults[2]?.refuse(refusedError());
@@ -29,7 +29,7 @@ test("a client whose machine slept acquires where one of three nodes is down", a
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a restarted durable node is examined again where the first answer was lost", async () => {
+test("a restarted durable node is examined again if the first reply was lost", async () => {
   const lab = new FakeQuorum(3, () => ({ durable: true }));
   const { locks, faults } = await lab.warmUp();
   faults[1]?.refuse(refusedError());
@@ -44,7 +44,7 @@ test("a restarted durable node is examined again where the first answer was lost
   expect(givenBack.isSettled).toBe(true);
 });
 
-/** The same for who reads the wall clock so many ms ahead. */
+/** A clock that runs like the given one, with its wall time `ms` ahead. */
 function ahead(clock: Clock, ms: number): Clock {
   return {
     now: () => clock.now(),

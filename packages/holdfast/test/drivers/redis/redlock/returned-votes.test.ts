@@ -4,23 +4,26 @@ import type { Lease } from "holdfast";
 import { FakeQuorum, refusedError, type FakeProcess } from "../../../support/fake-quorum.ts";
 
 const maxTtlMs = 2_000;
-/** A node that was restarted does not vote for so long. */
+/** How long a restarted node does not vote. */
 const memoryMs = maxTtlMs + 3_000;
 const far = [1, 1, 10] as const;
 
-/** One whose vote on the last node came when that did not vote any more: it is given back, which the node does not hear of. */
+/**
+ * A process whose last vote came after the restart of its node. The process returns that vote, and the node
+ * does not receive the return.
+ */
 async function givingBack(lab: FakeQuorum): Promise<{ process: FakeProcess; acquired: Promise<Lease> }> {
   const process = await lab.warmUp({ redlock: { maxTtlMs }, distancesMs: far });
   const { locks, faults } = process;
   lab.nodes[2]?.restart({ keepData: false });
   await lab.settleWithin(25, locks.acquire("other", { ttlMs: maxTtlMs }));
-  const acquired = locks.acquire("k", { ttlMs: maxTtlMs }); // sent while it is asked what the restart means
+  const acquired = locks.acquire("k", { ttlMs: maxTtlMs }); // sent during the examination of the restarted node
   await lab.clock.advance(16);
   faults[2]?.refuse(refusedError());
   return { process, acquired };
 }
 
-test("what a node got back while it did not vote is not taken from it again once it does", async () => {
+test("a pending return of a vote is dropped once the node votes for the request again", async () => {
   const lab = new FakeQuorum(3);
   lab.nodes[0]?.set("lock:k", "another's", memoryMs + 4_000);
   lab.nodes[1]?.set("lock:k", "another's", memoryMs + 4_000);
@@ -29,31 +32,31 @@ test("what a node got back while it did not vote is not taken from it again once
   process.faults[2]?.refuse(null);
   await lab.clock.advance(200);
   for (let ms = 0; ms < 3_000; ms += 1) {
-    expect(lab.holders("k")[2]).not.toBeNull(); // the giving back was tried every two seconds at the most
+    expect(lab.holders("k")[2]).not.toBeNull(); // a return was tried at least every two seconds
     await lab.clock.advance(1);
   }
   const lease = await lab.settleWithin(2_000, acquired);
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
-test("what a node is filled with again is not taken from it by what it was to give back before", async () => {
+test("a pending return of a vote does not end the grant of a refilled node", async () => {
   const lab = new FakeQuorum(3);
   lab.nodes[0]?.set("lock:k", "another's", 500);
   const { process, acquired } = await givingBack(lab);
-  const lease = await lab.settleWithin(1_500, acquired); // by the two others
+  const lease = await lab.settleWithin(1_500, acquired); // by the two other nodes
   await lab.clock.advance(memoryMs - 1_600);
   process.faults[2]?.refuse(null);
   for (let ms = 0; ms < 2_000 && lab.holders("k")[2] === null; ms += 10) {
     await lab.clock.advance(10);
   }
   expect(lab.holders("k")[2]).not.toBeNull();
-  await lab.clock.advance(1_000); // from the next renewal on it counts
+  await lab.clock.advance(1_000); // the node counts from the next renewal on
   lab.nodes[0]?.set("lock:k", "another's", 60_000);
   await lab.clock.advance(3_000);
   expect(lease.signal.aborted).toBe(false);
 });
 
-test("a node that is told twice to release, as its answer is late, counts once", async () => {
+test("a node that gets two releases, because its reply is late, counts once", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp();
   const lease = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 60_000 }));

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
-// The rules without which the protocol would have counterexamples, each alone. Where chance hardly reaches it.
+// Rules without which the protocol would have counterexamples, each alone, if random runs hardly reach them.
 
 const ttlMs = 10_000;
 const cut = new Error("connect ECONNREFUSED");
 
-test("a grant is valid from its request, less what the clocks may disagree by", async () => {
+test("a grant is valid from its request, less the possible difference of the clocks", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client();
   for (const each of faults) {
@@ -20,7 +20,7 @@ test("a grant is valid from its request, less what the clocks may disagree by", 
   expect(lease.remainingMs()).toBeLessThanOrEqual(ttlMs * 0.99 - 2 - 30);
 });
 
-test("a node that forgot does not vote", async () => {
+test("a node that may have lost data does not vote", async () => {
   const fixture = new QuorumFixture();
   const one = await fixture.client({ maxTtlMs: ttlMs });
   const other = await fixture.client({ maxTtlMs: ttlMs });
@@ -34,7 +34,7 @@ test("a node that forgot does not vote", async () => {
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a node whose clock is off does not vote, and does again as soon as an answer shows that it is right", async () => {
+test("a node with a wrong clock does not vote, and votes again once a reply shows a right clock", async () => {
   let aheadMs = 0;
   const fixture = new QuorumFixture(3, (own, index) => ({
     clock: index === 1 ? own.stepClock(() => aheadMs) : own.clock,
@@ -51,7 +51,7 @@ test("a node whose clock is off does not vote, and does again as soon as an answ
   expect(await fixture.settleWithin(1_000, locks.tryAcquire("k"))).not.toBeNull();
 });
 
-test("what a late node has is released with the rest", async () => {
+test("the vote of a late node is released with the rest", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client();
   faults[2]?.dropReply(1);
@@ -61,7 +61,7 @@ test("what a late node has is released with the rest", async () => {
   expect(fixture.servers[2]?.get("lock:k")).toBeNull();
 });
 
-test("waiters stand in the order in which they came, whatever their own clocks say", async () => {
+test("waiters are ordered by their arrival, whatever their own clocks say", async () => {
   const fixture = new QuorumFixture();
   const holder = await fixture.client();
   const fast = await fixture.client({ clock: fixture.stepClock(() => 3_000) });
@@ -94,7 +94,7 @@ test("of two tries that share the nodes one wins", async () => {
   expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
 });
 
-test("only an equal number is a yes to the number that the nodes are asked to agree on", async () => {
+test("only an equal number confirms the number on which the nodes are to agree", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client();
   const greater = (fixture.clock.wall() + 500) * 1000;
@@ -103,7 +103,7 @@ test("only an equal number is a yes to the number that the nodes are asked to ag
   faults[1]?.delay({ requestMs: 5 });
   faults[2]?.freeze();
   const acquired = locks.acquire("k", { ttlMs });
-  await fixture.advance(7); // n0 and n1 have voted, and are asked to agree
+  await fixture.advance(7); // n0 and n1 have voted, and get the request to agree
   fixture.servers[1]?.call("HSET", fence, "first", String(greater + 5), "last", String(greater + 5));
   const lease = await fixture.settleWithin(100, acquired);
   expect(lease.fencingToken).toBe(BigInt(greater + 5));

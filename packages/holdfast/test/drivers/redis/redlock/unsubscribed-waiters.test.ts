@@ -9,7 +9,7 @@ for (const [nodeCount, waiterCount] of [
   [4, 2],
   [5, 3],
 ] as const) {
-  test(`${waiterCount} waiters that hear nothing settle split votes on ${nodeCount} nodes`, async () => {
+  test(`${waiterCount} unsubscribed waiters settle split votes on ${nodeCount} nodes`, async () => {
     const lab = new FakeQuorum(nodeCount);
     for (const node of lab.nodes) {
       node.failPublish(true);
@@ -20,7 +20,7 @@ for (const [nodeCount, waiterCount] of [
   });
 }
 
-test("a waiter that hears nothing settles split votes with one that does", async () => {
+test("an unsubscribed waiter settles split votes with a subscribed one", async () => {
   const lab = new FakeQuorum(4);
   const waiters = [near(lab, 0, 2), near(lab, 1, 2)];
   for (const each of waiters[1]?.faults ?? []) {
@@ -37,7 +37,7 @@ async function nearOneEach(lab: FakeQuorum, count: number): Promise<FakeProcess[
   return waiters;
 }
 
-/** One that comes first at every so many nodes. */
+/** A process whose requests arrive first at every `count`-th node. */
 function near(lab: FakeQuorum, index: number, count: number): FakeProcess {
   return lab.process({ distancesMs: lab.nodes.map((_, node) => (node % count === index ? 1 : 5)) });
 }
@@ -49,7 +49,10 @@ async function warm(lab: FakeQuorum, waiters: readonly FakeProcess[]): Promise<v
   }
 }
 
-/** All ask at one moment, and give the lock back as soon as they have it. @returns how many had it */
+/**
+ * All send requests at one moment, and release the lock as soon as they acquire it.
+ * @returns how many acquired the lock
+ */
 async function turns(lab: FakeQuorum, waiters: readonly FakeProcess[]): Promise<number> {
   const turnsTaken = waiters.map(({ locks }) =>
     track(locks.acquire("k", { ttlMs: 10_000, waitMs }).then((lease) => lease.release())),
@@ -58,14 +61,14 @@ async function turns(lab: FakeQuorum, waiters: readonly FakeProcess[]): Promise<
   return turnsTaken.filter(({ value }) => value === true).length;
 }
 
-test("who came first asks soon for the vote that a later one has given back to it without its knowledge", async () => {
+test("the earlier waiter soon requests a vote that a later one has yielded to it without a notification", async () => {
   const lab = new FakeQuorum(4);
   const [first, later] = [await lab.warmUp({ distancesMs: [9, 9, 9, 9] }), await lab.warmUp()];
   for (const each of first.faults) {
     each.dropMessages((text) => text.startsWith("grant"));
   }
   for (const node of lab.nodes.slice(2)) {
-    node.set("lock:k", "of somebody else", 60_000); // nobody has a majority
+    node.set("lock:k", "of somebody else", 60_000); // so that no waiter has a majority
   }
   const waits = { ttlMs: 60_000, waitMs };
   const acquired = first.locks.acquire("k", waits);
@@ -73,12 +76,12 @@ test("who came first asks soon for the vote that a later one has given back to i
   void later.locks.acquire("k", waits).catch(() => undefined);
   await lab.clock.advance(1_000);
   for (const node of lab.nodes.slice(2)) {
-    node.del("lock:k"); // of that nobody is told
+    node.del("lock:k"); // without a notification
   }
-  expect((await lab.settleWithin(3_000, acquired)).remainingMs()).toBeGreaterThan(0); // before anybody's poll, after 5 s
+  expect((await lab.settleWithin(3_000, acquired)).remainingMs()).toBeGreaterThan(0); // before any poll, which comes after 5 s
 });
 
-test("who came before the holder asks no more often for that", async () => {
+test("a waiter that came before the holder does not poll more often", async () => {
   const lab = new FakeQuorum(3);
   const [first, later] = [await lab.warmUp({ distancesMs: [9, 9, 9] }), await lab.warmUp()];
   void first.locks.acquire("k", { ttlMs: 60_000, waitMs }).catch(() => undefined);

@@ -3,14 +3,14 @@ import { beforeEach, expect, test } from "vitest";
 
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
-// Two share the nodes, and the one that came first asks the other for its vote.
+// Two requests share the nodes, and the earlier one requests the vote of the later one.
 
 const ttlMs = 60_000;
 let fixture: QuorumFixture;
 let rival: QuorumClient;
 let bidder: QuorumClient;
 
-/** The rival comes first and has n1, the bidder comes 1 ms later and has n0; nobody reaches n2. */
+/** The rival is earlier and has n1. The bidder comes 1 ms later and has n0. No request reaches n2. */
 beforeEach(async () => {
   fixture = new QuorumFixture();
   rival = await fixture.client();
@@ -21,7 +21,7 @@ beforeEach(async () => {
   }
 });
 
-/** @returns whether the rival has been granted it */
+/** @returns whether the rival has acquired the lock */
 async function begin(): Promise<() => boolean> {
   const isGranted = granted(rival.locks);
   await fixture.advance(1);
@@ -38,14 +38,14 @@ function granted(locks: Locks): () => boolean {
   return () => isGranted;
 }
 
-test("an inquiry that comes before the vote that it asks back is remembered", async () => {
+test("an inquiry that arrives before its vote is remembered", async () => {
   bidder.faults[0]?.delay({ replyMs: 20, messageMs: 1 });
   const isGranted = await begin();
   await fixture.advance(80);
   expect(isGranted()).toBe(true);
 });
 
-test("an inquiry that got lost is repeated while the votes are split", async () => {
+test("a lost inquiry is repeated while the votes are split", async () => {
   bidder.faults[0]?.dropMessages((text) => text.startsWith("inquiry"));
   const isGranted = await begin();
   await fixture.advance(50);
@@ -54,7 +54,7 @@ test("an inquiry that got lost is repeated while the votes are split", async () 
   expect(isGranted()).toBe(true);
 });
 
-test("a vote that could not be given back is given back later", async () => {
+test("a vote whose yield failed is yielded later", async () => {
   const isGranted = await begin();
   await fixture.advance(5);
   bidder.faults[0]?.refuse(new Error("connect ECONNREFUSED"), 1);
@@ -62,7 +62,7 @@ test("a vote that could not be given back is given back later", async () => {
   expect(isGranted()).toBe(true);
 });
 
-test("a vote whose giving back came too late is given back again", async () => {
+test("a vote whose yield came too late is yielded again", async () => {
   bidder = await fixture.client({ commandTimeoutMs: 100, nodeTimeoutMs: 10_000 });
   bidder.faults[2]?.freeze();
   const isGranted = await begin();
@@ -75,16 +75,16 @@ test("a vote whose giving back came too late is given back again", async () => {
   expect(isGranted()).toBe(true);
 });
 
-test("a vote that was given back does not count, though an answer from before that comes later", async () => {
+test("a yielded vote does not count, although an earlier reply with it comes later", async () => {
   rival.faults[0]?.delay({ requestMs: 400 });
   bidder.faults[2]?.thaw();
-  bidder.faults[2]?.delay({ requestMs: 600 }); // its vote comes with the same number as that of n0
+  bidder.faults[2]?.delay({ requestMs: 600 }); // its vote has the same number as the vote of n0
   const hasRival = granted(rival.locks);
   await fixture.advance(1);
   const hasBidder = granted(bidder.locks);
   await fixture.advance(100);
   rival.faults[0]?.delay({});
-  bidder.faults[0]?.delay({ replyMs: 700, messageMs: 1 }); // n0 is asked again, and says once more that it is the bidder's
+  bidder.faults[0]?.delay({ replyMs: 700, messageMs: 1 }); // n0 gets another request, and its reply still names the bidder
   await fixture.advance(3_000);
   expect([hasRival(), hasBidder()]).toEqual([true, false]);
 });

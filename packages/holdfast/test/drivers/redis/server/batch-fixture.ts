@@ -112,7 +112,7 @@ export class RecordingOperation implements Operation {
   }
 }
 
-/** The name of an operation has letters only. */
+/** An operation name, which has letters only. */
 export function nameOf(index: number): string {
   return `op${String(index).replace(/\d/g, (digit) => "abcdefghij"[Number(digit)] as string)}`;
 }
@@ -121,7 +121,7 @@ export function numbered(count: number): string[] {
   return Array.from({ length: count }, (_, index) => nameOf(index));
 }
 
-/** What was asked for in this turn is sent, and answers have come through. */
+/** Waits until the operations of this turn are sent, and received replies are processed. */
 export async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -9,7 +9,7 @@ beforeEach(() => {
   fixture = new BatchFixture();
 });
 
-test("no answer in time is told as a failure, and an answer that comes after all is heard", async () => {
+test("a call without a reply in time fails, and its late reply still reaches the operation", async () => {
   const [a] = fixture.perform("a");
   await turn();
   await fixture.clock.advance(1_999);
@@ -23,7 +23,7 @@ test("no answer in time is told as a failure, and an answer that comes after all
   expect([a?.value, a?.failures.length]).toEqual(["done a", 1]);
 });
 
-test("who stood still reads first what a quorum's node has answered, and a process that is always late does so once", async () => {
+test("after a stall the reply of a quorum's node is read before the timeout, but only once if the process is always late", async () => {
   fixture.batcher = fixture.open(true);
   const [operation] = fixture.perform("a");
   await fixture.clock.advance(0);
@@ -35,7 +35,7 @@ test("who stood still reads first what a quorum's node has answered, and a proce
   expect(operation?.failures).toMatchObject([{ message: expect.stringContaining("2000 ms") as string }]);
 });
 
-test("after a timeout one probe is under way, and what waits or comes is refused at once", async () => {
+test("after a timeout one probe is sent, and queued and new operations fail at once", async () => {
   const operations: RecordingOperation[] = [];
   for (let call = 0; call < 20; call += 1) {
     operations.push(...fixture.perform(nameOf(call)));
@@ -58,7 +58,7 @@ test("after a timeout one probe is under way, and what waits or comes is refused
   ]);
 });
 
-test("a probe without an answer is repeated as its client may have dropped it, ever more rarely", async () => {
+test("a probe without a reply is repeated, ever more rarely, because the client may have dropped it", async () => {
   fixture.perform("a");
   await turn();
   await fixture.clock.advance(2_000);
@@ -75,27 +75,33 @@ test("a probe without an answer is repeated as its client may have dropped it, e
 });
 
 test.each([
-  ["the answer to a probe", () => fixture.probes[0]?.("pong")],
-  ["a late answer", () => fixture.calls[0]?.answer()],
-  ["a message", () => fixture.responsiveness.messageReceived()],
-  ["an error that the server answers", () => fixture.calls[0]?.fail(new Error("LOADING Redis is loading"))],
-  ["an error that does not pass", () => fixture.calls[0]?.fail(new Error("WRONGPASS invalid password"))],
-])("%s ends the silence: it is told, and calls are sent again", async (_what, end) => {
-  fixture.perform("a");
-  await turn();
-  await fixture.clock.advance(2_000);
-  const [refused] = fixture.perform("b");
-  await turn();
-  expect(refused?.failures).toHaveLength(1);
-  end();
-  await turn();
-  expect([fixture.responsiveness.isUnresponsive, fixture.recoveries]).toEqual([false, 1]);
-  fixture.perform("c");
-  await turn();
-  expect(fixture.calls.map(({ operations }) => operations)).toEqual([["a"], ["c"]]);
-});
+  ["the reply to a probe", () => fixture.probes[0]?.("pong")],
+  ["a late reply", () => fixture.calls[0]?.answer()],
+  ["a notification", () => fixture.responsiveness.messageReceived()],
+  ["an error reply of the server", () => fixture.calls[0]?.fail(new Error("LOADING Redis is loading"))],
+  [
+    "a lasting error reply of the server",
+    () => fixture.calls[0]?.fail(new Error("WRONGPASS invalid password")),
+  ],
+])(
+  "%s ends the unresponsive state: the recovery is reported, and calls are sent again",
+  async (_what, end) => {
+    fixture.perform("a");
+    await turn();
+    await fixture.clock.advance(2_000);
+    const [refused] = fixture.perform("b");
+    await turn();
+    expect(refused?.failures).toHaveLength(1);
+    end();
+    await turn();
+    expect([fixture.responsiveness.isUnresponsive, fixture.recoveries]).toEqual([false, 1]);
+    fixture.perform("c");
+    await turn();
+    expect(fixture.calls.map(({ operations }) => operations)).toEqual([["a"], ["c"]]);
+  },
+);
 
-test("a late answer to the first of two ends no silence: the client keeps the second", async () => {
+test("a late reply to the first of two calls ends no unresponsive state, because the client keeps the second call", async () => {
   fixture.perform("a");
   await turn();
   fixture.perform("b");
@@ -109,7 +115,7 @@ test("a late answer to the first of two ends no silence: the client keeps the se
   expect([fixture.responsiveness.isUnresponsive, fixture.recoveries]).toEqual([false, 1]);
 });
 
-test("a call that is given up begins no silence where the server was heard since it was sent", async () => {
+test("a call that times out does not make a server unresponsive that has sent something since", async () => {
   const [early] = fixture.perform("early");
   await turn();
   await fixture.clock.advance(1_000);
@@ -130,7 +136,7 @@ test("a call that is given up begins no silence where the server was heard since
   ]);
 });
 
-test("a call that its client drops is no answer, and nothing is left to wait for", async () => {
+test("a call that its client drops ends the unresponsive state, but is no recovery", async () => {
   fixture.perform("a");
   await turn();
   await fixture.clock.advance(2_000);

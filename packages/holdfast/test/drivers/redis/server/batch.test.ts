@@ -8,7 +8,7 @@ beforeEach(() => {
   fixture = new BatchFixture();
 });
 
-test("operations of one turn travel as one call, and are answered each by its own", async () => {
+test("operations of one turn travel as one call, and each gets its own reply", async () => {
   const [a] = fixture.perform("a");
   await Promise.resolve();
   const [b] = fixture.perform("b");
@@ -22,7 +22,7 @@ test("operations of one turn travel as one call, and are answered each by its ow
   expect([a?.value, b?.value]).toEqual(["done a", "done b"]);
 });
 
-test("an operation alone travels with its arguments as they are; to a quorum's node as JSON, which many nodes share", async () => {
+test("a lone operation travels with plain arguments; to a node of a quorum it travels as JSON, which many nodes share", async () => {
   fixture.perform("a");
   await turn();
   expect(fixture.calls[0]?.args).toEqual(["100", "a"]);
@@ -30,10 +30,10 @@ test("an operation alone travels with its arguments as they are; to a quorum's n
   fixture.perform("a");
   await turn();
   expect(fixture.calls[1]?.args).toEqual(["3600000", "100", "1", '["a"]']);
-  expect(fixture.calls[1]?.keys).toHaveLength(3); // without the counter of one server
+  expect(fixture.calls[1]?.keys).toHaveLength(3); // without the counter of a single server
 });
 
-test("more of them share two calls, evenly, and so does what is asked while these are under way", async () => {
+test("more operations share two calls evenly, and so do operations added during these calls", async () => {
   fixture.perform(...numbered(8));
   await turn();
   expect(fixture.calls.map(({ operations }) => operations.length)).toEqual([4, 4]);
@@ -43,14 +43,14 @@ test("more of them share two calls, evenly, and so does what is asked while thes
   expect(fixture.calls.slice(2).map(({ operations }) => operations.length)).toEqual([4]);
 });
 
-test("a quorum's node is sent one call a turn", async () => {
+test("a quorum's node gets one call a turn", async () => {
   fixture.batcher = fixture.open(true);
   fixture.perform(...numbered(100));
   await turn();
   expect(fixture.calls.map(({ operations }) => operations.length)).toEqual([100]);
 });
 
-test("operations that are sent again together have the arguments that they have now", async () => {
+test("operations that are performed again together have their present arguments", async () => {
   const operations = ["a", "b"].map((name) => Object.assign(new RecordingOperation(name), { args: [""] }));
   for (const time of ["first", "second"]) {
     for (const operation of operations) {
@@ -64,7 +64,7 @@ test("operations that are sent again together have the arguments that they have 
   }
 });
 
-test("nothing waits for company: an operation alone is sent in its own turn", async () => {
+test("a lone operation is sent in its own turn, without waiting for others", async () => {
   fixture.perform("a");
   await turn();
   fixture.perform("b");
@@ -79,7 +79,7 @@ test("a call has at most 128 operations, in order", async () => {
   expect(fixture.calls.flatMap(({ operations }) => operations)).toEqual(numbered(600));
 });
 
-test("what comes while enough calls are under way is gathered into the next", async () => {
+test("operations during enough calls are gathered into the next call", async () => {
   for (let call = 0; call < 20; call += 1) {
     fixture.perform(nameOf(call));
     await turn();
@@ -92,7 +92,7 @@ test("what comes while enough calls are under way is gathered into the next", as
   expect(fixture.calls.flatMap(({ operations }) => operations)).toEqual(numbered(20));
 });
 
-test("a script's error for one operation is that operation's alone", async () => {
+test("a script's error for one operation affects that operation alone", async () => {
   const [a, b] = fixture.perform("a", "b");
   await turn();
   fixture.calls[0]?.answer([["error", "WRONGTYPE of a"], "done b"]);
@@ -100,7 +100,7 @@ test("a script's error for one operation is that operation's alone", async () =>
   expect([a?.value, b?.value]).toEqual([["error", "WRONGTYPE of a"], "done b"]);
 });
 
-test("a call that fails fails all its operations, once, and no other", async () => {
+test("a failed call fails all its operations once, and no other operation", async () => {
   const [a, b] = fixture.perform("a", "b");
   await turn();
   const [c] = fixture.perform("c");
@@ -114,7 +114,7 @@ test("a call that fails fails all its operations, once, and no other", async () 
   expect(c?.value).toBe("done c");
 });
 
-test("a reply says when its request was sent, not when it was asked for or answered", async () => {
+test("a reply has the time at which its request was sent", async () => {
   await fixture.clock.advance(50);
   const [a] = fixture.perform("a");
   await turn();
@@ -126,7 +126,7 @@ test("a reply says when its request was sent, not when it was asked for or answe
   expect(fixture.received).toEqual([[serverMicros, 50, 80]]);
 });
 
-test("a reply to what was sent before a connection was lost is not steady", async () => {
+test("a reply to a request from before a connection loss is marked as such", async () => {
   const [a] = fixture.perform("a");
   await turn();
   fixture.batcher.interrupted();
@@ -138,7 +138,7 @@ test("a reply to what was sent before a connection was lost is not steady", asyn
   expect([a?.replies[0]?.sameConnection, b?.replies[0]?.sameConnection]).toEqual([false, true]);
 });
 
-test("after an answer no timer is left, and none holds the process", async () => {
+test("after a reply no timer is left, and no timer keeps the process alive", async () => {
   fixture.perform("a");
   await turn();
   expect(fixture.clock.timers(true)).toBe(0);

@@ -32,8 +32,8 @@ const lasting = [
   "ERR ACL failure in script: User app has no permissions to run the 'zadd' command", // since Redis 7.2
 ];
 
-describe("a failure of the server or of the way to it", () => {
-  test.each(passing)("passes by itself: %s", (message) => {
+describe("a failure of the server or the connection", () => {
+  test.each(passing)("is temporary: %s", (message) => {
     const cause = new Error(message);
     const error = engineError(cause, "k", "unknown");
     expect(error).toBeInstanceOf(EngineError);
@@ -48,26 +48,26 @@ describe("a failure of the server or of the way to it", () => {
     expect([isTransient(cause), isTransient(error)]).toEqual([true, true]);
   });
 
-  test.each(lasting)("does not pass by itself: %s", (message) => {
+  test.each(lasting)("is lasting: %s", (message) => {
     const error = engineError(new Error(message), "k", "none");
     expect(error).toMatchObject({ code: "engine-unavailable", outcome: "none", retryable: false });
     expect([isTransient(new Error(message)), isTransient(error)]).toEqual([false, false]);
   });
 
-  test.each(lasting)("inside a script does not pass by itself either: %s", (message) => {
+  test.each(lasting)("inside a script is lasting as well: %s", (message) => {
     expect(isTransient(serverRefusal(message))).toBe(false);
   });
 });
 
 test.each([
   "READONLY You can't write against a read only replica.",
-  "@user_script: 16: -READONLY You can't write against a read only replica.", // of Redis 6.2
-])("what the server itself refused has left nothing behind: %s", (message) => {
+  "@user_script: 16: -READONLY You can't write against a read only replica.", // the form of Redis 6.2
+])("that the server itself reported has had no effect: %s", (message) => {
   expect(outcomeOf(new Error(message))).toBe("none");
   expect(outcomeOf(new Error(`Connection lost after ${message}`))).toBe("unknown");
 });
 
-test("a key of another type is another kind of lock, and nothing to repeat", () => {
+test("a key of another type is another kind of lock, and no reason for a retry", () => {
   const error = engineError(
     serverRefusal("WRONGTYPE Operation against a key holding the wrong kind of value"),
     "order:1",
@@ -77,19 +77,19 @@ test("a key of another type is another kind of lock, and nothing to repeat", () 
   expect(error.message).toContain('"order:1"');
 });
 
-test("what is an error of ours already stays as it is", () => {
+test("an error that is a LockError already stays unchanged", () => {
   const full = new LockError("full", { code: "too-many-waiters", retryable: true });
   const closed = new LockError("closed", { code: "closed" });
   expect(engineError(full, "k", "unknown")).toBe(full);
   expect([isTransient(full), isTransient(closed)]).toEqual([true, false]);
 });
 
-test("what is thrown and is no Error is told in its own words", () => {
+test("a thrown value that is no Error is reported with its own text", () => {
   expect(engineError("gone", undefined, "unknown").message).toContain("gone");
   expect(isTransient("NOAUTH no Error")).toBe(false);
 });
 
-test("no answer in time leaves the outcome unknown, and is worth another try", () => {
+test("a missing reply leaves the outcome unknown, and is retryable", () => {
   const error = timeoutError(500);
   expect(isLockError(error, "engine-unavailable")).toBe(true);
   expect(error).toMatchObject({ outcome: "unknown", retryable: true });

@@ -20,20 +20,21 @@ beforeEach(() => {
   brackets = new GrantAgeEstimator(clock);
 });
 
-/** A reply that was asked for now says that it is `micros` on the server. */
+/** A reply to a request of this moment, with the server's time `micros`. */
 function observe(micros: number, runId = run): void {
   brackets.observe(runId, micros, instantNow(clock));
 }
 
 describe("a bracket", () => {
-  test("dates what happened on the server no later than it can have been, less the drift", async () => {
+  test("dates an event on the server no later than it can have been, less the drift", async () => {
     observe(serverMicros);
     await clock.advance(100);
-    // 60 ms later on the server: at the least 40 ms ago by our clock, and 1 % of 100 ms more by a clock that drifts.
+    // 60 ms later on the server: at least 40 ms ago by the client's clock, and 1 % of 100 ms more for a
+    // drifting clock.
     expect(brackets.ageOf(run, serverMicros + 60_000)).toBeCloseTo(41);
   });
 
-  test("is needed", () => {
+  test("is necessary", () => {
     expect(brackets.ageOf(run, serverMicros)).toBeUndefined();
   });
 
@@ -78,16 +79,16 @@ describe("a bracket", () => {
     expect(brackets.ageOf(run, serverMicros + 759_999)).toBeUndefined();
   });
 
-  test("is replaced only by one that says more", async () => {
-    observe(serverMicros); // answered at once
+  test("is replaced only by a more precise one", async () => {
+    observe(serverMicros); // with a reply at once
     await clock.advance(100);
-    observe(serverMicros + 150_000); // sent 100 ms later, and its reply took 50 ms: says less
+    observe(serverMicros + 150_000); // sent 100 ms later, with a reply after 50 ms: less precise
     expect(brackets.ageOf(run, serverMicros + 90_000)).toBeCloseTo(11);
-    observe(serverMicros + 90_000); // says more
+    observe(serverMicros + 90_000); // more precise
     expect(brackets.ageOf(run, serverMicros + 90_000)).toBeCloseTo(0);
   });
 
-  test("grows old by the drift, so that a fresh one that is as good replaces it", async () => {
+  test("ages by the drift, so that a fresh one of equal precision replaces it", async () => {
     observe(serverMicros);
     await clock.advance(10_000);
     observe(serverMicros + 10_000_000);
@@ -102,16 +103,16 @@ const argumentCounts: Readonly<Record<string, number>> = {
   inspect: 0,
 };
 
-/** A server that only holds, and whose clock and messages the test makes. */
+/** A server that only holds locks. The test controls its clock and its notifications. */
 class HoldingServer implements Connection {
   readonly keyPrefix = "";
   readonly name = "test";
   /** Operations in order of arrival: name and arguments. */
   readonly asked: (readonly string[])[] = [];
   runId = run;
-  /** What the next acquires are answered; held where there is nothing. */
+  /** The replies to the next acquires. Without one, the lock is held. */
   readonly answers: unknown[] = [];
-  /** Replies wait for it. */
+  /** Replies wait for this promise. */
   gate: Promise<void> | undefined;
   #listener: SubscriptionListener | undefined;
   #down: (() => void) | undefined;
@@ -167,7 +168,7 @@ class HoldingServer implements Connection {
     return this.asked.filter(([operation]) => operation === name);
   }
 
-  /** Grants by message what was asked for last. */
+  /** Grants the latest request by notification. */
   push(atMicros: number = this.micros()): string {
     const [, token = ""] = this.operations("acquire").at(-1) ?? [];
     const message = ["grant", token, 7, 9, atMicros, 3_000, this.runId, "lock:k"].join(" ");
@@ -185,14 +186,14 @@ class HoldingServer implements Connection {
   }
 }
 
-/** Promises and the turns in which operations are gathered have run. */
+/** Waits until promises and the turns of batching have run. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-describe("a grant by message", () => {
+describe("a grant by notification", () => {
   let server: HoldingServer;
   let locks: Locks;
   let lease: Promise<Lease>;
@@ -215,7 +216,7 @@ describe("a grant by message", () => {
     };
   });
 
-  /** The place in the queue is asked for anew, and the reply is a bracket. */
+  /** Requests the queue entry anew. The reply is a bracket. */
   async function poll(): Promise<void> {
     const before = server.operations("acquire").length;
     for (let turn = 0; turn < 12 && server.operations("acquire").length === before; turn += 1) {
@@ -225,7 +226,7 @@ describe("a grant by message", () => {
     expect(server.operations("acquire").length).toBeGreaterThan(before);
   }
 
-  /** What a grant by message comes to: it is believed, or the server is asked to confirm it. */
+  /** The result of a grant by notification: the client believes the grant, or requests a confirmation. */
   async function push(atMicros?: number): Promise<"believed" | "confirmed"> {
     const asked = server.operations("acquire").length;
     server.push(atMicros);

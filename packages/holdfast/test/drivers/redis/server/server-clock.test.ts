@@ -17,20 +17,20 @@ function observe(micros: number, sentAt: number, receivedAt: number): void {
   time.observe(micros, { now: sentAt, wall: sentAt + clock.wall() - clock.now() }, receivedAt);
 }
 
-test("nothing is known before the first reply", () => {
+test("the time is unknown before the first reply", () => {
   expect(time.isKnown).toBe(false);
   observe(serverMicros, 990, 1_000);
   expect(time.isKnown).toBe(true);
 });
 
-test("the time in a reply was read in the middle of its way, by our best guess, and goes on with our clock", async () => {
+test("the time in a reply is assumed to be of the middle of its round trip, and advances with the client's clock", async () => {
   observe(serverMicros, 990, 1_000);
   expect(time.micros()).toBe(serverMicros + 5_000);
   await clock.advance(2_000);
   expect(time.micros()).toBe(serverMicros + 2_005_000);
 });
 
-test("a shorter round trip tells more, a longer one nothing", () => {
+test("a shorter round trip improves the estimate, and a longer one changes nothing", () => {
   observe(serverMicros, 990, 1_000);
   observe(serverMicros + 5_000, 980, 1_000);
   expect(time.micros()).toBe(serverMicros + 5_000);
@@ -38,17 +38,17 @@ test("a shorter round trip tells more, a longer one nothing", () => {
   expect(time.micros()).toBe(serverMicros + 2_000);
 });
 
-test("an estimate grows old: after a while a worse one replaces it", async () => {
+test("an estimate ages: after a while a worse one replaces it", async () => {
   observe(serverMicros, 998, 1_000);
   await clock.advance(100_000);
   const later = serverMicros + 100_000_000;
-  observe(later, 101_000 - 24, 101_000); // ten times 1 ms in 100 s, and 1 ms: not yet
+  observe(later, 101_000 - 24, 101_000); // ten times 1 ms in 100 s, and 1 ms: too imprecise
   expect(time.micros()).not.toBe(later + 12_000);
   observe(later, 101_000 - 22, 101_000);
   expect(time.micros()).toBe(later + 11_000);
 });
 
-test("a clock that was set is noticed at the next reply, even by a long round trip", () => {
+test("a clock that was set is noticed at the next reply, even after a long round trip", () => {
   observe(serverMicros, 999, 1_000);
   observe(serverMicros + 10_000_000, 900, 1_000);
   expect(time.micros()).toBe(serverMicros + 10_050_000);
@@ -77,7 +77,7 @@ test("tickets rise strictly, within a microsecond and when the server's time ste
 test.each([
   { what: "clocks that drifted apart by one percent", byMs: 990, isInOrder: true },
   { what: "a clock that was set back by more", byMs: 1_100, isInOrder: false },
-])("a later ticket goes before an earlier one only behind a clock that was set: $what", async (set) => {
+])("a later ticket goes before an earlier one only after a clock was set: $what", async (set) => {
   observe(serverMicros, 1_000, 1_000);
   await clock.advance(100_000);
   const before = time.ticket();
@@ -92,7 +92,7 @@ test("tickets are whole numbers, whatever the clock says", async () => {
   expect(Number.isSafeInteger(time.ticket())).toBe(true);
 });
 
-test("a reply that was under way while the machine slept tells nothing of the present", () => {
+test("a reply that was under way while the machine slept gives no present time", () => {
   const sent = { now: clock.now(), wall: clock.wall() };
   clock.sleep(5_000);
   time.observe(serverMicros, sent, clock.now());
@@ -104,7 +104,7 @@ test("a reply that was under way while the machine slept tells nothing of the pr
 test.each([
   { what: "clocks that drift apart by one percent contradict no estimate", byMs: 990, contradicts: false },
   { what: "a clock that was set by more contradicts it", byMs: 1_100, contradicts: true },
-])("$what, however old its answer is", async ({ byMs, contradicts }) => {
+])("$what, however old its reply is", async ({ byMs, contradicts }) => {
   observe(serverMicros, 1_000, 1_000);
   await clock.advance(100_000);
   const before = time.estimate();

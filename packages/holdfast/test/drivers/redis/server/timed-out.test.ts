@@ -4,12 +4,12 @@ import { redis, redlock } from "holdfast/redis";
 import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-// Who waited as long as it wanted is told who holds the lock, which takes a while. Nobody waits for that.
+// A waiter at the end of its wait requests the name of the holder. The next waiter does not wait for the reply.
 
 const distanceMs = 20;
 const waitMs = 500;
 
-test.each([1, 3])("the next in line has its place before that, on %d nodes", async (nodeCount) => {
+test.each([1, 3])("the next waiter has its queue entry before that, on %d nodes", async (nodeCount) => {
   const clock = manualClock();
   const nodes = Array.from(
     { length: nodeCount },

@@ -6,7 +6,8 @@ import { describe, expect, test } from "vitest";
 
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
-// Two processes with one client id, as after the snapshot of a virtual machine, and with one token for a lease or a request.
+// Two processes have one client id, as after the snapshot of a virtual machine, and one token for a lease or a
+// request.
 
 const ttlMs = 30_000;
 const lock = "lock:k";
@@ -20,7 +21,7 @@ interface Clone {
 }
 
 describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
-  test("that hears of the other loses its leases, and releases nothing", async () => {
+  test("that notices the other loses its leases, and releases nothing", async () => {
     const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
     const here = await open(fixture, engine, client, 1);
     const lease = await fixture.settleWithin(50, here.locks.acquire("k", { ttlMs }));
@@ -43,7 +44,7 @@ describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
     expect(await fixture.settleWithin(50, other.release())).toBe(true);
   });
 
-  test("that hears of the other waits with a new token, and leaves the former one to it", async () => {
+  test("that notices the other waits with a new token, and leaves the former token to the other", async () => {
     const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
     const holder = await open(fixture, engine, "d".repeat(32), 3);
     const here = await open(fixture, engine, client, 1);
@@ -60,12 +61,12 @@ describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
       expect(tokens).toContain(before[index]?.[0]);
     }
     expect(await fixture.settleWithin(50, held.release())).toBe(true);
-    const lease = await fixture.settleWithin(20_000, waiting); // behind the claim of the clone
+    const lease = await fixture.settleWithin(20_000, waiting); // after the claim of the clone
     expect(tokensIn(fixture.servers[0]?.dump(lock))).not.toContain(before[0]?.[0]);
     expect(await fixture.settleWithin(50, lease.release())).toBe(true);
   });
 
-  test("leaves alone what the other is granted before that hears of it", async () => {
+  test("leaves alone a grant of the other before it notices the other", async () => {
     const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
     const holder = await open(fixture, engine, "d".repeat(32), 3);
     const here = await open(fixture, engine, client, 1);
@@ -89,12 +90,12 @@ describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
     expect(await fixture.settleWithin(50, lease.release())).toBe(true);
   });
 
-  test("is not seen in a proof of one's own that comes late", async () => {
+  test("is not assumed because of a late ping of one's own", async () => {
     const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
     const here = await open(fixture, engine, client, 1);
     const lease = await fixture.settleWithin(50, here.locks.acquire("k", { ttlMs }));
     for (const faults of here.faults) {
-      faults.delay({ messageMs: 2_500 }); // longer than a proof is waited for
+      faults.delay({ messageMs: 2_500 }); // longer than a ping is waited for
       faults.dropSubscription();
     }
     await fixture.advance(3_000);

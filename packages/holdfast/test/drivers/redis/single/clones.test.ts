@@ -10,8 +10,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemRandom, type Random } from "../../../../src/runtime/random.ts";
 import { onRedis } from "../../../support/servers.ts";
 
-// Two clones of one virtual machine draw the same random numbers. A token is compared as a whole, so the first part of it, which is
-// random, may be the same.
+// Two clones of one virtual machine draw the same random numbers. Their tokens may share the random part,
+// because only a whole token is compared.
 
 onRedis("two processes that draw the same random numbers", () => {
   let servers: readonly RedisServer[];
@@ -26,7 +26,7 @@ onRedis("two processes that draw the same random numbers", () => {
     await Promise.all(servers.map((server) => server.stop()));
   });
 
-  /** Its client id is its own unless it is the same; all that it draws behind that is the same. */
+  /** `client` is the id of the clone. All later draws are the same for every clone. */
   function clone(engine: string, client: string): Locks {
     const source = manualRandom(1);
     let drawn = 0;
@@ -61,12 +61,14 @@ onRedis("two processes that draw the same random numbers", () => {
     }
   });
 
-  // Only without waiting: who waits is granted by message, and a clone with the same client id hears it and gives it back.
-  test("are told apart by the moment of their tries, where even their client ids are the same", async () => {
+  // Only tries: a waiter is granted by notification. A clone with the same client id receives that notification
+  // and releases the grant.
+  test("are distinguished by the moment of their tries, even if their client ids are the same", async () => {
     const key = randomUUID();
     const client = systemRandom.id();
     const [here, there] = [clone("one server", client), clone("one server", client)];
-    // At any moment the two may hear each other and part: what is held, or is under way, is left to its TTL.
+    // The two may notice each other and separate at any moment. Their grants and requests are then left to
+    // expire.
     const lease = await here.acquire(key, { ttlMs: 1_000 });
     expect(await there.tryAcquire(key)).toBeNull();
     await lease.release().catch(() => false);
@@ -87,25 +89,28 @@ onRedis("two processes that draw the same random numbers", () => {
         await locks.withLock(`${key}:first`, () => undefined);
         await waitUntil(
           async () => (await locks.nodes()).every((node) => node.notifications === "verified"),
-          "it hears",
+          "notifications are verified",
         );
       }
       const held = await holder.acquire(key);
       const waiting = [];
       for (const [index, locks] of [here, there].entries()) {
         waiting.push(locks.acquire(key, { waitMs: 20_000 }));
-        await waitUntil(async () => (await holder.inspect(key)).waiterCount === index + 1, "it waits");
+        await waitUntil(
+          async () => (await holder.inspect(key)).waiterCount === index + 1,
+          "the waiter is queued",
+        );
       }
       const granted: Lease[] = [];
       for (const lease of waiting) {
         void lease.then((one) => granted.push(one));
       }
       expect(await held.release()).toBe(true);
-      await waitUntil(() => granted.length > 0, "one is granted");
+      await waitUntil(() => granted.length > 0, "one waiter has the lock");
       await pause(500); // enough for a release by the other and the next grant
       expect(granted).toHaveLength(1);
       expect(await granted[0]?.release()).toBe(true);
-      await waitUntil(() => granted.length === 2, "so is the other, behind it");
+      await waitUntil(() => granted.length === 2, "the other has the lock afterwards");
       await pause(500);
       expect(await granted[1]?.release()).toBe(true);
     },

@@ -8,7 +8,7 @@ import type { Script } from "../../../../src/drivers/redis/protocol/script.ts";
 import * as scripts from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { commandsOfScripts, ownCommands } from "../../../support/commands.ts";
 
-/** The version of Redis that brought each command that we may use. Valkey has all of 7.2. */
+/** The version of Redis that introduced each command that the library may use. Valkey has all of 7.2. */
 const since: Readonly<Record<string, number>> = {
   ...Object.fromEntries(
     "config del eval evalsha exists get hdel hexists hget hgetall hmget hset info pexpire pexpireat pttl publish"
@@ -28,7 +28,7 @@ const since: Readonly<Record<string, number>> = {
   ssubscribe: 7,
 };
 
-/** The words among the arguments that change what a command does, with the version that brought them there. */
+/** The arguments that change what a command does, with the version of Redis that introduced them. */
 const sinceOfWords: Readonly<Record<string, number>> = {
   "set NX": 2.6,
   "set PX": 2.6,
@@ -43,7 +43,7 @@ const sinceOfWords: Readonly<Record<string, number>> = {
 };
 
 const oldest = 6.2;
-/** Used only where the server says that it has them. */
+/** Used only if the server reports its support. */
 const detected = ["spublish", "ssubscribe"];
 const detectedForms = ["pexpire GT"];
 
@@ -51,8 +51,8 @@ const folder = fileURLToPath(new URL("../../../../src/drivers/redis", import.met
 const sources = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith(".ts"));
 const texts = await Promise.all(sources.map((file) => readFile(join(folder, file), "utf8")));
 
-describe("of a server we use", () => {
-  test("commands that Redis 6.2 has, but for those that are detected", () => {
+describe("the library uses", () => {
+  test("only commands of Redis 6.2, except detected ones", () => {
     const used = new Set([...commandsOfScripts(), ...ownCommands, ...commandsOfAdapters()]);
     expect(used.size).toBeGreaterThan(25);
     const unknown = Array.from(used).filter((command) => since[command] === undefined);
@@ -61,14 +61,14 @@ describe("of a server we use", () => {
     expect(newer.sort()).toEqual(detected);
   });
 
-  test("forms of commands that Redis 6.2 has", () => {
+  test("only forms of commands of Redis 6.2", () => {
     const words = new Set(Object.values(scripts).flatMap(wordsOf));
     expect(words.size).toBeGreaterThan(3);
     const newer = Array.from(words).filter((word) => !((sinceOfWords[word] as number) <= oldest));
     expect(newer).toEqual(detectedForms);
   });
 
-  test("functions of scripts that Redis 6.2 has", () => {
+  test("only functions of scripts of Redis 6.2", () => {
     const functions = new Set(
       Object.values(scripts).flatMap(({ source }) => source.match(/redis\.\w+/g) as string[]),
     );
@@ -80,7 +80,7 @@ describe("of a server we use", () => {
     }
   });
 
-  test("what its version brings, decided in one place", () => {
+  test("features of the server's version, decided in one place", () => {
     const places = sources.filter((_file, index) =>
       /(parseInt|Number)\(version/.test(texts[index] as string),
     );
@@ -89,21 +89,21 @@ describe("of a server we use", () => {
 });
 
 test.each(["redis.call(ARGV[1], KEYS[1])", "call(ARGV[1], KEYS[1])", "run(redis.call, 'GET')"])(
-  "a command whose name is put together is found out: %s",
+  "a command with a computed name is found: %s",
   (call) => {
     const script: Script = { name: "s", sha1: "", source: `local call = redis.pcall\nreturn ${call}\n` };
     expect(() => commandsOfScripts([script])).toThrow("s runs a command whose name is not written out");
   },
 );
 
-/** Plain commands that the adapters, and what stands above them, send by `command(...)`. */
+/** Plain commands that the adapters and their callers send by `command(...)`. */
 function commandsOfAdapters(): string[] {
   return texts.flatMap((text) =>
     Array.from(text.matchAll(/\.command\(\s*"([A-Z]+)"/g), ([, command = ""]) => command.toLowerCase()),
   );
 }
 
-/** Between one call and the next stand its arguments; what else is written in capitals there does no harm. */
+/** The text between one call and the next has the call's arguments. Other capitals in that text do no harm. */
 function wordsOf({ source }: Script): string[] {
   return Array.from(
     source.matchAll(/(?:redis\.p?|\b)call\('([A-Z]+)'([^]*?)(?=redis\.|\bcall\b|$)/g),

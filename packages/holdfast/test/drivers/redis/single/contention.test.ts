@@ -15,16 +15,16 @@ const handovers = 16;
 const windows = 7;
 const windowBytes = 60_000; // about a thousand acquisitions
 
-/** Commands of Redis, inner commands of scripts too. A herd of woken waiters needs hundreds. */
+/** Redis commands, with those inside scripts, for each acquisition. A herd of woken waiters needs hundreds. */
 const modes: readonly { name: string; options: LocksOptions; mostCommands: number }[] = [
   { name: "with hand-over", options: {}, mostCommands: 2 },
   { name: "without hand-over", options: { handover: false }, mostCommands: 20 },
 ];
 
-/** What came of a run of all tasks on one key. */
+/** The result of a run of all tasks on one key. */
 interface Run {
   readonly entries: readonly RecordEntry[];
-  /** Those while all tasks ran. */
+  /** The acquisitions while all tasks ran. */
   readonly shares: ReadonlyMap<string, number>;
   /** Redis commands per acquisition, in each of several windows. */
   readonly commands: readonly number[];
@@ -79,7 +79,7 @@ onRedis(`${processes} processes with ${tasks} tasks each`, () => {
         expect(overlaps(entries)).toEqual([]);
       });
 
-      test("lose nothing", () => {
+      test("lose no lease", () => {
         expect(run.losses).toBe(0);
       });
 
@@ -89,7 +89,7 @@ onRedis(`${processes} processes with ${tasks} tasks each`, () => {
     });
   }
 
-  test("leave nothing on the server but a fencing counter", async () => {
+  test("leave only a fencing counter on the server", async () => {
     await vi.waitFor(async () => {
       const keys = await server.client().keys("*contention*");
       expect(keys.filter((key) => !key.startsWith("holdfast:fence:"))).toEqual([]);
@@ -143,7 +143,7 @@ onRedis("the waiters of a lock that is held for 30 s", () => {
       const commands = await commandsIn(server, probe, 11_000);
       expect(commands.size).toBe(waiters.length);
       for (const sent of commands.values()) {
-        expect(sent.length, sent.join("\n")).toBeLessThanOrEqual(3); // at 0, 5 and 10 s at the most
+        expect(sent.length, sent.join("\n")).toBeLessThanOrEqual(3); // at most at 0, 5 and 10 s
       }
       await Promise.all(waiters.map((locks) => locks.close()));
       await ended;
@@ -153,7 +153,7 @@ onRedis("the waiters of a lock that is held for 30 s", () => {
   });
 });
 
-/** All tasks of all processes on one key, until each had its share while all of them ran. */
+/** All tasks of all processes contend for one key, until each had its share while all of them ran. */
 async function contend(
   server: RedisServer,
   key: string,
@@ -170,8 +170,8 @@ async function contend(
         worker.request("contend", { key, tasks, record: recording.path, acquire, holdMs }, "counted"),
       ),
     );
-    const from = recording.end; // all of them run
-    const wanted = share + 1; // one may have begun before
+    const from = recording.end; // all tasks run
+    const wanted = share + 1; // one more may have begun before
     const counted = Promise.all(workers.map((worker) => worker.request("count", { wanted }, "counted")));
     const commands = holdMs === 0 ? await commandsPerAcquisition(server, recording) : [];
     await counted;
@@ -192,7 +192,10 @@ async function contend(
   }
 }
 
-/** What the server says that it has done, inner commands of scripts too, by what the holders have recorded meanwhile. */
+/**
+ * The commands that the server has executed, with those inside scripts, for each acquisition that the holders
+ * have recorded.
+ */
 async function commandsPerAcquisition(server: RedisServer, recording: Recording): Promise<number[]> {
   const probe = server.client();
   const ratios: number[] = [];
@@ -215,7 +218,10 @@ async function readings(probe: Redis, recording: Recording): Promise<{ at: numbe
   return { at, commands: calls.reduce((sum, count) => sum + count, 0) };
 }
 
-/** One after the other arrives while the lock is held; then it is released. @returns in which order they were served */
+/**
+ * Callers arrive one after the other while the lock is held, which is then released.
+ * @returns the order in which they were served
+ */
 async function serve(
   server: RedisServer,
   key: string,
@@ -244,14 +250,14 @@ async function serve(
   }
 }
 
-/** Who arrives: the first of each process, then the second of each, and so on. */
+/** The order of arrival: the first caller of each process, then the second of each, and so on. */
 function arrivalsOf(each: number): string[] {
   return Array.from({ length: each }, (_, task) =>
     ["a", "b", "c", "d"].map((name) => `${name}.${task}`),
   ).flat();
 }
 
-/** What clients other than `probe` send within that time, by their addresses. */
+/** The commands of clients other than `probe` within that time, by the clients' addresses. */
 async function commandsIn(server: RedisServer, probe: Redis, ms: number): Promise<Map<string, string[]>> {
   const commands = new Map<string, string[]>();
   const ownAddress = /addr=(\S+)/.exec(String(await probe.client("INFO")))?.[1];

@@ -24,7 +24,7 @@ onRedis("a value of another program, of 5 MB", () => {
     return Number(/total_net_output_bytes:(\d+)/.exec(info)?.[1]);
   }
 
-  test("is not sent to who tries, waits, inspects or releases", async () => {
+  test("is not sent to tries, waiters, inspections or releases", async () => {
     const client = server.client();
     const locks = createLocks(redis(client));
     const lease = await locks.acquire("warm");
@@ -35,7 +35,7 @@ onRedis("a value of another program, of 5 MB", () => {
     const asked: Readonly<Record<string, () => Promise<unknown>>> = {
       tries: () => locks.tryAcquire("foreign"),
       waits: () => locks.acquire("foreign", { waitMs: 300 }).catch(() => undefined),
-      "takes several": () => locks.all(["foreign", "other"]).tryAcquire(),
+      "acquires several": () => locks.all(["foreign", "other"]).tryAcquire(),
       inspects: () => locks.inspect("foreign"),
       lists: () => locks.list(),
       releases: () => detectConnection(client).run(executeSingleScript, [counterKey(), ...keys], release),

@@ -4,7 +4,7 @@ import { commandText } from "../../../support/diagnostics-log.ts";
 
 type Listener = Parameters<Connection["subscribe"]>[2];
 
-/** A connection that holds acquires back while others pass, and whose subscription the test may interrupt. */
+/** A connection that holds acquires back while other operations pass. The test can interrupt the subscription. */
 export class GatedConnection implements Connection {
   isClosed = false;
   listener: Listener | undefined;

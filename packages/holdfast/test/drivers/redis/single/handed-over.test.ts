@@ -6,7 +6,7 @@ import { beforeEach, expect, test } from "vitest";
 
 import { counterKey } from "../../../../src/drivers/redis/protocol/keys.ts";
 
-// One server. A lease that goes from one caller of a process to another, through the server.
+// One server. A lease goes from one caller of a process to another through the server.
 
 const ttlMs = 30_000;
 const withoutHandover = { handover: { max: 0, maxMs: 0 } };
@@ -21,7 +21,7 @@ beforeEach(() => {
   made = 0;
 });
 
-test("the next caller of the process has the lock by the answer of the release, and nobody needs a message", async () => {
+test("the next caller of the process gets the lock by the reply of the release, without a notification", async () => {
   const locks = await process(withoutHandover);
   const held = await within(10, locks.acquire("k", { ttlMs }));
   const next = locks.acquire("k", { ttlMs });
@@ -33,7 +33,7 @@ test("the next caller of the process has the lock by the answer of the release, 
   expect(lease.remainingMs()).toBeGreaterThan(ttlMs * 0.9);
 });
 
-test("who passes a lease on is not refused by a full queue: the others get their turn, and then the next caller", async () => {
+test("a release with a next caller is not refused by a full queue: the others get their turn, and then the next caller", async () => {
   const locks = await process(withoutHandover, { maxQueue: 1 });
   const others = await process({}, { maxQueue: 1 });
   const held = await within(10, locks.acquire("k", { ttlMs }));
@@ -46,18 +46,18 @@ test("who passes a lease on is not refused by a full queue: the others get their
   expect((await within(10, next)).key).toBe("k");
 });
 
-test("a lease that another process has adopted and releases goes to a caller of its maker by message", async () => {
+test("a lease that another process has adopted and releases goes to a caller of its maker by notification", async () => {
   const [maker, adopter] = [await process(), await process()];
   const held = await within(10, maker.acquire("k", { ttlMs }));
   const next = maker.acquire("k", { ttlMs });
   await pass(10);
   const adopted = await within(10, adopter.adopt(held.transfer()));
-  await pass(100); // the next caller has its place now
+  await pass(100); // the next caller is queued now
   await within(10, adopted.release());
   expect((await within(50, next)).fencingToken).toBeGreaterThan(held.fencingToken);
 });
 
-test("while the server's counter is far ahead of its time no number is told twice", async () => {
+test("while the server's counter is far ahead of its time no number is used twice", async () => {
   const [locks, others] = [await process(), await process()];
   server.set(counterKey(), String((clock.wall() + 3_600_000) * 1_000));
   const told: bigint[] = [];
@@ -79,7 +79,7 @@ async function process(options?: LocksOptions, settings?: RedisOptions): Promise
   return locks;
 }
 
-/** Time passes, in steps small enough that requests are answered in between. */
+/** Time passes in steps small enough that requests get their replies in between. */
 async function pass(ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 5) {
     await clock.advance(Math.min(5, left));

@@ -6,12 +6,13 @@ import { beforeEach, expect, test } from "vitest";
 
 import { DelayedConnection } from "../../../support/delayed-connection.ts";
 
-// One server. A request that is executed behind the answer to its token's release, and of which nobody hears.
+// One server. A request is executed after the reply to its token's release, and no client receives its own
+// reply.
 
 const ttlMs = 30_000;
 const lock = "lock:k";
 const queue = "holdfast:queue:{lock:k}";
-/** How long after its sending a request has an effect: `commandTimeoutMs` and 3 s. */
+/** How long after its sending a request may have an effect: `commandTimeoutMs` and 3 s. */
 const latestMs = 5_000;
 
 let clock: ManualClock;
@@ -29,13 +30,13 @@ beforeEach(async () => {
   await known;
 });
 
-test("a request that is executed behind its clean-up leaves no grant", async () => {
+test("a request that is executed after its clean-up leaves no grant", async () => {
   line.holdBack(["acquire"]);
   const tried = locks.tryAcquire("k", { ttlMs }).catch((error: unknown) => error);
   await pass(2_100);
   expect(await tried).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
   await pass(1_000);
-  expect(line.whenSent("release")).toBe(1); // it is answered
+  expect(line.whenSent("release")).toBe(1); // the release has its reply
   line.executeHeld();
   await pass(10);
   expect(server.get(lock)).not.toBeNull();
@@ -44,7 +45,7 @@ test("a request that is executed behind its clean-up leaves no grant", async () 
   expect(line.whenSent("release")).toBe(2);
 });
 
-test("a request that is executed behind its clean-up leaves no place in the queue", async () => {
+test("a request that is executed after its clean-up leaves no queue entry", async () => {
   const others = createLocks(redis(server.connect(), { clock, random: manualRandom(3) }));
   const holding = others.acquire("k", { ttlMs });
   await pass(100);
@@ -52,10 +53,10 @@ test("a request that is executed behind its clean-up leaves no place in the queu
   const caller = new AbortController();
   const waiting = locks
     .acquire("k", { ttlMs, waitMs: 60_000, signal: caller.signal })
-    .catch(() => "given up");
+    .catch(() => "abandoned");
   await pass(100);
   caller.abort();
-  expect(await waiting).toBe("given up");
+  expect(await waiting).toBe("abandoned");
   await pass(100);
   line.executeHeld();
   await pass(10);
@@ -65,11 +66,11 @@ test("a request that is executed behind its clean-up leaves no place in the queu
   expect(await (await holding).release()).toBe(true);
 });
 
-test("a repeat that is executed behind the release of its lease leaves no grant", async () => {
+test("a repeat that is executed after the release of its lease leaves no grant", async () => {
   line.holdBack(["acquire"], 1);
   const acquired = locks.acquire("k", { ttlMs, waitMs: 20_000, renew: false });
   await pass(2_500);
-  const lease = await acquired; // by the second question
+  const lease = await acquired; // by the second request
   const released = lease.release();
   await pass(10);
   expect(await released).toBe(true);
@@ -80,14 +81,14 @@ test("a repeat that is executed behind the release of its lease leaves no grant"
   expect(server.get(lock)).toBeNull();
 });
 
-test("a clean-up without answers outlasts what a late request may leave", async () => {
+test("a clean-up without replies outlasts the residue of a late request", async () => {
   line.holdBack(["acquire"]);
   const tried = locks.tryAcquire("k", { ttlMs: 1_500 }).catch((error: unknown) => error);
   await pass(1_900);
   line.loseReplies(["release"]);
   await pass(200);
   expect(await tried).toMatchObject({ outcome: "unknown" });
-  await pass(2_700); // the TTL is over, counted from the giving up
+  await pass(2_700); // the TTL has passed, counted from the end of the try
   line.loseReplies([]);
   line.executeHeld();
   await pass(10);
@@ -96,7 +97,7 @@ test("a clean-up without answers outlasts what a late request may leave", async 
   expect(server.get(lock)).toBeNull();
 });
 
-test("a token whose questions are all answered is released once", async () => {
+test("a token whose requests all have replies is released once", async () => {
   const acquired = locks.acquire("k", { ttlMs });
   await pass(10);
   const released = (await acquired).release();
@@ -105,7 +106,7 @@ test("a token whose questions are all answered is released once", async () => {
   expect(line.whenSent("release")).toBe(1);
 });
 
-/** Time passes, in steps small enough that requests are answered in between. */
+/** Time passes in steps small enough that requests get their replies in between. */
 async function pass(ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 5) {
     await clock.advance(Math.min(5, left));

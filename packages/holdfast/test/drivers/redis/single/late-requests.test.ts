@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from "vitest";
 import { commandText } from "../../../support/diagnostics-log.ts";
 import { GatedConnection } from "./gated-connection.ts";
 
-// One server. What arrives late, in another order, or by the message alone.
+// One server. Requests, replies and notifications that arrive late or in another order.
 
 const ttlMs = 30_000;
 const lock = "lock:k";
@@ -23,23 +23,23 @@ beforeEach(async () => {
   others = await met(server.connect(), 100);
 });
 
-test("what a waiter that gave up is granted by message is given back at once", async () => {
+test("a grant by notification to a waiter that has left is released at once", async () => {
   const { locks, faults } = await process();
   const held = await within(10, others.acquire("k", { ttlMs }));
-  faults.duplicate(1, 200); // it is queued once more when it has left, and nobody hears of that
+  faults.duplicate(1, 200); // a duplicate queues the request again after the waiter has left
   const refused = locks.acquire("k", { ttlMs, waitMs: 100 }).catch((error: unknown) => error);
   await pass(150);
   expect(await refused).toMatchObject({ code: "wait-timeout" });
   expect(server.dump(queue)).toBeUndefined();
   await pass(100);
   expect(server.dump(queue)).toBeDefined();
-  clock.jumpWall(-1_000); // its deadline is still to come by the server's clock
+  clock.jumpWall(-1_000); // the deadline is still to come by the server's clock
   await within(10, held.release());
   await pass(10);
   expect(server.get(lock)).toBeNull();
 });
 
-test("a message that comes late does not end an extended lease, also where the server's clock was set back", async () => {
+test("a late notification does not end an extended lease, even if the server's clock was set back", async () => {
   const { locks, faults } = await process();
   const held = await within(10, others.acquire("k", { ttlMs }));
   const waiting = locks.acquire("k", { ttlMs });
@@ -55,7 +55,7 @@ test("a message that comes late does not end an extended lease, also where the s
   expect(await within(10, lease.release())).toBe(true);
 });
 
-test("what a try was granted without an answer is taken back in the background", async () => {
+test("a grant without a reply, to a try, is released in the background", async () => {
   const { locks, faults } = await process();
   faults.dropReply(1);
   const tried = locks.tryAcquire("k", { ttlMs }).catch((error: unknown) => error);
@@ -66,7 +66,7 @@ test("what a try was granted without an answer is taken back in the background",
   expect(server.get(lock)).toBeNull();
 });
 
-test("a place in the queue that is asked for before the leaving and had behind it is given back", async () => {
+test("a queue entry that is added after its waiter has left is removed", async () => {
   const held = await within(10, others.acquire("k", { ttlMs }));
   const gate = new GatedConnection(server.connect());
   const locks = await met(gate, 7);
@@ -81,7 +81,7 @@ test("a place in the queue that is asked for before the leaving and had behind i
   expect(await within(10, held.release())).toBe(true);
 });
 
-test("a lease is valid from when it was asked for, and so is its extension", async () => {
+test("a lease is valid from its request, and so is its extension", async () => {
   const { locks, faults } = await process();
   faults.delay({ replyMs: 300, messageMs: 0 });
   const lease = await within(350, locks.acquire("k", { ttlMs, renew: false }));
@@ -90,7 +90,7 @@ test("a lease is valid from when it was asked for, and so is its extension", asy
   expect(lease.remainingMs()).toBeLessThanOrEqual(ttlMs * 0.99 - 2 - 300);
 });
 
-test("a grant whose answer comes when its TTL is over is asked for again", async () => {
+test("a grant whose reply comes after its TTL is requested again", async () => {
   const { locks, faults } = await process();
   faults.delay({ replyMs: 600 });
   const left = locks.acquire("k", { ttlMs: 500, renew: false }).then((lease) => lease.remainingMs());
@@ -99,7 +99,7 @@ test("a grant whose answer comes when its TTL is over is asked for again", async
   expect(await within(1_000, left)).toBeGreaterThan(0);
 });
 
-test("who is granted by message has its whole TTL soon, also where it does not renew", async () => {
+test("a grant by notification soon has its whole TTL, even without renewal", async () => {
   const { locks } = await process();
   const held = await within(10, others.acquire("k", { ttlMs }));
   const acquired = locks.acquire("k", { ttlMs, renew: false });
@@ -110,7 +110,7 @@ test("who is granted by message has its whole TTL soon, also where it does not r
   expect(lease.remainingMs()).toBeGreaterThan(ttlMs * 0.9);
 });
 
-test("who does not hear any more takes no place in the queue", async () => {
+test("a waiter without a subscription adds no queue entry", async () => {
   const gate = new GatedConnection(server.connect());
   const locks = await met(gate, 7);
   const held = await within(10, others.acquire("k", { ttlMs }));
@@ -125,12 +125,12 @@ test("who does not hear any more takes no place in the queue", async () => {
   expect(await within(10, waiting)).toMatchObject({ key: "k" });
 });
 
-test("what was passed on and then granted again is another attempt, with another token", async () => {
+test("a new grant to the next caller is another attempt, with another token", async () => {
   const { locks } = await process();
   const attempts = new Set<string | undefined>();
   const first = await within(10, locks.acquire("k", { ttlMs }));
   attempts.add(server.get(lock)?.split(":")[0]);
-  const next = locks.acquire("k", { ttlMs, renew: false }); // is not handed it in memory
+  const next = locks.acquire("k", { ttlMs, renew: false }); // not by a handover in memory
   await pass(5);
   await within(10, first.release());
   const second = await within(10, next);
@@ -139,21 +139,21 @@ test("what was passed on and then granted again is another attempt, with another
   expect(await within(10, second.release())).toBe(true);
 });
 
-test("what could not be passed on is released also where who comes next gives up", async () => {
+test("a release that is refused at first returns true, also if the next caller aborts", async () => {
   const { faults, released } = await passedOnInVain("connect ECONNREFUSED");
   faults.refuse(null);
   expect(await within(3_000, released)).toBe(true);
   expect(server.get(lock)).toBeNull();
 });
 
-test("what could not be passed on, and was forgotten by the server before it was released, had been lost", async () => {
+test("a release that is refused at first returns false if the server lost the grant before", async () => {
   const { faults, released } = await passedOnInVain("LOADING Redis is loading the dataset in memory");
   server.flushAll();
   faults.refuse(null);
   expect(await within(3_000, released)).toBe(false);
 });
 
-test("who passes a lease on behind its release, whose answer was lost, is told that it was his", async () => {
+test("a release with a next caller returns true although its reply was lost", async () => {
   const { locks, faults } = await process();
   const lease = await within(10, locks.acquire("k", { ttlMs }));
   const next = locks.acquire("k", { ttlMs, renew: false });
@@ -169,12 +169,12 @@ test("who passes a lease on behind its release, whose answer was lost, is told t
   expect(await within(3_000, released)).toBe(true);
 });
 
-test.each(["passed on", "given back"])(
-  "a release that is %s takes no longer than its budget",
+test.each(["with a next caller", "without a next caller"])(
+  "a release %s takes no longer than its budget",
   async (how) => {
     const { locks, faults } = await process();
     const lease = await within(10, locks.acquire("k", { ttlMs }));
-    if (how === "passed on") {
+    if (how === "with a next caller") {
       locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined);
       await pass(5);
     }
@@ -187,11 +187,11 @@ test.each(["passed on", "given back"])(
     expect(await within(500, released)).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
     faults.thaw();
     await pass(10_000);
-    expect(server.get(lock)).not.toBe(token); // it has gone on
+    expect(server.get(lock)).not.toBe(token); // the release has continued
   },
 );
 
-test("what the server executed too late is asked for with a new token, which then holds the lock", async () => {
+test("a request that the server executed too late is repeated with a new token, which then holds the lock", async () => {
   const inner = server.connect();
   const tokens: (string | undefined)[] = [];
   const locks = await met(
@@ -220,7 +220,7 @@ test("what the server executed too late is asked for with a new token, which the
   expect(await within(10, lease.release())).toBe(true);
 });
 
-/** The server refuses a lease's release, which is to pass it on, until who comes next has given up. */
+/** The server refuses the release of a lease until the next caller has aborted. */
 async function passedOnInVain(
   refusal: string,
 ): Promise<{ faults: FaultInjector; released: Promise<boolean> }> {
@@ -246,14 +246,14 @@ async function process(): Promise<{ locks: Locks; faults: FaultInjector }> {
   return { locks: await met(connection, 8), faults: controls };
 }
 
-/** Who knows its server, and hears what that says. */
+/** Locks whose server is known, with a verified subscription. */
 async function met(connection: Connection, seed: number): Promise<Locks> {
   const locks = createLocks(redis(connection, { clock, random: manualRandom(seed) }));
   await within(100, locks.inspect("k"));
   return locks;
 }
 
-/** Time passes, in steps small enough that requests are answered in between. */
+/** Time passes in steps small enough that requests get their replies in between. */
 async function pass(ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 5) {
     await clock.advance(Math.min(5, left));

@@ -54,7 +54,7 @@ onRedis("a list of few locks among many other keys", () => {
     const before = await scans();
     const page = locks.list({ prefix: "none:", limit: 1, signal: abort.signal });
     const rejected = expect(page).rejects.toThrow("enough");
-    await waitUntil(async () => (await scans()) > before, "it searches");
+    await waitUntil(async () => (await scans()) > before, "the list is searching");
     abort.abort(new Error("enough"));
     await rejected;
   });

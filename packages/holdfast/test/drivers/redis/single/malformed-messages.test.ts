@@ -66,7 +66,7 @@ describeWaiters(() => {
   );
 });
 
-/** What the events of this process tell: how many malformed messages each has seen. */
+/** The counts of malformed messages that the events of this process report. */
 function countsOfMalformed(context: TestContext): readonly number[] {
   const counts: number[] = [];
   const listener = (message: unknown): void => {

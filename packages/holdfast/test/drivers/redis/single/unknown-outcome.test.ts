@@ -8,7 +8,7 @@ import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { onRedis } from "../../../support/servers.ts";
 
-onRedis("after a try that was carried out and not answered", () => {
+onRedis("after a try that was executed without a reply", () => {
   let server: RedisServer;
 
   beforeAll(async () => {
@@ -25,7 +25,7 @@ onRedis("after a try that was carried out and not answered", () => {
   ): Promise<{ locks: Locks; controls: FaultInjector; token: string }> {
     const { connection, controls } = faultyClient(server.client());
     const locks = createLocks(redis(connection, { commandTimeoutMs: 200 }));
-    await (await locks.acquire(`${key}:first`)).release(); // the server is met
+    await (await locks.acquire(`${key}:first`)).release(); // the handshake is complete
     controls.dropReply(() => true);
     const tried = locks.tryAcquire(key, { attemptId }).then(
       () => expect.unreachable(),
@@ -36,7 +36,7 @@ onRedis("after a try that was carried out and not answered", () => {
     return { locks, controls, token };
   }
 
-  test("the grant is taken back in the background, and the next try has a token of its own", async () => {
+  test("the grant is released in the background, and the next try has a token of its own", async () => {
     const key = randomUUID();
     const { locks, controls, token } = await unanswered(key);
     controls.dropReply(0);
@@ -49,12 +49,12 @@ onRedis("after a try that was carried out and not answered", () => {
     await locks.close();
   });
 
-  test("that the caller named itself the repeat has a grant of its own, and at no moment there are two", async () => {
+  test("with an attemptId of the caller the repeat has a grant of its own, and the two never coexist", async () => {
     const key = randomUUID();
     const { locks, controls, token } = await unanswered(key, "order 7");
     const first = await server.client().hget(`holdfast:fence:{lock:${key}}`, "first");
     controls.dropReply(0);
-    const lease = await locks.acquire(key, { attemptId: "order 7" }); // behind the clean-up of the first
+    const lease = await locks.acquire(key, { attemptId: "order 7" }); // after the clean-up of the first
     expect(await server.client().get(`lock:${key}`)).not.toBe(token);
     expect(lease.fencingToken).toBeGreaterThan(BigInt(first ?? ""));
     const other = createLocks(redis(server.client()));

@@ -19,8 +19,8 @@ import {
 } from "../../../support/waiter-fixture.ts";
 
 describeWaiters(() => {
-  describe("who cannot hear", () => {
-    test("does not queue before its subscription is proved", async (context) => {
+  describe("a waiter without notifications", () => {
+    test("does not queue before its subscription is verified", async (context) => {
       const key = unique();
       const proxy = await through(context);
       proxy.holdBack(/ssubscribe/i);
@@ -30,7 +30,7 @@ describeWaiters(() => {
       });
     });
 
-    test("does not queue before a message was heard", async (context) => {
+    test("does not queue before it received a notification", async (context) => {
       const key = unique();
       const proxy = await through(context);
       proxy.dropMatching(/smessage/);
@@ -40,24 +40,24 @@ describeWaiters(() => {
       });
     });
 
-    test("gets the lock by polling where a proxy lets no subscription through, and says so", async (context) => {
+    test("gets the lock by polling if a proxy lets no subscription through, and reports the state", async (context) => {
       const proxy = await through(context);
       proxy.holdBack(/ssubscribe/i);
       await pollsOnly(context, proxyClient(context, proxy));
     });
 
-    test("gets the lock by polling where messages are lost, and says so", async (context) => {
+    test("gets the lock by polling if notifications are lost, and reports the state", async (context) => {
       const proxy = await through(context);
       proxy.dropMatching(/smessage/);
       await pollsOnly(context, proxyClient(context, proxy));
     });
 
-    test("gets the lock by polling where it may not use channels, and says so", async (context) => {
+    test("gets the lock by polling if it may not use channels, and reports the state", async (context) => {
       await probe.acl("SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels");
       await pollsOnly(context, server.client({ username: "deaf", password: "secret" }));
     });
 
-    test("does not try one connection after the other where all are refused", async (context) => {
+    test("does not try one connection after the other if all are refused", async (context) => {
       const proxy = await through(context);
       proxy.refuse(true);
       const client = server.client();
@@ -69,7 +69,7 @@ describeWaiters(() => {
       expect(proxy.refusals).toBeLessThan(20 + 10 * seconds);
     });
 
-    test("gets the lock by polling where its subscription is at another server, and says so", async (context) => {
+    test("gets the lock by polling if its subscription is at another server, and reports the state", async (context) => {
       const other = await startRedis();
       context.onTestFinished(() => other.stop());
       const client = server.client();
@@ -94,7 +94,7 @@ function proxyClient(context: TestContext, proxy: Proxy): Redis {
   return client;
 }
 
-/** A waiter asks again and again, and has no place in the queue until it can hear. */
+/** The waiter polls again and again, and has no queue entry until it is subscribed. */
 async function polls(
   context: TestContext,
   key: string,
@@ -112,7 +112,7 @@ async function polls(
   await (await waiter).release();
 }
 
-/** A waiter that never hears anything is served all the same, without ever having had a place. */
+/** A waiter that never receives a notification is served as well, without a queue entry at any time. */
 async function pollsOnly(context: TestContext, client: RedisClient): Promise<void> {
   const key = unique();
   const events: unknown[] = [];

@@ -16,7 +16,7 @@ import {
 
 describeWaiters(() => {
   describe.concurrent("beside other programs,", () => {
-    test("a plain SET with NX and PX excludes us and is excluded by us", async (context) => {
+    test("a plain SET with NX and PX excludes the library and is excluded by it", async (context) => {
       const key = unique();
       const locks = open(context);
       expect(await probe.set(`lock:${key}`, "theirs", "PX", 30_000, "NX")).toBe("OK");
@@ -35,7 +35,7 @@ describeWaiters(() => {
       ["that expires", (key: string) => probe.set(key, "theirs", "PX", 60_000)],
       ["that never expires", (key: string) => probe.set(key, "theirs")],
     ] as const) {
-      test(`the DEL of a lock of theirs ${expiry} is noticed within the poll`, async (context) => {
+      test(`the DEL of a foreign lock ${expiry} is noticed within the poll`, async (context) => {
         const key = unique();
         await set(`lock:${key}`);
         const waiters = [open(context), open(context)].map((locks) => locks.acquire(key, { waitMs: 30_000 }));
@@ -48,7 +48,7 @@ describeWaiters(() => {
       });
     }
 
-    test("the expiry of a lock of theirs is noticed at once", async (context) => {
+    test("the expiry of a foreign lock is noticed at once", async (context) => {
       const key = unique();
       const ttlMs = 600;
       await probe.set(`lock:${key}`, "theirs", "PX", ttlMs);

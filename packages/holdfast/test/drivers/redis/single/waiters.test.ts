@@ -49,7 +49,7 @@ describeWaiters(() => {
       expect(performance.now() - killed).toBeLessThan(ttlMs + 1_000);
     });
 
-    test("so is who stood behind four when it asked, and was not told that they have left", async (context) => {
+    test("so is a waiter that was after four others when it sent its request, and was not notified of their leaving", async (context) => {
       const key = unique();
       const ttlMs = 1_000;
       await using holder = await Worker.start("holder", server.port);
@@ -104,7 +104,7 @@ describeWaiters(() => {
       });
     }
 
-    test("waiters keep their places when a holder that may not use channels releases", async (context) => {
+    test("waiters keep their queue entries when a holder without the right to publish releases", async (context) => {
       const key = unique();
       await probe.acl("SETUSER", "mute", "on", ">secret", "~*", "+@all", "resetchannels");
       const mute = server.client({ username: "mute", password: "secret" });
@@ -117,7 +117,7 @@ describeWaiters(() => {
       expect(performance.now() - failed).toBeLessThan(pollMs + promptMs);
     });
 
-    test("SCRIPT FLUSH is not noticed by anybody", async (context) => {
+    test("SCRIPT FLUSH has no visible effect", async (context) => {
       const key = unique();
       const crews = [open(context), open(context), open(context, { handover: false })];
       let value = 0;
@@ -145,7 +145,7 @@ describeWaiters(() => {
     });
   });
 
-  describe("who gives up", () => {
+  describe("a waiter that aborts", () => {
     for (const handover of [undefined, false] as const) {
       const mode = handover === false ? "without" : "with";
       test(`is forgotten, ${manyWaiters} at once ${mode} hand-over`, async (context) => {
@@ -170,7 +170,7 @@ describeWaiters(() => {
       for (const locks of [open(context), open(context, { handover: false })]) {
         const timedOut = Array.from({ length: 40 }, (_, i) => locks.acquire(key, { waitMs: i + 1 }));
         for (const outcome of await Promise.allSettled(timedOut)) {
-          // The shortest are over before the server has answered.
+          // The shortest waits end before the server's reply.
           const code = expect.stringMatching(/^(wait-timeout|engine-unavailable)$/) as unknown;
           expect(outcome).toMatchObject({ status: "rejected", reason: { code } });
         }
@@ -202,14 +202,14 @@ describeWaiters(() => {
   });
 });
 
-/** The id of the subscribed one of the connections of that name. */
+/** The id of the subscribed connection among the connections of that name. */
 async function subscriberOf(name: string): Promise<string> {
   const list = String(await probe.client("LIST"));
   const ids = Array.from(list.matchAll(/^id=(\d+) .* name=(\S*) .* ssub=1 /gm));
   return ids.find(([, , given]) => given === name)?.[1] as string;
 }
 
-/** Changes its mind after so many turns of the event loop; what it got before is given back. */
+/** Aborts after `turns` turns of the event loop. A lease that was acquired before is released. */
 async function acquireAndAbort(locks: Locks, key: string, turns: number): Promise<void> {
   const controller = new AbortController();
   const acquiring = later(

@@ -15,7 +15,7 @@ import { onRedis } from "../../../../support/servers.ts";
 import { acquireOf, requester, ScriptFixture } from "../../../../support/script-fixture.ts";
 
 const words = '["owner","a"]';
-/** Behind all times of a test. */
+/** After all times of a test. */
 const latest = "9999999999999";
 
 onRedis("several locks in one step, on a real server and on the fake Redis", () => {
@@ -27,7 +27,10 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
   });
   afterAll(() => fixture.close());
 
-  /** Both are asked the same; what they answer, without what only time decides. */
+  /**
+   * Sends the same request to both, and expects equal replies. Returns the reply without numbers, which depend
+   * on the time.
+   */
   async function take(own: Connection, parts: readonly (readonly [LockKeys, string])[]): Promise<unknown> {
     const keys = [counterKey(), ...parts.flatMap(([lock]) => lock)];
     const args = [latest, ...parts.flatMap(([, token]) => [token, "20000", "1", words])];
@@ -42,7 +45,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     return { own: server.connect(), locks: [fixture.lock(), fixture.lock(), fixture.lock()] };
   }
 
-  test("are all taken where all are free, and a repeat has the same grants", async () => {
+  test("are acquired if all are free, and a repeat gets the same grants", async () => {
     const { own, locks } = open();
     const parts = locks.map((lock, index) => [lock, requester(index).token] as const);
     const granted = [0, ...locks.map((_, index) => [1, "number", "number", requester(index).token])];
@@ -63,7 +66,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     }
   });
 
-  test("are not touched where the request comes too late, and the caller is told the time", async () => {
+  test("are not touched if the request comes too late, and the caller gets the server's time", async () => {
     const { own, locks } = open();
     const keys = [counterKey(), ...locks.flat()];
     const args = ["1000", ...locks.flatMap((_, index) => [requester(index).token, "20000", "1", words])];
@@ -73,7 +76,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     expect(await fixture.redis.exists(...locks.flat())).toBe(0);
   });
 
-  test("have blocks of numbers, one behind the other; and one number each where the counter is ahead", async () => {
+  test("get consecutive blocks of numbers, and one number each if the counter is ahead", async () => {
     const locks = [fixture.lock(), fixture.lock()];
     const take = async (): Promise<unknown[]> => {
       const args = [latest, ...locks.flatMap((_, index) => [requester(index).token, "20000", "5", ""])];
@@ -101,7 +104,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     await fixture.redis.del(counterKey());
   });
 
-  test("are told of as an error where one grant fails, and the numbers of the others are kept", async () => {
+  test("are reported as an error if one grant fails, and the numbers of the other grants are kept", async () => {
     const locks = [fixture.lock(), fixture.lock()];
     const args = [latest, requester(0).token, "20000", "5", "", requester(1).token, "none", "5", ""];
     await expect(real.run(acquireManyScript, [counterKey(), ...locks.flat()], args)).rejects.toThrow();
@@ -109,7 +112,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     expect(await fixture.counter()).toBe((await fixture.numbersOf(granted)).last + 5);
   });
 
-  test("are not touched where one is held, or waited for", async () => {
+  test("are not touched if one is held or has waiters", async () => {
     const { own, locks } = open();
     const [free, held, awaited] = locks as [LockKeys, LockKeys, LockKeys];
     for (const connection of [real, own]) {
@@ -130,7 +133,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     expect(await fixture.redis.exists(...free)).toBe(0);
   });
 
-  test("are taken where the leases of all readers have expired, which K outlives by a second or two", async () => {
+  test("are acquired if the leases of all readers have expired, although their lock key lasts a second or two longer", async () => {
     const { own, locks } = open();
     const [lock] = locks as [LockKeys, LockKeys, LockKeys];
     const args = [latest, requester(5).token, "20000", "1", ""];
@@ -147,7 +150,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     expect(await fixture.redis.hgetall(lock[2])).toEqual({ token: requester(5).token, owner: "a" });
   });
 
-  test("are not touched where one is a sorted set of another program", async () => {
+  test("are not touched if one is a sorted set of another program", async () => {
     const { locks } = open();
     const [free, other] = locks as [LockKeys, LockKeys, LockKeys];
     await fixture.redis.zadd(other[0], 1, requester(1, { lockMode: "r" }).token, 2, "a rank");
@@ -159,7 +162,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     expect(await fixture.redis.zcard(other[0])).toBe(2);
   });
 
-  test("are not touched where one is no lock", async () => {
+  test("are not touched if one is no lock", async () => {
     const { locks } = open();
     const [free, other] = locks as [LockKeys, LockKeys, LockKeys];
     await fixture.redis.hset(other[0], "a", "1");
@@ -172,7 +175,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
 });
 
 describe("several locks in one step", () => {
-  test("whose answer is lost are taken back", async () => {
+  test("whose reply is lost are cleaned up", async () => {
     const clock = manualClock();
     const server = new FakeRedis({ clock });
     const { connection, controls } = faulty(server.connect(), { clock });

@@ -18,18 +18,18 @@ onRedis("the queue of an acquire", () => {
   });
   afterAll(() => fixture.close());
 
-  describe.each(["1", "2", "3", "4"] as const)("where the wait is %s", (wait) => {
+  describe.each(["1", "2", "3", "4"] as const)("with wait %s", (wait) => {
     const queue = (keys: LockKeys, who: Requester): Promise<ScriptReply> =>
       fixture.queue(keys, who, { wait });
 
-    test("a repeat of who has it is told so, and gets no place", async () => {
+    test("a repeat by the holder returns its grant, and adds no queue entry", async () => {
       const keys = fixture.lock();
       const { first, last } = await fixture.grant(keys, requester(1));
       expect(await queue(keys, requester(1))).toEqual([1, first, last, requester(1).token]);
       expect(await fixture.redis.exists(keys[1])).toBe(0);
     });
 
-    test("waiters stand in the order of their tickets, whenever they came", async () => {
+    test("waiters are ordered by their tickets, not by arrival", async () => {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
       expect((await queue(keys, requester(2, { ticket: 20 })))[2]).toBe(0);
@@ -37,19 +37,19 @@ onRedis("the queue of an acquire", () => {
       expect((await queue(keys, requester(4, { ticket: 10 })))[2]).toBe(0);
     });
 
-    test("a resend keeps its place and its score", async () => {
+    test("a repeated request keeps its queue entry and its score", async () => {
       const keys = fixture.lock();
       const waiter = requester(2, { ticket: 1_700_000_000_123_456 });
       await fixture.grant(keys, requester(1));
       await queue(keys, waiter);
       await queue(keys, requester(3, { ticket: 1_700_000_000_123_457 }));
-      await fixture.redis.zadd(keys[1], "XX", 5, waiter.member); // what a ZADD without NX would undo
+      await fixture.redis.zadd(keys[1], "XX", 5, waiter.member); // a ZADD without NX would reset this score
       expect((await queue(keys, waiter))[2]).toBe(0);
       expect(await fixture.redis.zscore(keys[1], waiter.member)).toBe("5");
       expect(await fixture.redis.zcard(keys[1])).toBe(2);
     });
 
-    test("a ticket is a score to its last microsecond", async () => {
+    test("a ticket is stored as a score to its last microsecond", async () => {
       const keys = fixture.lock();
       const waiter = requester(2, { ticket: 9_007_199_254_740_991 });
       await fixture.grant(keys, requester(1));
@@ -57,7 +57,7 @@ onRedis("the queue of an acquire", () => {
       expect(await fixture.redis.zscore(keys[1], waiter.member)).toBe("9007199254740991");
     });
 
-    test("each request for a place keeps the queue for another minute", async () => {
+    test("each queued request extends the queue's TTL to a minute", async () => {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
       await queue(keys, requester(2));
@@ -66,7 +66,7 @@ onRedis("the queue of an acquire", () => {
       expect(near(await fixture.redis.pttl(keys[1]), 60_000)).toBe(true);
     });
 
-    test("the first three places are told when the holder's TTL is over, the others when they ask again", async () => {
+    test("the first three waiters get the holder's remaining TTL, and later waiters get the TTL only at a repeat", async () => {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1), { ttlMs: 30_000 });
       const left = [];
@@ -78,7 +78,7 @@ onRedis("the queue of an acquire", () => {
       expect(near(Number((await queue(keys, requester(5)))[1]), 30_000)).toBe(true);
     });
 
-    test("a full queue refuses, and keeps nobody whom it refused; but not who gives up a grant in the same call", async () => {
+    test("a full queue refuses a new waiter and stores no entry, unless the request releases a grant in the same call", async () => {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
       const bounded = (n: number) => fixture.run(keys, acquireOf(requester(n), { wait }), { bound: 2 });
@@ -96,7 +96,7 @@ onRedis("the queue of an acquire", () => {
     });
   });
 
-  test("a try on a free lock comes after everybody who waits", async () => {
+  test("a try on a free lock comes after every waiter", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[1], 1, requester(1).member);
     const answer = await fixture.run(keys, acquireOf(requester(2)));
@@ -106,7 +106,7 @@ onRedis("the queue of an acquire", () => {
     expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
-  test("who asks for a free lock with the earliest ticket gets it, by reply and not by message", async () => {
+  test("a request with the earliest ticket gets a free lock by reply, not by notification", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[1], 10, requester(1, { ticket: 10 }).member);
     const answer = await fixture.queue(keys, requester(2, { ticket: 9 }), { ttlMs: 30_000 });
@@ -116,7 +116,7 @@ onRedis("the queue of an acquire", () => {
     expect(await fixture.received(1)).toEqual([]);
   });
 
-  test("who asks for a free lock with a later ticket is queued behind the one who gets it", async () => {
+  test("a request with a later ticket is queued after the waiter that gets the free lock", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[1], 1, requester(1).member);
     const answer = await fixture.queue(keys, requester(2));

@@ -12,7 +12,7 @@ onRedis("acquire", () => {
   });
   afterAll(() => fixture.close());
 
-  test("a free lock is granted: K says our token and its number for the TTL, and the number is the server's time", async () => {
+  test("a free lock is granted: its key has the token and the number for the TTL, and the number is the server's time", async () => {
     const keys = fixture.lock();
     const us = requester(1);
     const before = await serverMicros();
@@ -31,7 +31,7 @@ onRedis("acquire", () => {
     expect(await fixture.run(keys, acquireOf(us, { fencingCount: 5 }))).toEqual(answer);
   });
 
-  test("a repeat with a shorter TTL never shortens it, one with a longer raises it", async () => {
+  test("a repeat with a shorter TTL never shortens the TTL, and a repeat with a longer one raises it", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 30_000 });
     await fixture.grant(keys, requester(1), { ttlMs: 500 });
@@ -40,7 +40,7 @@ onRedis("acquire", () => {
     expect(near(await fixture.redis.pttl(keys[0]), 50_000)).toBe(true);
   });
 
-  test("a repeat does not give a TTL to a key that somebody made to stay", async () => {
+  test("a repeat sets no TTL on a key that was made persistent", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.redis.persist(keys[0]);
@@ -48,7 +48,7 @@ onRedis("acquire", () => {
     expect(await fixture.redis.pttl(keys[0])).toBe(-1);
   });
 
-  test("the same random part does not make another client's token, or another ticket's, ours", async () => {
+  test("a token with the same random part but another client or ticket is another token", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     for (const clone of [requester(1, { client: 8 }), requester(1, { ticket: 11 })]) {
@@ -62,14 +62,14 @@ onRedis("acquire", () => {
     expect(await fixture.holder(keys)).toBe(requester(1).token);
   });
 
-  test("a repeat after the counter was lost gets the same numbers, which K says", async () => {
+  test("a repeat after the counter was lost gets the same numbers, because the lock key has them", async () => {
     const keys = fixture.lock();
     const granted = await fixture.grant(keys, requester(1), { fencingCount: 5 });
     await fixture.redis.del(counterKey());
     expect(await fixture.grant(keys, requester(1), { fencingCount: 5 })).toEqual(granted);
   });
 
-  test("a repeat that asks for more or fewer numbers gets those of the first", async () => {
+  test("a repeat that requests more or fewer numbers gets those of the first request", async () => {
     const keys = fixture.lock();
     const granted = await fixture.grant(keys, requester(1), { fencingCount: 5 });
     for (const fencingCount of [1, 17]) {
@@ -77,7 +77,7 @@ onRedis("acquire", () => {
     }
   });
 
-  test("a token that ours begins with, or that begins with ours, is another's", async () => {
+  test("a token that is a prefix or an extension of the holder's is another token", async () => {
     const keys = fixture.lock();
     for (const ticket of [123, 12_345]) {
       await fixture.grant(keys, requester(1, { ticket }));
@@ -87,7 +87,7 @@ onRedis("acquire", () => {
     }
   });
 
-  test("a try on a lock of another is told who holds it and for how long, and leaves nothing behind", async () => {
+  test("a try on a held lock gets the holder and the remaining TTL, and leaves no queue entry", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 30_000 });
     const [status, left, position, holder, runId] = await fixture.run(keys, acquireOf(requester(2)));
@@ -96,7 +96,7 @@ onRedis("acquire", () => {
     expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
-  test("a waiter is told of which run of the server it is, where it asks for it", async () => {
+  test("a waiter gets the server's run if it requests the run", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     const asking = await fixture.run(keys, acquireOf(requester(2), { wait: "1" }));
@@ -108,7 +108,7 @@ onRedis("acquire", () => {
     }
   });
 
-  test("a lock of another client library excludes us, and is told as it stands", async () => {
+  test("a lock of another client library excludes this one, and its value is reported", async () => {
     const keys = fixture.lock();
     await fixture.redis.set(keys[0], "somebody else's");
     expect((await fixture.queue(keys, requester(2))).slice(0, 4)).toEqual([0, -1, 0, "somebody else's"]);
@@ -120,7 +120,7 @@ onRedis("acquire", () => {
     ]);
   });
 
-  test("a repeat that finds a grant by message writes the owner's words", async () => {
+  test("a repeat that finds a grant by notification writes the owner's metadata", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(9));
     await fixture.queue(keys, requester(1));
@@ -132,7 +132,7 @@ onRedis("acquire", () => {
     expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 
-  test("an owner's own words are kept beside K, for as long as K", async () => {
+  test("an owner's metadata is stored beside the lock key, with the same TTL", async () => {
     const keys = fixture.lock();
     const metadata = JSON.stringify(["owner", "a worker", "reason", 'a "quote" / ü']);
     await fixture.grant(keys, requester(1), { ttlMs: 20_000, metadata });
@@ -152,7 +152,7 @@ onRedis("acquire", () => {
     expect(await fixture.redis.exists(keys[1], keys[2])).toBe(0);
   });
 
-  test("one key's error is not another's", async () => {
+  test("an error of one key does not affect another key", async () => {
     const [one, other, third] = [fixture.lock(), fixture.lock(), fixture.lock()];
     await fixture.redis.lpush(other[0], "a");
     const answers = await fixture.batch(
@@ -168,7 +168,7 @@ onRedis("acquire", () => {
     ["hset", '["owner","a"]'],
     ["pexpire", '["owner","a"]'],
   ])(
-    "who may not %s, where that is needed, is granted nothing, and is told so",
+    "a user without the right to %s gets an error and no grant, if the grant needs the command",
     async (command, metadata) => {
       const keys = fixture.lock();
       await fixture.redis.call("ACL", "SETUSER", "default", `-${command}`);
@@ -183,7 +183,7 @@ onRedis("acquire", () => {
     },
   );
 
-  test("nothing is left of a lock that was given back but the server's counter, which stays", async () => {
+  test("a released lock leaves only the server's counter, which stays", async () => {
     await fixture.redis.flushall();
     for (const [who, metadata] of [
       [requester(1), ""],
@@ -197,7 +197,7 @@ onRedis("acquire", () => {
     expect(await fixture.redis.pttl(counterKey())).toBe(-1);
   });
 
-  test("beside K only keys in our own name space are written", async () => {
+  test("besides the lock key, only keys in the library's own name space are written", async () => {
     await fixture.redis.flushall();
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });

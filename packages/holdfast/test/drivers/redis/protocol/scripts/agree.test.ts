@@ -6,7 +6,7 @@ import { acquireOf, retentionMs } from "../../../../support/script-fixture.ts";
 onNodes("raiseFence", (fixture) => {
   const us = requester(1);
 
-  test("raises the number of our grant, as a block", async () => {
+  test("raises the number of the grant, as a block", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us, { fencingCount: 16 });
     const number = first + 3;
@@ -18,7 +18,7 @@ onNodes("raiseFence", (fixture) => {
     expect(await fixture.run(keys, ["verify", us.token])).toEqual([1, expect.any(Number), number]);
   });
 
-  test("never lowers it, and answers what it is", async () => {
+  test("never lowers the number, and returns the present one", async () => {
     const keys = fixture.lock();
     const { first, last } = await fixture.grant(keys, us, { fencingCount: 4 });
     for (const number of [first, first - 1, 0]) {
@@ -30,7 +30,7 @@ onNodes("raiseFence", (fixture) => {
     });
   });
 
-  test("is refused where the grant is not ours, and changes nothing", async () => {
+  test("is refused without the grant, and changes nothing", async () => {
     const keys = fixture.lock();
     expect(await fixture.run(keys, agreeOn(5))).toEqual([0]);
     const { first } = await fixture.grant(keys, requester(1, { ticket: 2 }));
@@ -41,7 +41,7 @@ onNodes("raiseFence", (fixture) => {
     });
   });
 
-  test("does not go by the candidate, nor by the server's time", async () => {
+  test("does not depend on the proposed number, nor on the server's time", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
     expect(await fixture.run(keys, agreeOn(first + 60_000_000), first)).toEqual([
@@ -51,7 +51,7 @@ onNodes("raiseFence", (fixture) => {
     ]);
   });
 
-  test("writes the number anew where the counter was lost", async () => {
+  test("writes the number anew if the counter was lost", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
     await fixture.data.del(fenceOf(keys));
@@ -69,7 +69,7 @@ onNodes("raiseFence", (fixture) => {
     expect(await fixture.data.pttl(keys[0])).toBeLessThanOrEqual(20_000);
   });
 
-  test("the next grant begins behind the block that was agreed on", async () => {
+  test("the next grant begins after the agreed block", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us, { fencingCount: 2 });
     await fixture.run(keys, agreeOn(first + 10_000_000, 2));

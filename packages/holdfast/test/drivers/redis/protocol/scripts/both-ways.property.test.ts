@@ -10,7 +10,7 @@ import type { Family } from "../../../../fake-redis/operations.ts";
 import { steps } from "../../../../fake-redis/steps.ts";
 import { ScriptFixture } from "../../../../support/script-fixture.ts";
 
-/** Operations with the first words of their answers that each family meets. */
+/** Operations with the first fields of their replies that each family covers. */
 const reached: Readonly<Record<Family, readonly string[]>> = {
   mutex: [
     "acquire 0",
@@ -37,7 +37,7 @@ onRedis("an operation", () => {
   afterAll(() => fixture.close());
 
   for (const family of ["mutex", "read-write", "semaphore", "latch"] as const satisfies readonly Family[]) {
-    test(`on a ${family} is answered the same alone and beside others, and does the same`, async () => {
+    test(`on a ${family} has the same reply and effect alone and beside others`, async () => {
       const seen = new Set<string>();
       await fc.assert(
         fc.asyncProperty(steps(false, family), async (sequence) => {
@@ -50,7 +50,7 @@ onRedis("an operation", () => {
               continue;
             }
             for (const operation of step.operations) {
-              await pause(2); // two that end at the same time stand in the order of their tokens
+              await pause(2); // two entries that end at the same time are ordered by their tokens
               const { lock, name } = operation;
               const keys = [locks.alone[lock], locks.beside[lock]] as [LockKeys, LockKeys];
               const [one, own] = (await Promise.all(
@@ -74,7 +74,7 @@ onRedis("an operation", () => {
             }
           }
         }),
-        { numRuns: 20, interruptAfterTimeLimit: 100_000 }, // a busy machine compares fewer
+        { numRuns: 20, interruptAfterTimeLimit: 100_000 }, // a busy machine compares fewer operations
       );
       expect([...seen]).toEqual(expect.arrayContaining([...reached[family]]));
     }, 120_000);
@@ -91,8 +91,8 @@ onRedis("an operation", () => {
 });
 
 /**
- * Two locks and two moments differ in numbers that are times, and in the key. What is left of a time is told by tens of seconds, with
- * bounds to which no TTL of the operations comes near.
+ * Two locks and two moments differ in their keys, and in numbers that are times. Remaining times are compared
+ * in units of ten seconds, because no TTL of the operations is near a bound.
  */
 function plain(value: unknown, [K]: LockKeys): unknown {
   const now = Date.now();

@@ -14,7 +14,7 @@ onRedis("breakGrant", () => {
   });
   afterAll(() => fixture.close());
 
-  test("the grant that a number belongs to is ended, and its holder told why", async () => {
+  test("the grant with this number is ended, and its holder gets the reason", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
     const reason = 'the operator said "stop" / ä\n\u0001\u007f\\';
@@ -25,7 +25,7 @@ onRedis("breakGrant", () => {
     expect(JSON.parse(message.slice("broken ".length))).toEqual([requester(1).token, keys[0], reason]);
   });
 
-  test("a holder that the message did not reach learns of it at its next extension, for as long as it may think it holds", async () => {
+  test("a holder that missed the notification learns of the break at its next extension, while it may rely on its lease", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(50), { ttlMs: 20_000 });
     await fixture.run(keys, breakOf(first, "maintenance"));
@@ -48,7 +48,7 @@ onRedis("breakGrant", () => {
     expect(await fixture.redis.exists(keys[2])).toBe(0);
   });
 
-  test("every number of the block belongs to the grant, and none beside it", async () => {
+  test("every number of the block belongs to the grant, and no number beside the block does", async () => {
     for (const [offset, broken] of [
       [-1, 0],
       [0, 1],
@@ -63,7 +63,7 @@ onRedis("breakGrant", () => {
     await fixture.received(1);
   });
 
-  test("a lock of others is not broken, however much its value looks like ours", async () => {
+  test("a foreign lock is not broken, however similar its value is", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1));
     const value = `${"y".repeat(32)}:${"z".repeat(32)}:12 ${first} 1`;
@@ -72,7 +72,7 @@ onRedis("breakGrant", () => {
     expect(await fixture.redis.get(keys[0])).toBe(value);
   });
 
-  test("an old grant's number breaks nothing of the present one", async () => {
+  test("the number of an old grant does not break the present grant", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1));
     await fixture.run(keys, ["release", requester(1).token, "", "1"]);
@@ -92,21 +92,21 @@ onRedis("breakGrant", () => {
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
-  test("a holder that cannot be told loses the lock all the same", async () => {
+  test("a holder that cannot be notified loses the lock as well", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(50));
     expect(await fixture.run(keys, breakOf(first))).toEqual([1, 0]);
     expect(await fixture.redis.exists(keys[0])).toBe(0);
   });
 
-  test("a holder with plain pub/sub is told by plain pub/sub", async () => {
+  test("a holder with plain pub/sub is notified by plain pub/sub", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(3));
     await fixture.run(keys, breakOf(first, "r", "p"));
     expect(await fixture.received(3)).toHaveLength(1);
   });
 
-  test("a free lock and another library's are not broken", async () => {
+  test("a free lock and a lock of another library are not broken", async () => {
     const free = fixture.lock();
     expect(await fixture.run(free, breakOf(1))).toEqual([0, 0]);
     const foreign = fixture.lock();
@@ -123,7 +123,7 @@ onRedis("breakGrant", () => {
     }
   });
 
-  test("a lock is broken by its number also where the counter is gone", async () => {
+  test("a lock is broken by its number even if the counter is missing", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1));
     await fixture.redis.del(counterKey());
@@ -131,7 +131,7 @@ onRedis("breakGrant", () => {
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
-  test("dead waiters beyond the bound are told of", async () => {
+  test("dead waiters beyond the bound are reported", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1));
     for (let n = 100; n < 120; n += 1) {

@@ -4,8 +4,8 @@ import { healthScript } from "../../../../../src/drivers/redis/protocol/scripts.
 import { requester, candidateMicros, onNodes } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf } from "../../../../support/script-fixture.ts";
 
-onNodes("candidates", (fixture) => {
-  test("the answer says the server's time, its run, and for how long that is up", async () => {
+onNodes("proposed numbers", (fixture) => {
+  test("the reply has the server's time, its run and its uptime", async () => {
     const [runId, uptime] = (await fixture.connection.run(healthScript, [], [])) as [string, number];
     const before = await fixture.micros();
     const { header, answers } = await fixture.call([
@@ -21,7 +21,7 @@ onNodes("candidates", (fixture) => {
     expect(answers.map(([status]) => status)).toEqual([1, ""]);
   });
 
-  test("one near the server's time is the number, ahead of it or behind", async () => {
+  test("a proposal near the server's time is the number, ahead of that time or not", async () => {
     for (const offset of [-500_000, -1, 0, 500_000]) {
       const candidate = (await fixture.micros()) + offset;
       const [status, first, last] = await fixture.run(
@@ -33,7 +33,7 @@ onNodes("candidates", (fixture) => {
     }
   });
 
-  test("one that is further off counts as a second ahead, or behind", async () => {
+  test("a proposal that is further off counts as a second ahead, or a second back", async () => {
     const now = await fixture.micros();
     for (const far of [1_100_000, 60_000_000, 5_000_000_000_000_000]) {
       for (const sign of [1, -1]) {
@@ -48,7 +48,7 @@ onNodes("candidates", (fixture) => {
     }
   });
 
-  test("one that is not above the last number does not count", async () => {
+  test("a proposal that is not above the last number does not count", async () => {
     const keys = fixture.lock();
     const candidate = (await fixture.micros()) + 500_000;
     await fixture.run(keys, acquireOf(requester(1), { fencingCount: 10 }), candidate);
@@ -57,7 +57,7 @@ onNodes("candidates", (fixture) => {
     expect(first).toBe(candidate + 10);
   });
 
-  test("each operation has its own", async () => {
+  test("each operation has its own proposal", async () => {
     const now = await fixture.micros();
     const { answers } = await fixture.call(
       [5, 3, 4].map((offset) => [fixture.lock(), acquireOf(requester(1)), now + offset] as const),
@@ -65,7 +65,7 @@ onNodes("candidates", (fixture) => {
     expect(answers.map(([, first]) => Number(first) - now)).toEqual([5, 3, 4]);
   });
 
-  test("a grant by message has the number that its cause brings, and the server's own time beside it", async () => {
+  test("a grant by notification has the number that its cause proposed, and the server's own time", async () => {
     await fixture.listen(2);
     const keys = fixture.lock();
     const waiter = requester(2, { fencingCount: 4 });

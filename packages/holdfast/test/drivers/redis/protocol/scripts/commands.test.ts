@@ -9,17 +9,17 @@ type Operation = readonly [LockKeys, readonly string[]];
 const usualAcquire = { time: 1, exists: 1, get: 1, set: 2 };
 const usualRelease = { time: 1, getrange: 1, zpopmin: 1, del: 1 };
 
-/** What the usual operations cost a server: the commands that their script runs, counted by the server itself. */
+/** The commands that the script runs for usual operations, by the server's own count. */
 onRedis("the commands of", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
-    await fixture.grant(fixture.lock(), requester(1)); // the server knows the script from here on
+    await fixture.grant(fixture.lock(), requester(1)); // the server has loaded the script now
     await fixture.listen(2);
   });
   afterAll(() => fixture.close());
 
-  test("an acquire of a free lock: the time, the counter and K, and no queue is touched", async () => {
+  test("an acquire of a free lock: the time, the counter and the lock key, and no queue is touched", async () => {
     expect(await commandsOf([[fixture.lock(), acquireOf(requester(1))]])).toEqual(usualAcquire);
     for (const options of [
       { wait: "1" },
@@ -31,11 +31,11 @@ onRedis("the commands of", () => {
     }
   });
 
-  test("a release for which nobody waits", async () => {
+  test("a release without waiters", async () => {
     const keys = await held();
     expect(await commandsOf([[keys, releaseOf(requester(1))]])).toEqual(usualRelease);
     const inLine = await held({ metadata: '["owner","a"]' });
-    expect(await commandsOf([[inLine, releaseOf(requester(1))]])).toEqual(usualRelease); // info goes with K
+    expect(await commandsOf([[inLine, releaseOf(requester(1))]])).toEqual(usualRelease); // the metadata is deleted with the lock key
     expect(await fixture.redis.exists(...inLine)).toBe(0);
   });
 
@@ -46,20 +46,20 @@ onRedis("the commands of", () => {
     expect(await commandsOf([[keys, extension]])).toEqual({ time: 1, getrange: 1, pexpire: 1 });
   });
 
-  test("an extension of a grant with words: these last as long", async () => {
+  test("an extension of a grant with metadata, whose TTL is extended as well", async () => {
     const keys = await held({ metadata: '["owner","a"]' });
     const extension = ["extend", requester(1).token, "60000", "", ""];
     expect(await commandsOf([[keys, extension]])).toEqual({ time: 1, getrange: 1, pexpire: 2, pttl: 1 });
   });
 
-  test("a grant with words: two more for the words, and the lifetime of these", async () => {
+  test("a grant with metadata: two more for the metadata and its TTL", async () => {
     const words = { metadata: '["owner","a"]' };
     const commands = await commandsOf([[fixture.lock(), acquireOf(requester(1), words)]]);
     expect(commands).toMatchObject({ time: 1, get: 1, set: 2, hset: 1, pexpire: 1 });
     expect(Object.keys(commands)).not.toContain("zadd");
   });
 
-  test("a permit that is free, and its release beside another holder", async () => {
+  test("a free permit, and its release beside another holder", async () => {
     const keys = fixture.lock();
     const [one, other] = [requester(1, { lockMode: "s1/4" }), requester(2, { lockMode: "s1/4" })];
     await fixture.grant(keys, one);
@@ -77,7 +77,7 @@ onRedis("the commands of", () => {
     expect(await commandsOf(releases)).toEqual({ time: 1, getrange: 8, zpopmin: 8, del: 8 });
   });
 
-  test("what grants nothing: the counter is neither read nor written", async () => {
+  test("an operation without a grant: the counter is neither read nor written", async () => {
     const keys = await held();
     for (const args of [
       acquireOf(requester(3)),
@@ -93,7 +93,7 @@ onRedis("the commands of", () => {
     }
   });
 
-  test("a release that hands the lock to another request of its client: no message, and no look at the server's run", async () => {
+  test("a release that hands the lock to another request of its client: no notification, and no request for the server's run", async () => {
     const keys = await held();
     const next = requester(5, { client: 1 });
     await fixture.queue(keys, next);
@@ -102,7 +102,7 @@ onRedis("the commands of", () => {
     expect(await fixture.holder(keys)).toBe(next.token);
   });
 
-  test("a release that hands the lock to another client: the run of the server is asked for once in a call", async () => {
+  test("a release that hands the lock to another client: the run of the server is read once in a call", async () => {
     const locks = [await held(), await held(), await held()];
     for (const keys of locks) {
       await fixture.queue(keys, requester(2));

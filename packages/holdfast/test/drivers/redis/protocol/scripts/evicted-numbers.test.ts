@@ -5,7 +5,7 @@ import { counterKey } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { onRedis } from "../../../../support/servers.ts";
 import { acquireOf, requester, ScriptFixture, type Requester } from "../../../../support/script-fixture.ts";
 
-onRedis("where memory is full", () => {
+onRedis("with full memory", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
@@ -13,7 +13,7 @@ onRedis("where memory is full", () => {
   });
   afterAll(() => fixture.close());
 
-  test("nothing is granted and no number taken; what was told before stays", async () => {
+  test("no lock is granted and no number is used, and earlier grants stay", async () => {
     const before = await fixture.grant(fixture.lock(), requester(1));
     const [one, other] = [fixture.lock(), fixture.lock()];
     const answers = await full(() =>
@@ -27,7 +27,7 @@ onRedis("where memory is full", () => {
     expect(await fixture.counter()).toBe(before.last);
   });
 
-  test("a call whose later operations are granted keeps all numbers that it told", async () => {
+  test("a call whose later operations are granted keeps all numbers of its replies", async () => {
     const [held, awaited, one, other, third] = Array.from({ length: 5 }, () => fixture.lock());
     if (!held || !awaited || !one || !other || !third) {
       throw new Error("no locks");
@@ -39,7 +39,7 @@ onRedis("where memory is full", () => {
     const answers = await full(() =>
       fixture.batch([
         [one, acquireOf(requester(1))], // refused
-        [held, releaseOf(requester(1))], // the first write: nothing is refused behind it
+        [held, releaseOf(requester(1))], // the first write, after which the script is refused nothing
         [other, acquireOf(requester(1), { fencingCount: 7 })],
         [awaited, releaseOf(requester(1))],
         [third, acquireOf(requester(1, { lockMode: "s1/3" }))],
@@ -56,7 +56,7 @@ onRedis("where memory is full", () => {
     expect((await fixture.grant(fixture.lock(), requester(3))).first).toBeGreaterThan(Number(numbers.at(-1)));
   });
 
-  test("a release still hands the lock over, with a number that is kept", async () => {
+  test("a release still hands the lock over, and its number is kept", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.queue(keys, requester(2, { fencingCount: 3 }));
@@ -77,7 +77,7 @@ onRedis("where memory is full", () => {
 });
 
 onRedis("a clock that is stepped back", () => {
-  test("by less than the counter may be ahead: numbers rise; by more: they are refused", async () => {
+  test("by less than the counter may be ahead: numbers rise. By more: requests are refused", async () => {
     await using made = await ServerClocks.make(1);
     const [clock] = made.clocks;
     if (!clock) {

@@ -21,7 +21,7 @@ onRedis("extend and verify", () => {
     number,
   ];
 
-  test("raises the TTL of what is ours", async () => {
+  test("raises the TTL of the caller's grant", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 1_000 });
     expect(await fixture.run(keys, extendOf(30_000))).toBe(1);
@@ -35,13 +35,13 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.pttl(keys[0])).toBeGreaterThan(29_000);
   });
 
-  test("never creates again what is gone", async () => {
+  test("never recreates an expired grant", async () => {
     const keys = fixture.lock();
     expect(await fixture.run(keys, extendOf(30_000))).toBe(0);
     expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 
-  test("does not touch another's lock, not even that of another ticket of the attempt", async () => {
+  test("does not touch another's lock, even if only the ticket of the attempt differs", async () => {
     const keys = fixture.lock();
     const other = requester(1, { ticket: 2 });
     await fixture.grant(keys, other, { ttlMs: 5_000 });
@@ -51,7 +51,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.exists(keys[2])).toBe(0);
   });
 
-  test("does not touch a later grant of the token, which has a greater number", async () => {
+  test("does not touch a later grant of the token, which has a larger number", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1), { ttlMs: 5_000, fencingCount: 3 });
     const extension = extendOf(30_000, '["owner","a"]', String(first - 1));
@@ -63,7 +63,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.pttl(keys[0])).toBeGreaterThan(29_000);
   });
 
-  test("one that comes too late hands the lock to the next", async () => {
+  test("grants the lock to the next waiter if it comes too late", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[1], 1, requester(2).member);
     expect(await fixture.run(keys, extendOf(30_000))).toBe(0);
@@ -71,7 +71,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.received(2)).toHaveLength(1);
   });
 
-  test("counts a lock as ours only where K has the whole token and the blank behind it", async () => {
+  test("needs the whole token and the separator after it in the lock key", async () => {
     const keys = fixture.lock();
     const longer = requester(1, { ticket: 15 });
     await fixture.grant(keys, longer, { ttlMs: 5_000 });
@@ -80,7 +80,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
   });
 
-  test("counts no lock as ours whose value is the token alone: we never wrote that", async () => {
+  test("does not accept a lock key with the token alone, which no version writes", async () => {
     const keys = fixture.lock();
     await fixture.redis.set(keys[0], token, "PX", 5_000);
     expect(await fixture.run(keys, extendOf(30_000))).toBe(2);
@@ -92,7 +92,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
   });
 
-  test("does not touch the counter: what was lost of it is not needed", async () => {
+  test("does not touch the counter, and does not need it", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1), { ttlMs: 1_000, fencingCount: 3 });
     await fixture.redis.del(counterKey());
@@ -102,7 +102,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.exists(counterKey())).toBe(0);
   });
 
-  test("leaves a lock to stay that somebody made to stay", async () => {
+  test("leaves a lock persistent that was made persistent", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.redis.persist(keys[0]);
@@ -110,7 +110,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.pttl(keys[0])).toBe(-1);
   });
 
-  test("whose words come first behind a grant without any: a release removes them", async () => {
+  test("adds metadata to a grant without any, and a release removes that metadata", async () => {
     const keys = fixture.lock();
     const { first, last } = await fixture.grant(keys, requester(1), { fencingCount: 2 });
     await fixture.run(keys, extendOf(40_000, '["owner","b"]', String(first)));
@@ -121,7 +121,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 
-  test("writes what changed hands inside the holder's process", async () => {
+  test("writes metadata that changed hands inside the holder's process", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { metadata: '["owner","a","reason","r"]' });
     await fixture.run(keys, extendOf(40_000, '["owner","b","number","17"]'));
@@ -129,7 +129,7 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.pttl(keys[2])).toBeGreaterThan(39_000);
   });
 
-  test("an extension without words keeps what was said before for as long as the grant lasts", async () => {
+  test("without metadata keeps the former metadata for as long as the grant lasts", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 1_000, metadata: '["owner","a"]' });
     expect(await fixture.run(keys, extendOf(30_000))).toBe(1);
@@ -137,14 +137,14 @@ onRedis("extend and verify", () => {
     expect(await fixture.redis.hgetall(keys[2])).toEqual({ token, owner: "a" });
   });
 
-  test("a shorter extension keeps what was said of the holder for as long as the grant lasts", async () => {
+  test("with a shorter TTL keeps the holder's metadata for as long as the grant lasts", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 60_000 });
     await fixture.run(keys, extendOf(1_000, '["owner","b","number","17"]'));
     expect(await fixture.redis.pttl(keys[2])).toBeGreaterThan(59_000);
   });
 
-  test("verify tells what is left of ours, and changes nothing", async () => {
+  test("verify returns the remaining TTL, and changes nothing", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 20_000 });
     const [status, left] = await fixture.run(keys, ["verify", token]);

@@ -28,7 +28,7 @@ onRedis("the counter of fencing numbers", () => {
   });
   afterAll(() => fixture.close());
 
-  test("says the last number given out, has no expiry, and is one for all locks", async () => {
+  test("has the last number, has no expiry, and serves all locks", async () => {
     const { last } = await fixture.grant(fixture.lock(), requester(1), { fencingCount: 5 });
     expect(await fixture.counter()).toBe(last);
     const { first } = await fixture.grant(fixture.lock(), requester(1, { lockMode: "r" }));
@@ -37,7 +37,7 @@ onRedis("the counter of fencing numbers", () => {
     expect(await fixture.redis.pttl(counter)).toBe(-1);
   });
 
-  test("grants of one call have numbers one behind the other, of whatever lock and kind", async () => {
+  test("gives the grants of one call consecutive numbers, whatever their lock and kind", async () => {
     const answers = await fixture.batch([
       [fixture.lock(), acquireOf(requester(1), { fencingCount: 17 })],
       [fixture.lock(), acquireOf(requester(1, { lockMode: "s1/3" }), { fencingCount: 17 })],
@@ -54,7 +54,7 @@ onRedis("the counter of fencing numbers", () => {
     expect(await fixture.counter()).toBe(start + 37);
   });
 
-  test("two grants of one lock in one call have rising numbers, by reply and by message", async () => {
+  test("gives two grants of one lock in one call rising numbers, by reply and by notification", async () => {
     const keys = fixture.lock();
     const [one, other] = [requester(1), requester(3)];
     const answers = await fixture.batch([
@@ -71,7 +71,7 @@ onRedis("the counter of fencing numbers", () => {
     expect(await fixture.counter()).toBe(first + 6);
   });
 
-  test("while it is more than 10 ms ahead of the time one number is given, whatever was asked", async () => {
+  test("gives one number while it is more than 10 ms ahead of the time, whatever was requested", async () => {
     const keys = fixture.lock();
     const ahead = (await serverMicros(fixture)) + 60_000_000;
     await fixture.redis.set(counter, ahead);
@@ -90,7 +90,7 @@ onRedis("the counter of fencing numbers", () => {
     await fixture.redis.del(counter);
   });
 
-  test("so a call cannot run further ahead than by one block behind the 10 ms", async () => {
+  test("so cannot run further ahead in one call than one block after the 10 ms", async () => {
     const blocks = Array.from(
       { length: 200 },
       () => [fixture.lock(), acquireOf(requester(1), { fencingCount: 1_000 })] as const,
@@ -107,7 +107,7 @@ onRedis("the counter of fencing numbers", () => {
     expect(others.at(-1)?.[1]).toBe(start + 11_000 + 189 - 1);
   });
 
-  test("is kept to its last digit, without an exponent, in K, in an answer and in a message", async () => {
+  test("keeps its last digit, without an exponent, in the lock key, in a reply and in a notification", async () => {
     const keys = fixture.lock();
     const now = await serverMicros(fixture);
     const ahead = now - (now % 10) + 3_600_000_003;
@@ -124,7 +124,7 @@ onRedis("the counter of fencing numbers", () => {
     await fixture.redis.del(counter);
   });
 
-  test("where it is lost with all else, server time is the floor: numbers rise", async () => {
+  test("yields to the server's time if it is lost with all other data, so numbers rise", async () => {
     const keys = fixture.lock();
     const told: number[] = [];
     for (const lose of ["FLUSHALL", "FLUSHDB", `DEL ${counter} ${keys[0]}`]) {
@@ -138,7 +138,7 @@ onRedis("the counter of fencing numbers", () => {
     expect(new Set(told).size).toBe(told.length);
   });
 
-  test("a grant that is asked for again is not numbered again", async () => {
+  test("does not number a repeated request again", async () => {
     const keys = fixture.lock();
     const granted = await fixture.grant(keys, requester(1), { fencingCount: 3 });
     const before = await fixture.counter();
@@ -152,7 +152,7 @@ onRedis("the counter of fencing numbers", () => {
     expect(await fixture.counter()).toBe(before);
   });
 
-  describe("one that cannot be true is refused, by its name, and nothing is granted:", () => {
+  describe("is refused by its name if it cannot be true, and no lock is granted:", () => {
     const cases = [
       ["text", "abc"],
       ["nothing", ""],
@@ -198,7 +198,7 @@ onRedis("the counter of fencing numbers", () => {
       }
     });
 
-    test("nor is a lock handed over: who waits keeps its place, and gets it when the counter is right again", async () => {
+    test("is also needed for a handover: the waiter stays queued, and gets the lock once the counter is right", async () => {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
       await fixture.queue(keys, requester(2));
@@ -215,14 +215,14 @@ onRedis("the counter of fencing numbers", () => {
     });
   });
 
-  test("almost a day ahead counts", async () => {
+  test("counts if it is almost a day ahead", async () => {
     const ahead = (await serverMicros(fixture)) + dayMicros - 60_000_000;
     await fixture.redis.set(counter, ahead);
     expect((await fixture.grant(fixture.lock(), requester(1))).first).toBe(ahead + 1);
     await fixture.redis.del(counter);
   });
 
-  test("is kept also where an operation of the call fails, before the grants or behind them", async () => {
+  test("is kept even if an operation of the call fails, before the grants or after them", async () => {
     const [broken, shared] = [fixture.lock(), fixture.lock()];
     await fixture.redis.lpush(broken[0], "a");
     await fixture.grant(shared, requester(5, { lockMode: "s1/2" }));
@@ -232,7 +232,7 @@ onRedis("the counter of fencing numbers", () => {
       [fixture.lock(), acquireOf(requester(1), { fencingCount: 3 })],
       fails,
       [fixture.lock(), acquireOf(requester(1))],
-      [shared, acquireOf(requester(1, { lockMode: "r" }))], // another kind
+      [shared, acquireOf(requester(1, { lockMode: "r" }))], // another kind of lock
       [broken, ["nonsense", "1", "2", "3"]],
     ]);
     expect(answers.map(([status]) => status)).toEqual(["error", 1, "error", 1, "error", "error"]);
@@ -241,7 +241,7 @@ onRedis("the counter of fencing numbers", () => {
     expect((await fixture.grant(fixture.lock(), requester(1))).first).toBeGreaterThan(await lastOf(answers));
   });
 
-  test("is kept where a hand-over was numbered and failed: that number is not given again", async () => {
+  test("is kept if a handover was numbered and failed, so that its number is not used again", async () => {
     await fixture.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
     const mute = detectConnection(fixture.server.client({ username: "mute", password: "any" }));
     const [keys, other] = [fixture.lock(), fixture.lock()];

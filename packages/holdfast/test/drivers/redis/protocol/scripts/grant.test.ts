@@ -14,10 +14,10 @@ import {
   type Requester,
 } from "../../../../support/script-fixture.ts";
 
-/** Nobody listens to the clients from here on: their processes are gone. */
+/** From here on no client is subscribed: their processes have ended. */
 const firstDead = 100;
 
-onRedis("the grant to the next", () => {
+onRedis("the grant to the next waiter", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
@@ -26,7 +26,7 @@ onRedis("the grant to the next", () => {
   });
   afterAll(() => fixture.close());
 
-  test("the message says all of the grant: token, numbers, server time, TTL, run id, key", async () => {
+  test("the notification has all of the grant: token, numbers, server time, TTL, run id, key", async () => {
     const keys = fixture.lock();
     const waiter = requester(1, { fencingCount: 4, ttlMs: 2_500 });
     await fixture.redis.zadd(keys[1], 1, waiter.member);
@@ -48,7 +48,7 @@ onRedis("the grant to the next", () => {
     expect(more).toEqual([]);
   });
 
-  test("a waiter with plain pub/sub is told by plain pub/sub", async () => {
+  test("a waiter with plain pub/sub is notified by plain pub/sub", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[1], 1, requester(2, { kind: "p" }).member);
     await fixture.run(keys, nudge);
@@ -56,7 +56,7 @@ onRedis("the grant to the next", () => {
     expect(await fixture.holder(keys)).toBe(requester(2).token);
   });
 
-  test("K is written before the message is sent", async () => {
+  test("the lock key is written before the notification is sent", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[1], 1, requester(1).member);
     const commands = await watched(() => fixture.run(keys, nudge));
@@ -67,7 +67,7 @@ onRedis("the grant to the next", () => {
     await fixture.received(1);
   });
 
-  test("a waiter whose process is gone is passed over", async () => {
+  test("a waiter whose process has ended is skipped", async () => {
     const keys = fixture.lock();
     const alive = requester(1, { ticket: 1_000 });
     await queue(keys[1], [requester(firstDead), requester(firstDead + 1), alive]);
@@ -77,7 +77,7 @@ onRedis("the grant to the next", () => {
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
-  test("a holder's release passes over who is gone, whether it was the first or not", async () => {
+  test("a holder's release skips dead waiters, whether first or not", async () => {
     for (const dead of [[firstDead], [firstDead, firstDead + 1]]) {
       const keys = fixture.lock();
       const alive = requester(1, { ticket: 1_000 });
@@ -90,14 +90,14 @@ onRedis("the grant to the next", () => {
     }
   });
 
-  test("where all are gone the lock is free, and a try gets it", async () => {
+  test("if all waiters are dead the lock is free, and a try gets it", async () => {
     const keys = fixture.lock();
     await queue(keys[1], [requester(firstDead), requester(firstDead + 1)]);
     expect((await fixture.run(keys, acquireOf(requester(9))))[0]).toBe(1);
     expect(await fixture.holder(keys)).toBe(requester(9).token);
   });
 
-  test("after 16 dead waiters the lock is left free and the caller told to repeat, whoever it is", async () => {
+  test("after 16 dead waiters the lock is left free and the caller must repeat, whoever the caller is", async () => {
     const keys = fixture.lock();
     const dead = Array.from({ length: 40 }, (_, n) => requester(firstDead + n));
     const alive = requester(1, { ticket: 1_000 });
@@ -111,7 +111,7 @@ onRedis("the grant to the next", () => {
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
-  test("a holder's release that meets 16 dead waiters leaves the lock free", async () => {
+  test("a holder's release that finds 16 dead waiters leaves the lock free", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(9));
     await queue(
@@ -124,7 +124,7 @@ onRedis("the grant to the next", () => {
     expect(await fixture.redis.exists(keys[0], keys[1])).toBe(0);
   });
 
-  test("members past their deadline are dropped without being asked, those without one wait for ever", async () => {
+  test("members past their deadline are dropped without a notification, and members without a deadline wait for ever", async () => {
     const keys = fixture.lock();
     const late = requester(1, { ticket: 1, deadline: Date.now() - 1_000 });
     const patient = requester(1, { ticket: 2, deadline: 0 });
@@ -143,7 +143,7 @@ onRedis("the grant to the next", () => {
     await fixture.received(1);
   });
 
-  test("what is no member of ours is dropped", async () => {
+  test("a malformed member is dropped", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(
       keys[1],
@@ -162,7 +162,7 @@ onRedis("the grant to the next", () => {
     await fixture.received(1);
   });
 
-  test("a publish that is refused eats no waiter, and leaves the lock free until somebody may publish", async () => {
+  test("a refused publish loses no waiter, and leaves the lock free until a client may publish", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(9));
     await queue(keys[1], [requester(1), requester(2)]);
@@ -183,7 +183,7 @@ onRedis("the grant to the next", () => {
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
-  test("a client that may not publish does not make the queue last longer by its retries", async () => {
+  test("a client without the right to publish does not extend the queue's TTL by retries", async () => {
     const keys = fixture.lock();
     await queue(keys[1], [requester(1)]);
     await fixture.redis.pexpire(keys[1], 20_000);
@@ -205,7 +205,7 @@ onRedis("the grant to the next", () => {
     expect(await fixture.holder(keys)).toBe(requester(9).token);
   });
 
-  test("a waiter whose kind of channel the server does not have is passed over", async () => {
+  test("a waiter whose kind of channel the server lacks is skipped", async () => {
     const old = await ScriptFixture.open(["--rename-command", "SPUBLISH", ""]);
     try {
       await old.listen(2, "p");
@@ -221,7 +221,7 @@ onRedis("the grant to the next", () => {
     }
   });
 
-  test("an error on the way to the next leaves it in its place, and the lock free", async () => {
+  test("an error before the grant leaves the next waiter queued, and the lock free", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(9));
     await queue(keys[1], [requester(1), requester(2, { kind: "p" })]);
@@ -241,7 +241,7 @@ onRedis("the grant to the next", () => {
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
-  test("a publish that is refused answers the server's own words", async () => {
+  test("a refused publish returns the server's own error text", async () => {
     const keys = fixture.lock();
     await queue(keys[1], [requester(1)]);
     await fixture.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
@@ -250,7 +250,7 @@ onRedis("the grant to the next", () => {
     expect(answer?.[1]).toMatch(/^(ERR|NOPERM) /);
   });
 
-  test("who may not ask for a key's type gets the answers of the operations beside one that failed", async () => {
+  test("a user without the right to TYPE gets the replies of the operations beside a failed one", async () => {
     const [broken, keys] = [fixture.lock(), fixture.lock()];
     await fixture.redis.rpush(broken[0], "a list");
     await fixture.redis.call("ACL", "SETUSER", "typeless", "on", "nopass", "~*", "&*", "+@all", "-type");
@@ -264,7 +264,7 @@ onRedis("the grant to the next", () => {
     expect(failed).toEqual(["error", expect.stringContaining("WRONGTYPE")]);
   });
 
-  /** A release of nothing: it hands the lock to the next. */
+  /** A release with an unknown token, which grants the lock to the next waiter. */
   const nudge = ["release", requester(9).token, "", "1"];
 
   async function queue(key: string, waiters: readonly Requester[]): Promise<void> {
@@ -273,7 +273,7 @@ onRedis("the grant to the next", () => {
     }
   }
 
-  /** The commands that ran on the server meanwhile, each with its first key. */
+  /** The commands that ran on the server during the call, each with its first key. */
   async function watched(act: () => Promise<unknown>): Promise<string[]> {
     const monitor = await fixture.server.client().monitor();
     const seen: string[] = [];

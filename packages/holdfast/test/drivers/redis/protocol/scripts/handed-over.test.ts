@@ -4,13 +4,13 @@ import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts
 import { requester, onNodes, type QuorumScriptFixture } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf, type ScriptReply, type Requester } from "../../../../support/script-fixture.ts";
 
-onNodes("a turn that is given to others", (fixture) => {
+onNodes("a release after a new request of the same client", (fixture) => {
   beforeAll(async () => {
     await fixture.listen(2);
     await fixture.listen(3);
   });
 
-  test("nobody else waits: the next request is told that the vote is its, with new numbers", async () => {
+  test("notifies that request of its vote, with new numbers, if no other waiter is queued", async () => {
     const keys = fixture.lock();
     const old = await fixture.grant(keys, requester(1), { fencingCount: 5 });
     const [asked, released] = await give(fixture, keys, requester(1), requester(3));
@@ -23,7 +23,7 @@ onNodes("a turn that is given to others", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([]);
   });
 
-  test("who waited before gets the lock, and the next request the place behind", async () => {
+  test("grants the lock to an earlier waiter, and queues the new request after it", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.queue(keys, requester(2));
@@ -33,7 +33,7 @@ onNodes("a turn that is given to others", (fixture) => {
     expect(await fixture.received(2)).toHaveLength(1);
   });
 
-  test("the bound on the queue does not hold for it, and holds for others", async () => {
+  test("exempts that request from the bound on the queue, and no other", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(9));
     await fixture.queue(keys, requester(2));
@@ -42,7 +42,7 @@ onNodes("a turn that is given to others", (fixture) => {
     expect(await fixture.run(keys, acquireOf(requester(31), { wait: "2" }), 0, 1)).toEqual([2]);
   });
 
-  test("a lock that was lost to another is not given up", async () => {
+  test("does not release a lock that another client has acquired", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(4));
     const [asked, released] = await give(fixture, keys, requester(1), requester(3));

@@ -8,7 +8,7 @@ import {
 import { onRedis } from "../../../../support/servers.ts";
 import { id, ScriptFixture } from "../../../../support/script-fixture.ts";
 
-onRedis("hello and clients", () => {
+onRedis("handshake and client records", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
@@ -17,7 +17,7 @@ onRedis("hello and clients", () => {
   });
   afterAll(() => fixture.close());
 
-  test("tells the server's time, run, version, role and uptime", async () => {
+  test("the handshake returns the server's time, run, version, role and uptime", async () => {
     const [seconds] = await fixture.redis.time();
     const [micros, heard, runId, version, role, uptime] = await greet(9, "n");
     expect(Math.floor(Number(micros) / 1_000_000) - Number(seconds)).toBeLessThanOrEqual(1);
@@ -28,32 +28,32 @@ onRedis("hello and clients", () => {
     expect(Number.isInteger(uptime)).toBe(true);
   });
 
-  test("keeps who the client is, for as long as was asked", async () => {
+  test("the handshake stores the client's record for the requested time", async () => {
     await greet(9, "n", ["owner", "somebody", "pid", "17"]);
     expect(await fixture.redis.hgetall(clientKey(id(9)))).toEqual({ owner: "somebody", pid: "17" });
     expect(await fixture.redis.pttl(clientKey(id(9)))).toBeGreaterThan(59_000);
     expect(await fixture.redis.pttl(clientKey(id(9)))).toBeLessThanOrEqual(60_000);
   });
 
-  test("what is published to us is heard by us, and counted", async () => {
+  test("the handshake publishes a text to the client, and counts its receivers", async () => {
     expect((await greet(1, "s"))[1]).toBe(1);
     expect(await fixture.received(1)).toEqual(["ping"]);
     expect((await greet(2, "p"))[1]).toBe(1);
     expect(await fixture.received(2)).toEqual(["ping"]);
   });
 
-  test("where nobody listens, or not in this way, the count is 0", async () => {
+  test("the count is 0 without a subscriber of that kind", async () => {
     expect((await greet(3, "s"))[1]).toBe(0);
     expect((await greet(1, "p"))[1]).toBe(0);
     expect((await greet(2, "s"))[1]).toBe(0);
   });
 
-  test("without a text nothing is published", async () => {
+  test("without a text the handshake publishes nothing", async () => {
     await greet(1, "n");
     expect(await fixture.received(1)).toEqual([]);
   });
 
-  test("clients tells who they are, and nothing of those that are not known", async () => {
+  test("the records of known clients are returned, and nothing for unknown clients", async () => {
     await greet(5, "n", ["owner", "five"]);
     await greet(6, "n", ["owner", "six"]);
     const keys = [6, 7, 5].map((n) => clientKey(id(n)));

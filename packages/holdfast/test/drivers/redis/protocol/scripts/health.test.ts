@@ -14,14 +14,14 @@ import { acquireOf, requester, ScriptFixture, type ScriptReply } from "../../../
 const runId = /^[\da-f]{40}$/;
 const greeting = [["client"], ["channel", "n", "", "60000", "owner", "a"]] as const;
 
-onRedis("standing", () => {
+onRedis("health", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
   });
   afterAll(() => fixture.close());
 
-  test("says which run it is, since when, and what this may have forgotten", async () => {
+  test("reports the run, its start, and whether the run may have lost data", async () => {
     const [run, uptime, role, replication, ...rest] = await standingOf(fixture.connection);
     const info = await fixture.redis.info();
     expect(info).toContain(`run_id:${String(run)}\r\n`);
@@ -30,7 +30,7 @@ onRedis("standing", () => {
     expect([role, ...rest]).toEqual(["master", 0, "noeviction", 0, 0]);
   });
 
-  test("says what was set meanwhile, and how often keys were flushed", async () => {
+  test("reports changed settings, and the number of flushes", async () => {
     await fixture.redis.config("SET", "appendonly", "yes");
     await fixture.redis.config("SET", "maxmemory", "200mb");
     await fixture.redis.config("SET", "maxmemory-policy", "volatile-lru");
@@ -43,7 +43,7 @@ onRedis("standing", () => {
     await fixture.redis.config("SET", "maxmemory", "0");
   });
 
-  test("a replica says that it is one, and grants nothing; so does a fake one", async () => {
+  test("of a replica reports its role, and the replica grants nothing, like a fake one", async () => {
     const server = new FakeRedis({ clock: systemClock, role: "slave" });
     const [keys, us] = [fixture.lock(), requester(1)];
     await fixture.grant(keys, us);
@@ -89,7 +89,7 @@ onRedis("a plain command", () => {
   });
   afterAll(() => fixture.close());
 
-  test("the fake Redis answers and refuses as a real server does", async () => {
+  test("of the fake Redis has the replies and refusals of a real server", async () => {
     const server = new FakeRedis({ clock: systemClock });
     for (const fsync of ["everysec", "always"] as const) {
       await fixture.redis.config("SET", "appendfsync", fsync);
@@ -120,8 +120,8 @@ onRedis("a plain command", () => {
   }
 });
 
-describe("standing, on the fake Redis", () => {
-  test("it says what it was made with, and what changed", async () => {
+describe("health of the fake Redis", () => {
+  test("reports the settings of its creation, and their changes", async () => {
     const server = new FakeRedis({
       clock: systemClock,
       durable: true,
@@ -143,7 +143,7 @@ describe("standing, on the fake Redis", () => {
     expect(other).not.toBe(replication);
   });
 
-  test("after a restart it is another run, up since now, and has flushed nothing", async () => {
+  test("after a restart reports another run that is up since now, without a flush", async () => {
     for (const keepData of [true, false]) {
       const server = new FakeRedis({ clock: systemClock, upForMs: 70_000 });
       const connection = server.connect();
@@ -158,7 +158,7 @@ describe("standing, on the fake Redis", () => {
     }
   });
 
-  test("its role is told to who greets it", async () => {
+  test("reports the role, like the handshake", async () => {
     const server = new FakeRedis({ clock: systemClock, name: "node 3" });
     const connection = server.connect();
     expect(connection.name).toBe("node 3");

@@ -11,11 +11,11 @@ onRedis("inspect", () => {
   });
   afterAll(() => fixture.close());
 
-  test("a lock that never was", async () => {
+  test("a lock that never existed", async () => {
     expect(await fixture.run(fixture.lock(), ["inspect"])).toEqual(["", -2, "", "", [], 0, []]);
   });
 
-  test("who holds it, how long, its numbers, its words, and who waits in which order", async () => {
+  test("the holder, its remaining TTL, its numbers, its metadata, and the waiters in order", async () => {
     const keys = fixture.lock();
     const { first, last } = await fixture.grant(keys, requester(1), {
       fencingCount: 3,
@@ -38,7 +38,7 @@ onRedis("inspect", () => {
     expect(queue).toEqual([2, [requester(2).member, requester(3).member]]);
   });
 
-  test("of a lock that was given back nothing is told, and no number", async () => {
+  test("a released lock has no holder and no number", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { fencingCount: 2, metadata: '["owner","a"]' });
     await fixture.run(keys, ["release", requester(1).token, "", "1"]);
@@ -53,7 +53,7 @@ onRedis("inspect", () => {
     expect([left, first, last]).toEqual([-1, "", ""]);
   });
 
-  test("each operation of a call tells of its own lock", async () => {
+  test("each operation of a call reports its own lock", async () => {
     const [held, free, foreign] = [fixture.lock(), fixture.lock(), fixture.lock()];
     const { first, last } = await fixture.grant(held, requester(1), { fencingCount: 2 });
     await fixture.redis.set(foreign[0], "somebody else's");
@@ -65,7 +65,7 @@ onRedis("inspect", () => {
     ]);
   });
 
-  test("words of another grant are not told", async () => {
+  test("metadata of another grant is not reported", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
     await fixture.redis.set(keys[0], requester(2).token);
@@ -74,7 +74,7 @@ onRedis("inspect", () => {
     expect((await fixture.run(keys, ["inspect"]))[4]).toEqual([]);
   });
 
-  test("of a long queue the first hundred are told, and how many there are", async () => {
+  test("of a long queue the first hundred waiters are reported, and the total", async () => {
     const keys = fixture.lock();
     const members = Array.from({ length: 150 }, (_, n) => requester(1_000 + n).member);
     await fixture.redis.zadd(keys[1], ...members.flatMap((member, n) => [n, member]));
@@ -82,7 +82,7 @@ onRedis("inspect", () => {
     expect([count, first]).toEqual([150, members.slice(0, 100)]);
   });
 
-  test("looking changes nothing: a free lock with waiters stays free", async () => {
+  test("an inspection changes nothing: a free lock with waiters stays free", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[1], 1, requester(1).member);
     await fixture.run(keys, ["inspect"]);

@@ -13,7 +13,7 @@ import {
 } from "../../../../support/script-fixture.ts";
 
 const ttlMs = "60000";
-/** Late enough for all that is not to come too late. */
+/** Late enough that no request of a test comes too late. */
 const latest = "9999999999999";
 
 function countDown(attempt: number, count: number, known = ""): string[] {
@@ -24,7 +24,7 @@ function waitLatch(waiter: number, count: number, kind = "s", client = waiter): 
   return ["waitLatch", requester(waiter, { client }).token, String(count), ttlMs, "", latest, kind];
 }
 
-/** When the two keys end, ms, as the server counts; nothing for one that is not there. */
+/** When the two keys end, in ms of the server's clock. `null` stands for a missing key. */
 const endsOf = `
 local time = redis.call('TIME')
 local function ends(key)
@@ -44,7 +44,7 @@ onRedis("the script of latches", () => {
   const ask = (keys: LockKeys, args: readonly string[]): Promise<ScriptReply> => fixture.run(keys, args);
   const stateOf = (keys: LockKeys): Promise<Record<string, string>> => fixture.redis.hgetall(keys[0]);
 
-  test("an attempt counts once, and says each time what is left", async () => {
+  test("an attempt counts once, and each reply has the remaining count", async () => {
     const keys = fixture.lock();
     const answers = [await ask(keys, countDown(1, 3)), await ask(keys, countDown(1, 3))];
     expect(answers.map(([status, left]) => [status, left])).toEqual([
@@ -56,7 +56,7 @@ onRedis("the script of latches", () => {
     expect(await stateOf(keys)).toMatchObject({ latch: "3", left: "1", born: answers[0]?.[2] });
   });
 
-  test("a repeat of who opened it, and whoever comes after, are told 0; who has counted is not kept any more", async () => {
+  test("a repeat of the last count and every later request get 0, and the attempts are no longer stored", async () => {
     const keys = fixture.lock();
     await ask(keys, countDown(1, 2));
     const [, left, born] = await ask(keys, countDown(2, 2));
@@ -66,7 +66,7 @@ onRedis("the script of latches", () => {
     expect(Object.keys(await stateOf(keys)).toSorted()).toEqual(["born", "ends", "latch", "left"]);
   });
 
-  test("all of it ends with the TTL of who touched it first, open or not", async () => {
+  test("all keys of the latch end with the TTL of the first request, open or not", async () => {
     const keys = fixture.lock();
     const expectEnds = async (wanted: readonly (number | null)[]): Promise<void> => {
       const found = (await fixture.redis.eval(endsOf, 2, keys[0], keys[1])) as (number | null)[];
@@ -88,12 +88,12 @@ onRedis("the script of latches", () => {
     await fixture.received(2);
   });
 
-  test("who waits is told once for each process, when the state is written, and not before", async () => {
+  test("waiters are notified once for each process, after the state is written", async () => {
     const keys = fixture.lock();
     await ask(keys, waitLatch(1, 2));
     await ask(keys, waitLatch(11, 2, "s", 1));
     const [, , born] = await ask(keys, waitLatch(2, 2, "p"));
-    await ask(keys, waitLatch(3, 2, "n")); // only looks
+    await ask(keys, waitLatch(3, 2, "n")); // not a waiter
     await ask(keys, countDown(1, 2));
     await ask(keys, countDown(1, 2));
     expect([await fixture.received(1), await fixture.received(2)]).toEqual([[], []]);
@@ -108,7 +108,7 @@ onRedis("the script of latches", () => {
     expect(await fixture.received(1)).toEqual([]);
   });
 
-  test("who has left is not told", async () => {
+  test("a waiter that has left is not notified", async () => {
     const keys = fixture.lock();
     await ask(keys, waitLatch(1, 1));
     await ask(keys, ["leaveLatchQueue", requester(1).token, "s"]);
@@ -116,11 +116,11 @@ onRedis("the script of latches", () => {
     expect(await fixture.received(1)).toEqual([]);
   });
 
-  test("many who wait are told in parts: whoever asks goes on with it", async () => {
+  test("many waiters are notified in parts: the next request continues", async () => {
     const keys = fixture.lock();
     await fixture.batch(Array.from({ length: 600 }, (_, n) => [keys, waitLatch(1_000 + n, 1)]));
     await ask(keys, waitLatch(1, 1));
-    await fixture.redis.zadd(keys[1], "XX", 9e15, `${requester(1).token} s`); // the last in the row
+    await fixture.redis.zadd(keys[1], "XX", 9e15, `${requester(1).token} s`); // the last waiter
     const [, , , , more] = await ask(keys, countDown(1, 1));
     expect([more, await fixture.redis.zcard(keys[1])]).toEqual([1, 601 - 256]);
     expect((await ask(keys, waitLatch(3, 1)))[4]).toBe(1);
@@ -130,7 +130,7 @@ onRedis("the script of latches", () => {
     expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
-  test("a count is not refused where nobody may be told", async () => {
+  test("a count is not refused if no waiter may be notified", async () => {
     const keys = fixture.lock();
     await ask(keys, waitLatch(1, 1));
     await fixture.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
@@ -140,7 +140,7 @@ onRedis("the script of latches", () => {
     expect((await stateOf(keys))["left"]).toBe("0");
   });
 
-  test("who was born before is over for those who knew it, and they touch nothing", async () => {
+  test("a latch that was created anew is expired for callers that know the former one, and they touch nothing", async () => {
     const keys = fixture.lock();
     const [, , born] = await ask(keys, countDown(1, 2));
     expect((await ask(keys, countDown(1, 2, String(born))))[0]).toBe(1);
@@ -152,7 +152,7 @@ onRedis("the script of latches", () => {
     expect((await stateOf(keys))["left"]).toBe("1");
   });
 
-  test("of a latch that was taken away nothing is in the way of the next one", async () => {
+  test("a latch that was deleted does not affect the next one", async () => {
     const keys = fixture.lock();
     await ask(keys, waitLatch(1, 2));
     await fixture.redis.del(keys[0]);
@@ -160,7 +160,7 @@ onRedis("the script of latches", () => {
     expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
-  test("what comes too late touches nothing", async () => {
+  test("a request that comes too late touches nothing", async () => {
     const keys = fixture.lock();
     for (const args of [countDown(1, 2), waitLatch(1, 2)]) {
       expect(await ask(keys, args.with(5, "1700000000000"))).toEqual([3]);
@@ -176,7 +176,7 @@ onRedis("the script of latches", () => {
     expect((await stateOf(keys))["left"]).toBe("1");
   });
 
-  test("what is another kind, held or waited for, is not touched", async () => {
+  test("a key of another kind, held or with waiters, is not touched", async () => {
     const [mutex, shared, queued, others] = [fixture.lock(), fixture.lock(), fixture.lock(), fixture.lock()];
     await fixture.grant(mutex, requester(1));
     await fixture.grant(shared, requester(1, { lockMode: "r" }));
@@ -192,7 +192,7 @@ onRedis("the script of latches", () => {
     }
   });
 
-  test("it is another kind for all others, and what they do touches nothing", async () => {
+  test("a latch is another kind for all other operations, and they touch nothing", async () => {
     const keys = fixture.lock();
     await ask(keys, waitLatch(1, 2));
     const before = await stateOf(keys);
@@ -210,14 +210,14 @@ onRedis("the script of latches", () => {
     expect(await fixture.redis.zcard(keys[1])).toBe(1);
   });
 
-  test("a full queue is told, and a place that is held is kept", async () => {
+  test("a full queue is reported, and an existing queue entry is kept", async () => {
     const keys = fixture.lock();
     await ask(keys, waitLatch(1, 1));
     expect(await fixture.run(keys, waitLatch(2, 1), { bound: 1 })).toEqual([2]);
     expect((await fixture.run(keys, waitLatch(1, 1), { bound: 1 }))[0]).toBe(1);
   });
 
-  test("inspect tells what is left and who waits; who has not asked for long is gone", async () => {
+  test("inspect reports the remaining count and the waiters, without those that stopped polling", async () => {
     const keys = fixture.lock();
     await ask(keys, countDown(1, 4));
     await ask(keys, waitLatch(3, 4));
@@ -228,7 +228,7 @@ onRedis("the script of latches", () => {
     expect(Number(answer[1])).toBeGreaterThan(0);
   });
 
-  test("a scan finds it, and no other hash", async () => {
+  test("a scan finds the latch, and no other hash", async () => {
     const [keys, others] = [fixture.lock(), fixture.lock()];
     await ask(keys, countDown(1, 4));
     await fixture.redis.hset(others[0], "a", "1");
@@ -244,7 +244,7 @@ onRedis("the script of latches", () => {
     expect(none).toEqual([]);
   });
 
-  test("where memory is full a count is refused as a whole and nobody is told, but the last one opens it", async () => {
+  test("with full memory a count is refused as a whole without a notification, but the last one opens the latch", async () => {
     const keys = fixture.lock();
     await ask(keys, waitLatch(1, 3));
     await ask(keys, countDown(1, 3));
@@ -265,7 +265,7 @@ onRedis("the script of latches", () => {
     }
   });
 
-  test("an id is 32 hex digits, as the first part of a token that the script keeps", async () => {
+  test("an id has 32 hex digits, like the first part of a token that the script stores", async () => {
     const keys = fixture.lock();
     await ask(keys, countDown(7, 2));
     expect(Object.keys(await stateOf(keys))).toContain(`a${id(7)}`);

@@ -14,7 +14,7 @@ onRedis("an acquire that comes too late", () => {
   const kinds = [{}, { lockMode: "r" }, { lockMode: "w" }, { lockMode: "s1/3" }] as const;
   const waits = ["0", "1", "2", "3", "4"] as const;
 
-  test("does nothing to a free lock, and is told so", async () => {
+  test("does nothing to a free lock, and its reply says so", async () => {
     for (const kind of kinds) {
       for (const wait of waits) {
         const keys = fixture.lock();
@@ -26,7 +26,7 @@ onRedis("an acquire that comes too late", () => {
     }
   });
 
-  test("does nothing to one that is waited for: nobody is granted, and nobody queued", async () => {
+  test("does nothing to a lock with waiters: none is granted, and none queued", async () => {
     for (const kind of kinds) {
       const keys = fixture.lock();
       await fixture.redis.zadd(keys[1], 2, requester(2, kind).member);
@@ -39,7 +39,7 @@ onRedis("an acquire that comes too late", () => {
     expect(await fixture.received(2)).toEqual([]);
   });
 
-  test("gets no place behind a holder, and leaves the place that it has", async () => {
+  test("gets no queue entry after a holder, and leaves its existing entry", async () => {
     for (const kind of [{}, { lockMode: "w" }]) {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1, kind));
@@ -53,7 +53,7 @@ onRedis("an acquire that comes too late", () => {
     }
   });
 
-  test("does not prolong a grant of its token, and writes nothing about it", async () => {
+  test("does not extend a grant of its token, nor write its metadata", async () => {
     for (const kind of [{}, { lockMode: "r" }]) {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1, kind), { ttlMs: 2_000 });
@@ -71,7 +71,7 @@ onRedis("an acquire that comes too late", () => {
     }
   });
 
-  test("hinders nobody who comes in time, in the same call", async () => {
+  test("does not affect timely requests in the same call", async () => {
     const keys = fixture.lock();
     const answers = await fixture.batch([
       [keys, late(requester(1), "1")],

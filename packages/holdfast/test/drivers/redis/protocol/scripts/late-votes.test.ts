@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { requester, fenceOf, onNodes } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf, type Requester } from "../../../../support/script-fixture.ts";
 
-onNodes("what a node executes too late", (fixture) => {
+onNodes("a request that a node executes too late", (fixture) => {
   const kinds = [{}, { lockMode: "r" }, { lockMode: "w" }] as const;
 
-  test("an acquire gets neither a vote nor a place", async () => {
+  test("gets neither a vote nor a queue entry, if it is an acquire", async () => {
     for (const kind of kinds) {
       for (const wait of ["0", "1", "2"] as const) {
         const keys = fixture.lock();
@@ -18,7 +18,7 @@ onNodes("what a node executes too late", (fixture) => {
     }
   });
 
-  test("an acquire does not prolong the vote of its token, and does not queue behind another's", async () => {
+  test("does not extend the vote of its token, and is not queued after another's", async () => {
     for (const kind of [{}, { lockMode: "w" }]) {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1, kind), { ttlMs: 2_000 });
@@ -31,7 +31,7 @@ onNodes("what a node executes too late", (fixture) => {
     }
   });
 
-  test("an acquire does not make the node forget the vote whose key has vanished", async () => {
+  test("does not make the node forget a vote whose key has vanished", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 100 });
     await fixture.data.del(keys[0]);
@@ -41,7 +41,7 @@ onNodes("what a node executes too late", (fixture) => {
     expect(leftMs).toBeGreaterThan(0);
   });
 
-  test("a yield gives nothing back", async () => {
+  test("returns no vote, if it is a yield", async () => {
     for (const kind of [{}, { lockMode: "w" }]) {
       const keys = fixture.lock();
       const us = requester(5, { ...kind, ticket: 50 });

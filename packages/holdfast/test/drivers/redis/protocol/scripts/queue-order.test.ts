@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { requester, onNodes } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf } from "../../../../support/script-fixture.ts";
 
-/** At most so many waiters that are gone are passed over at once. */
+/** The most dead waiters that one call skips. */
 const mostGone = 16;
 
-onNodes("whose turn it is", (fixture) => {
+onNodes("the order of grants", (fixture) => {
   test("a holder's release that meets 16 waiters past their deadlines leaves the lock free", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
@@ -25,7 +25,7 @@ onNodes("whose turn it is", (fixture) => {
     expect(await fixture.data.get(keys[0])).toBeNull();
   });
 
-  test("who is granted one lock of a call is not granted the next as well", async () => {
+  test("a client that is granted one lock of a call is not granted the next as well", async () => {
     const [one, other] = [fixture.lock(), fixture.lock()];
     await fixture.listen(2);
     await fixture.listen(3);

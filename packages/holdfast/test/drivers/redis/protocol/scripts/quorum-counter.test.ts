@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { requester, fenceOf, onNodes } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf, retentionMs } from "../../../../support/script-fixture.ts";
 
-/** A node of a quorum has a counter for each lock, which outlives it. */
+/** A node of a quorum has a counter for each lock, which outlives the lock. */
 onNodes("a node's counter", (fixture) => {
   beforeAll(() => fixture.listen(2));
 
@@ -18,7 +18,7 @@ onNodes("a node's counter", (fixture) => {
     expect(near(await fixture.data.pttl(fenceOf(keys)), retentionMs + 90_000)).toBe(true);
   });
 
-  test("is prolonged by a repeat and by an extension that raise the TTL, and shortened by none", async () => {
+  test("is extended by a repeat and by an extension that raise the TTL, and never shortened", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, us, { ttlMs: 1_000 });
     await fixture.grant(keys, us, { ttlMs: 50_000 });
@@ -30,7 +30,7 @@ onNodes("a node's counter", (fixture) => {
     expect(near(await fixture.data.pttl(fenceOf(keys)), retentionMs + 90_000)).toBe(true);
   });
 
-  test("has its expiry set anew by a grant that a message tells", async () => {
+  test("gets a new expiry by a grant by notification", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, us, { ttlMs: 1_000 });
     await fixture.queue(keys, requester(2));
@@ -40,7 +40,7 @@ onNodes("a node's counter", (fixture) => {
     await fixture.received(2);
   });
 
-  test("that was lost leaves a holder without a number: a repeat is given larger ones", async () => {
+  test("that was lost leaves a holder without a number, and a repeat gets larger ones", async () => {
     const keys = fixture.lock();
     const { last } = await fixture.grant(keys, us, { fencingCount: 5 });
     await fixture.data.del(fenceOf(keys));
@@ -48,14 +48,14 @@ onNodes("a node's counter", (fixture) => {
     expect(first).toBeGreaterThan(last);
   });
 
-  test("that was lost leaves nothing to break by a number", async () => {
+  test("that was lost leaves no number for a break", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
     await fixture.data.del(fenceOf(keys));
     expect(await fixture.run(keys, ["breakGrant", String(first), "s", "r"])).toEqual([0, 0]);
   });
 
-  test("begins a block behind the last one, to the last digit, and stays when the lock is given back", async () => {
+  test("begins a block after the last one, to the last digit, and stays after the release", async () => {
     const keys = fixture.lock();
     await fixture.data.hset(fenceOf(keys), "last", "9007199254740100");
     expect(await fixture.grant(keys, us, { fencingCount: 14 })).toEqual({
@@ -70,7 +70,7 @@ onNodes("a node's counter", (fixture) => {
     expect((await fixture.run(keys, acquireOf(requester(3))))[1]).toBe(9_007_199_254_740_115);
   });
 
-  test("is said in a message to the last digit", async () => {
+  test("is written in a notification to its last digit", async () => {
     const keys = fixture.lock();
     await fixture.data.hset(fenceOf(keys), "last", "9007199254740100");
     await fixture.data.zadd(keys[1], 2, requester(2, { fencingCount: 14 }).member);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { acquireOf, retentionMs, type Requester } from "../../../../support/script-fixture.ts";
 import { requester, onNodes } from "../../../../support/quorum-script-fixture.ts";
 
-/** What a node of a quorum does with a mutex as one server does. */
+/** A node of a quorum treats a mutex as a single server does in these respects. */
 onNodes("a vote", (fixture) => {
   const releaseOf = ({ token, queueArgs }: Requester): string[] => ["release", token, queueArgs];
   const extendOf = ({ token }: Requester, ttlMs: number, words = ""): string[] => [
@@ -14,14 +14,14 @@ onNodes("a vote", (fixture) => {
     "",
   ];
 
-  test("is the same with the same numbers for who asks again", async () => {
+  test("is the same with the same numbers for a repeat", async () => {
     const keys = fixture.lock();
     const granted = await fixture.grant(keys, requester(1), { fencingCount: 5 });
     expect(await fixture.grant(keys, requester(1), { fencingCount: 5 })).toEqual(granted);
     expect(await fixture.data.get(keys[0])).toBe(requester(1).token);
   });
 
-  test("of who asks again or extends it raises its TTL and never shortens it", async () => {
+  test("is raised in its TTL by a repeat or an extension, and never shortened", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { ttlMs: 30_000 });
     await fixture.grant(keys, requester(1), { ttlMs: 500 });
@@ -31,7 +31,7 @@ onNodes("a vote", (fixture) => {
     expect(await fixture.data.pttl(keys[0])).toBeGreaterThan(49_000);
   });
 
-  test("of another is left alone: the whole token is compared", async () => {
+  test("of another client is left alone: the whole token is compared", async () => {
     const keys = fixture.lock();
     const own = requester(1, { ticket: 5 });
     await fixture.grant(keys, own, { ttlMs: 5_000 });
@@ -45,7 +45,7 @@ onNodes("a vote", (fixture) => {
     expect(await fixture.data.pttl(keys[0])).toBeLessThanOrEqual(5_000);
   });
 
-  test("that was given back is absent: an extension never creates again what is gone", async () => {
+  test("that was released is absent, and an extension never recreates it", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
     expect(await fixture.run(keys, releaseOf(requester(1)))).toEqual([1, 0, ""]);
@@ -55,7 +55,7 @@ onNodes("a vote", (fixture) => {
     expect(await fixture.data.pttl(keys[2])).toBe(-2);
   });
 
-  test("is inspected: its owner's words last as long as it does", async () => {
+  test("is inspected: its owner's metadata lasts as long as the vote", async () => {
     const keys = fixture.lock();
     const { first, last } = await fixture.grant(keys, requester(1), {
       fencingCount: 3,
@@ -77,7 +77,7 @@ onNodes("a vote", (fixture) => {
     expect(told[4]).toEqual(expect.arrayContaining(["token", requester(1).token, "owner", "b"]));
   });
 
-  test("is broken by a number of its block and by no other, and its holder is told", async () => {
+  test("is broken by a number of its block and by no other, and its holder is notified", async () => {
     await fixture.listen(1);
     const breakOf = (number: number): string[] => ["breakGrant", String(number), "s", "a reason"];
     for (const [offset, broken] of [
@@ -97,7 +97,7 @@ onNodes("a vote", (fixture) => {
     }
   });
 
-  test("who waits for it leaves the queue, and only he does", async () => {
+  test("is left alone by the release of a waiter, which leaves the queue", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.queue(keys, requester(2));
@@ -106,7 +106,7 @@ onNodes("a vote", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([requester(3).member]);
   });
 
-  test("a waiter of another kind stays where it is, and the release fails", async () => {
+  test("a waiter of another kind stays queued, and the release fails", async () => {
     const keys = fixture.lock();
     const other = requester(2, { lockMode: "r" });
     await fixture.grant(keys, requester(1));
@@ -116,7 +116,7 @@ onNodes("a vote", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([other.member]);
   });
 
-  test("a full queue refuses, and keeps nobody whom it refused", async () => {
+  test("refuses a waiter past the queue's bound, and stores no entry", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     const bounded = (n: number) => fixture.run(keys, acquireOf(requester(n), { wait: "1" }), 0, 1);
@@ -126,7 +126,7 @@ onNodes("a vote", (fixture) => {
     expect(await bounded(2)).toMatchObject({ 0: 0, 2: 0 });
   });
 
-  test("a try comes after everybody who waits", async () => {
+  test("is refused to a try while others wait", async () => {
     await fixture.listen(1);
     const keys = fixture.lock();
     await fixture.data.zadd(keys[1], 1, requester(1).member);
@@ -138,7 +138,7 @@ onNodes("a vote", (fixture) => {
     expect(await fixture.received(1)).toHaveLength(1);
   });
 
-  test("goes to the next waiter in the step that gives it back, for what its member says", async () => {
+  test("goes to the next waiter in the step of its release, with the values of that waiter's entry", async () => {
     await fixture.listen(2);
     const keys = fixture.lock();
     const next = requester(2, { ttlMs: 2_000, fencingCount: 3 });

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { requester, fenceOf, onNodes } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf } from "../../../../support/script-fixture.ts";
 
-onNodes("the answers of a quorum's node", (fixture) => {
+onNodes("the replies of a quorum's node", (fixture) => {
   const us = requester(1);
 
-  test("who is refused is told the number of the present grant, in a queue or not", async () => {
+  test("a refused request gets the number of the present grant, queued or not", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us, { fencingCount: 5 });
     expect(await fixture.run(keys, acquireOf(requester(2)))).toEqual([
@@ -30,7 +30,7 @@ onNodes("the answers of a quorum's node", (fixture) => {
     expect(quiet).toEqual([0, expect.any(Number), 1, us.token, "", first]);
   });
 
-  test("who finds the lock free and is not the next is told the number of who is", async () => {
+  test("a request that finds the lock free but is not next gets the number of the next holder", async () => {
     await fixture.listen(4);
     const keys = fixture.lock();
     await fixture.data.zadd(keys[1], 4, requester(4).member);
@@ -40,7 +40,7 @@ onNodes("the answers of a quorum's node", (fixture) => {
     expect(await fixture.received(4)).toHaveLength(1);
   });
 
-  test("where the counter is gone, or the lock another library's, there is no number", async () => {
+  test("without the counter, or with a lock of another library, there is no number", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, us);
     await fixture.data.del(fenceOf(keys));
@@ -52,7 +52,7 @@ onNodes("the answers of a quorum's node", (fixture) => {
     expect(await fixture.run(other, acquireOf(requester(2)))).toEqual([0, -1, -1, "somebody else's", ""]);
   });
 
-  test("who extends or asks whether it still holds is told its number, or why not", async () => {
+  test("an extension and a verify get the number of the grant, or the reason of its loss", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us, { fencingCount: 3 });
     expect(await fixture.run(keys, ["extend", us.token, "40000", "", ""])).toEqual([1, first]);

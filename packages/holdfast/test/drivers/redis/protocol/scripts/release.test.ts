@@ -17,21 +17,21 @@ onRedis("release", () => {
   });
   afterAll(() => fixture.close());
 
-  test("the holder gives the lock back, with its words", async () => {
+  test("the holder releases the lock with its metadata", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
     expect(await fixture.run(keys, releaseOf(requester(1)))).toEqual([1, 0, ""]);
     expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 
-  test("a second release is told that it is not ours, and changes nothing", async () => {
+  test("a second release is refused as not held, and changes nothing", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.run(keys, releaseOf(requester(1)));
     expect(await fixture.run(keys, releaseOf(requester(1)))).toEqual([0, 0, ""]);
   });
 
-  test("a lock of another is left alone: the whole token is compared", async () => {
+  test("a lock of another client is left alone: the whole token is compared", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { ticket: 5 }));
     for (const other of [requester(1, { ticket: 6 }), requester(1, { ticket: 5, client: 9 }), requester(9)]) {
@@ -48,7 +48,7 @@ onRedis("release", () => {
     expect(await fixture.holder(keys)).toBe(requester(1, { ticket: 5 }).token);
   });
 
-  test("a waiter leaves the queue, and only it does", async () => {
+  test("a waiter leaves the queue, and no other entry does", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.queue(keys, requester(2));
@@ -57,7 +57,7 @@ onRedis("release", () => {
     expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual([requester(3).member]);
   });
 
-  test("a waiter of another kind stays where it is", async () => {
+  test("a waiter of another kind stays queued", async () => {
     const keys = fixture.lock();
     const other = requester(2, { lockMode: "r" });
     await fixture.grant(keys, requester(1));
@@ -67,7 +67,7 @@ onRedis("release", () => {
     expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual([other.member]);
   });
 
-  test("the next waiter holds the lock in the same step, for what its member says", async () => {
+  test("the next waiter holds the lock in the same step, with the values of its entry", async () => {
     const keys = fixture.lock();
     const next = requester(2, { ttlMs: 2_000, fencingCount: 3 });
     await fixture.grant(keys, requester(1), { ttlMs: 60_000 });
@@ -81,7 +81,7 @@ onRedis("release", () => {
     expect(await fixture.received(2)).toHaveLength(1);
   });
 
-  test("a release that finds the lock expired hands it to the next", async () => {
+  test("a release that finds the lock expired grants it to the next waiter", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.queue(keys, requester(2));
@@ -91,7 +91,7 @@ onRedis("release", () => {
     expect(await fixture.received(2)).toHaveLength(1);
   });
 
-  test("a release for which nobody waits does not hide the waiters of the next operation in the call", async () => {
+  test("a release without waiters does not hide the waiters of the next operation in the call", async () => {
     const [alone, awaited] = [fixture.lock(), fixture.lock()];
     await fixture.grant(alone, requester(1));
     await fixture.redis.zadd(awaited[1], 2, requester(2).member);
@@ -104,7 +104,7 @@ onRedis("release", () => {
     expect(await fixture.received(2)).toHaveLength(1);
   });
 
-  test("the same random part does not make another client's grant, or another ticket's, ours", async () => {
+  test("a grant with the same random part but another client or ticket is left alone", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     for (const clone of [requester(1, { client: 9 }), requester(1, { ticket: 5 })]) {
@@ -113,7 +113,7 @@ onRedis("release", () => {
     expect(await fixture.holder(keys)).toBe(requester(1).token);
   });
 
-  test("a token that ours begins with, or that begins with ours, is another's", async () => {
+  test("a token that is a prefix or an extension of the holder's is another token", async () => {
     for (const ticket of [123, 12_345]) {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1, { ticket }));
@@ -131,7 +131,7 @@ onRedis("release", () => {
     ["del", '["owner","a"]'],
     ["set", ""],
     ["get", ""],
-  ])("who may not %s while somebody waits eats no place", async (command, metadata) => {
+  ])("a user without the right to %s loses no waiter", async (command, metadata) => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1), { metadata });
     await fixture.queue(keys, requester(2));
@@ -145,11 +145,11 @@ onRedis("release", () => {
     expect(await fixture.received(2)).toEqual([]);
   });
 
-  describe("where the next holder is of the same client", () => {
+  describe("with a next holder of the same client", () => {
     const mine = requester(3, { client: 1, ttlMs: 2_000, fencingCount: 3 });
     const next = { ...mine, queueArgs: mine.queueArgs.replace(/\d+$/, "50000") };
 
-    test("the answer is its grant, for the TTL of a reply, and no message is sent", async () => {
+    test("the reply is its grant, with the TTL of a reply, and no notification is sent", async () => {
       await fixture.listen(1);
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
@@ -163,7 +163,7 @@ onRedis("release", () => {
       expect(await fixture.received(1)).toEqual([]);
     });
 
-    test("a repeat names it again, with the same numbers and what is left of its TTL", async () => {
+    test("a repeat returns the grant again, with the same numbers and its remaining TTL", async () => {
       await fixture.listen(1);
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
@@ -177,7 +177,7 @@ onRedis("release", () => {
       expect(await fixture.received(1)).toEqual([]);
     });
 
-    test("it is sent the message where the token was not the caller's own, also by a repeat", async () => {
+    test("the grant is notified if the token was not the caller's own, also by a repeat", async () => {
       await fixture.listen(1);
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
@@ -190,7 +190,7 @@ onRedis("release", () => {
       expect(await fixture.run(keys, releaseOf(requester(1), "0"))).toEqual([0, 0, next.token]);
     });
 
-    test("it need not listen; and one past its deadline is passed over", async () => {
+    test("the next holder needs no subscription, and a waiter past its deadline is skipped", async () => {
       const keys = fixture.lock();
       const [late, mute] = [requester(4, { client: 77, deadline: 1 }), requester(5, { client: 77 })];
       await fixture.grant(keys, requester(9, { client: 77 }));
@@ -201,7 +201,7 @@ onRedis("release", () => {
       expect(await fixture.holder(keys)).toBe(mute.token);
     });
 
-    test("another client before it is told by a message, and the answer names nobody", async () => {
+    test("another client before it is notified, and the reply names no holder", async () => {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
       await fixture.queue(keys, requester(2));
@@ -211,7 +211,7 @@ onRedis("release", () => {
       expect(await fixture.run(keys, releaseOf(requester(1)))).toEqual([0, 0, requester(2).token]);
     });
 
-    test("the next operation of the call sends messages again", async () => {
+    test("the next operation of the call sends notifications again", async () => {
       await fixture.listen(1);
       const [own, other] = [fixture.lock(), fixture.lock()];
       await fixture.grant(own, requester(1));
@@ -225,7 +225,7 @@ onRedis("release", () => {
       expect(await fixture.received(1)).toHaveLength(1);
     });
 
-    test("an acquire that is past the queue's bound and a release, in one call, give the others their turn", async () => {
+    test("an acquire past the queue's bound and a release, in one call, let other waiters have their turn", async () => {
       await fixture.listen(1);
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));
@@ -259,7 +259,7 @@ onRedis("release", () => {
   });
 
   test.each(["getrange", "zpopmin", "del"])(
-    "who may not %s keeps what he has, and is told so",
+    "a user without the right to %s keeps the lock, and gets an error",
     async (command) => {
       const keys = fixture.lock();
       await fixture.grant(keys, requester(1));

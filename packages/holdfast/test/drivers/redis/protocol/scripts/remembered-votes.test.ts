@@ -11,7 +11,7 @@ import {
   type Requester,
 } from "../../../../support/script-fixture.ts";
 
-// What a quorum's node remembers of its votes where K is gone before its time, or was never released.
+// A node of a quorum remembers votes whose lock key vanished too early, or was never released.
 
 const ttlMs = 200;
 const queued = (who: Requester): string[] => acquireOf(who, { wait: "2", ttlMs: 30_000 });
@@ -19,7 +19,7 @@ const queued = (who: Requester): string[] => acquireOf(who, { wait: "2", ttlMs: 
 onNodes("a vote whose key has vanished", (fixture) => {
   const [us, other] = [requester(1), requester(2)];
 
-  test("is there again for its holder, with its numbers", async () => {
+  test("exists again for its holder, with its numbers", async () => {
     const keys = fixture.lock();
     const { first, last } = await fixture.grant(keys, us, { fencingCount: 4 });
     await fixture.data.del(keys[0]);
@@ -31,7 +31,7 @@ onNodes("a vote whose key has vanished", (fixture) => {
     expect(await fixture.run(keys, queued(us))).toEqual([1, first, last, us.token]);
   });
 
-  test("keeps the node from voting for another until its time is over", async () => {
+  test("keeps the node from voting for another until its TTL ends", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, us, { ttlMs: 20_000 });
     await fixture.data.del(keys[0]);
@@ -41,7 +41,7 @@ onNodes("a vote whose key has vanished", (fixture) => {
     expect(await fixture.data.pttl(keys[0])).toBeLessThanOrEqual(20_000);
   });
 
-  test("is as long as the last extension", async () => {
+  test("lasts as long as the last extension", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us, { ttlMs });
     await fixture.run(keys, ["extend", us.token, "20000", "", String(first)]);
@@ -49,7 +49,7 @@ onNodes("a vote whose key has vanished", (fixture) => {
     expect((await fixture.run(keys, queued(other)))[1]).toBeGreaterThan(19_000);
   });
 
-  test("of who shares is there again, and keeps out who may not be beside it", async () => {
+  test("in a shared mode exists again, and excludes conflicting modes", async () => {
     const keys = fixture.lock();
     const [reader, writer] = [requester(3, { lockMode: "r" }), requester(4, { lockMode: "w" })];
     const { first } = await fixture.grant(keys, reader, { ttlMs: 20_000 });
@@ -64,7 +64,7 @@ onNodes("a vote whose key has vanished", (fixture) => {
     expect(await fixture.data.zrange(keys[0])).toHaveLength(2);
   });
 
-  test("keeps out a mutex beside readers, and a writer beside a mutex", async () => {
+  test("excludes a mutex beside readers, and a writer beside a mutex", async () => {
     const [shared, single] = [fixture.lock(), fixture.lock()];
     await fixture.grant(shared, requester(3, { lockMode: "r" }));
     await fixture.grant(single, us);
@@ -76,15 +76,15 @@ onNodes("a vote whose key has vanished", (fixture) => {
   });
 });
 
-onNodes("a vote behind a holder that was not released", (fixture) => {
+onNodes("a vote after a holder that was not released", (fixture) => {
   test.each([
     ["mutex", requester(1), requester(2)],
-    ["writer behind a writer", requester(1, { lockMode: "w" }), requester(2, { lockMode: "w" })],
-    ["reader behind a writer", requester(1, { lockMode: "w" }), requester(2, { lockMode: "r" })],
-    ["writer behind a reader", requester(1, { lockMode: "r" }), requester(2, { lockMode: "w" })],
-    ["mutex behind a reader", requester(1, { lockMode: "r" }), requester(2)],
-    ["reader behind a mutex", requester(1), requester(2, { lockMode: "r" })],
-  ])("counts when its wait is over: a %s", async (_, before, next) => {
+    ["writer after a writer", requester(1, { lockMode: "w" }), requester(2, { lockMode: "w" })],
+    ["reader after a writer", requester(1, { lockMode: "w" }), requester(2, { lockMode: "r" })],
+    ["writer after a reader", requester(1, { lockMode: "r" }), requester(2, { lockMode: "w" })],
+    ["mutex after a reader", requester(1, { lockMode: "r" }), requester(2)],
+    ["reader after a mutex", requester(1), requester(2, { lockMode: "r" })],
+  ])("counts when its wait has ended: a %s", async (_, before, next) => {
     const keys = fixture.lock();
     const since = performance.now();
     await expired(fixture, keys, before);
@@ -97,13 +97,13 @@ onNodes("a vote behind a holder that was not released", (fixture) => {
     expect(later).toBeGreaterThan(0);
   });
 
-  test("counts at once where both read", async () => {
+  test("counts at once if both read", async () => {
     const keys = fixture.lock();
     await expired(fixture, keys, requester(1, { lockMode: "r" }));
     expect(await fixture.run(keys, queued(requester(2, { lockMode: "r" })))).toHaveLength(4);
   });
 
-  test.each(["", "w"])("goes on waiting whatever becomes of later ones (%j)", async (lockMode) => {
+  test.each(["", "w"])("keeps its wait, whatever later grants do (%j)", async (lockMode) => {
     const own = lockMode === "" ? {} : { lockMode };
     const keys = fixture.lock();
     await expired(fixture, keys, requester(1, own));
@@ -116,21 +116,21 @@ onNodes("a vote behind a holder that was not released", (fixture) => {
     expect(waitOf(await fixture.run(keys, queued(requester(5, own))))).toBeGreaterThan(200);
   });
 
-  test.each(["", "w"])("tells by a message in how many ms it counts (%j)", async (lockMode) => {
+  test.each(["", "w"])("is notified with the ms until it counts (%j)", async (lockMode) => {
     const own = lockMode === "" ? {} : { lockMode };
     const keys = fixture.lock();
     await fixture.listen(7);
     const since = performance.now();
     await expired(fixture, keys, requester(1, own), requester(7, own));
     const passer = requester(8, own);
-    await fixture.run(keys, ["release", passer.token, passer.queueArgs]); // whoever comes serves who waits
+    await fixture.run(keys, ["release", passer.token, passer.queueArgs]); // any request serves the waiters
     const [message] = await fixture.received(7);
     const waits = Number(/ 3000\+(\d+) /.exec(message ?? "")?.[1]);
     expect(waits).toBeGreaterThan(waitMs - (performance.now() - since));
     expect(waits).toBeLessThanOrEqual(waitMs);
   });
 
-  test("does not wait for itself, where nobody else came", async () => {
+  test("does not wait for its own earlier grant, if no other client came", async () => {
     const keys = fixture.lock();
     const us = requester(1);
     await expired(fixture, keys, us);
@@ -138,13 +138,13 @@ onNodes("a vote behind a holder that was not released", (fixture) => {
   });
 });
 
-onNodes("a holder that was given up", (fixture) => {
-  describe.each(["", "w"])("share %j", (lockMode) => {
+onNodes("a holder that has ended", (fixture) => {
+  describe.each(["", "w"])("mode %j", (lockMode) => {
     const own = lockMode === "" ? {} : { lockMode };
     const us = requester(9, own);
     const next = requester(2, { ...own, client: 20 });
 
-    test.each(["release", "yield"])("is not waited for: %s, though its key had vanished", async (name) => {
+    test.each(["release", "yield"])("is not awaited: %s, though its key had vanished", async (name) => {
       const keys = fixture.lock();
       const { first } = await fixture.grant(keys, us, { ttlMs: 20_000 });
       await fixture.listen(20);
@@ -154,7 +154,7 @@ onNodes("a holder that was given up", (fixture) => {
       expect(waitOf(await fixture.run(keys, queued(next)))).toBe(0);
     });
 
-    test.each(["release", "yield"])("is not waited for: %s, though its time was over", async (name) => {
+    test.each(["release", "yield"])("is not awaited: %s, though its TTL had ended", async (name) => {
       const keys = fixture.lock();
       const { first } = await fixture.grant(keys, us, { ttlMs });
       await pause(ttlMs + 10);
@@ -163,7 +163,7 @@ onNodes("a holder that was given up", (fixture) => {
       expect(waitOf(await fixture.run(keys, queued(next)))).toBe(0);
     });
 
-    test("is not waited for: broken, though its key had vanished", async () => {
+    test("is not awaited: broken, though its key had vanished", async () => {
       const keys = fixture.lock();
       const { first } = await fixture.grant(keys, us, { ttlMs: 20_000 });
       await fixture.data.del(keys[0]);
@@ -171,18 +171,18 @@ onNodes("a holder that was given up", (fixture) => {
       expect(waitOf(await fixture.run(keys, queued(next)))).toBe(0);
     });
 
-    test("is not remembered by an offer that nobody heard", async () => {
+    test("is not remembered if no client received the offer", async () => {
       const keys = fixture.lock();
-      await expired(fixture, keys, us, requester(4, own)); // who waits is of a process that is gone
+      await expired(fixture, keys, us, requester(4, own)); // the waiter's process has ended
       const passer = requester(6, own);
       await fixture.run(keys, ["release", passer.token, passer.queueArgs]);
-      expect(waitOf(await fixture.run(keys, queued(requester(5, own))))).toBeLessThanOrEqual(waitMs); // behind the holder alone
+      expect(waitOf(await fixture.run(keys, queued(requester(5, own))))).toBeLessThanOrEqual(waitMs); // after the holder alone
     });
   });
 });
 
 onNodes("refill", (fixture) => {
-  describe.each(["", "w"])("share %j", (lockMode) => {
+  describe.each(["", "w"])("mode %j", (lockMode) => {
     const own = lockMode === "" ? {} : { lockMode };
     const us = requester(1, own);
     const refillOf = (number: number, latest: number): string[] => {
@@ -191,10 +191,10 @@ onNodes("refill", (fixture) => {
     };
     const soon = async (): Promise<number> => Math.floor((await fixture.micros()) / 1000) + 10_000;
 
-    test("gives the lease's own number, and the next grant a greater one than any", async () => {
+    test("restores the lease's own number, and the next grant gets a larger one than any", async () => {
       const keys = fixture.lock();
       const between = requester(2, own);
-      const ahead = (await fixture.micros()) + 900_000; // the time alone would not keep the next one above it
+      const ahead = (await fixture.micros()) + 900_000; // the time alone would not keep the next number above this one
       const first = Number((await fixture.run(keys, acquireOf(between), ahead))[1]);
       await fixture.run(keys, ["release", between.token, between.queueArgs]);
       const number = first - 1_000;
@@ -205,7 +205,7 @@ onNodes("refill", (fixture) => {
       expect((await fixture.grant(keys, requester(3, own))).first).toBeGreaterThan(first);
     });
 
-    test("puts the lease's number in the place of a later one", async () => {
+    test("replaces a later number by the lease's", async () => {
       const keys = fixture.lock();
       const { first } = await fixture.grant(keys, us);
       const extension = ["extend", us.token, "30000", "", String(first - 1)];
@@ -214,7 +214,7 @@ onNodes("refill", (fixture) => {
       expect(await fixture.run(keys, extension)).toEqual([1, first - 1]);
     });
 
-    test("does nothing where another has the vote or waits for it, or when the lease is over", async () => {
+    test("does nothing if another has the vote or waits for it, or after the lease has ended", async () => {
       const [held, late, wanted] = [fixture.lock(), fixture.lock(), fixture.lock()];
       await fixture.grant(held, requester(2, own));
       expect((await fixture.run(held, refillOf(5, await soon())))[0]).toBe(0);
@@ -229,7 +229,7 @@ onNodes("refill", (fixture) => {
   });
 });
 
-/** It held the lock, did not release it, and its time is over; `waiting` stands in line. */
+/** A holder whose TTL has ended without a release, and the queued waiter `waiting`. */
 async function expired(
   fixture: QuorumScriptFixture,
   keys: LockKeys,
@@ -254,7 +254,7 @@ async function giveUp(
   await fixture.run(keys, name === "release" ? args : [...args, String(number), "30000", "1", ""]);
 }
 
-/** In how many ms a vote counts. */
+/** After how many ms a vote counts. */
 function waitOf(answer: ScriptReply): number {
   expect(answer[0]).toBe(1);
   return Number(answer[4] ?? 0);

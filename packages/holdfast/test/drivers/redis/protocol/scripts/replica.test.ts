@@ -27,7 +27,7 @@ function operation(keys: LockKeys, ...args: string[]): Ask {
   return [executeSingleScript, [counterKey(), ...keys], [...settings, ...args]];
 }
 
-onRedis("of a replica, on a real server and on the fake one,", () => {
+onRedis("a replica, real or fake,", () => {
   let fixture: ScriptFixture;
   let own: FakeRedis;
   let connections: readonly Connection[];
@@ -50,29 +50,29 @@ onRedis("of a replica, on a real server and on the fake one,", () => {
     }
     const parts = (token: string): string[] => [token, "20000", "1", "", token, "20000", "1", ""];
     asks = {
-      "who tries": operation(held, ...acquireOf(rival)),
-      "who waits": operation(held, ...acquireOf(rival, { wait: "1" })),
-      "who has it already": operation(held, ...acquireOf(ours)),
-      "who asks whether he has it": operation(held, "verify", ours.token),
-      "who had it": operation(held, "extend", rival.token, "30000", "", ""),
-      "who looks": operation(held, "inspect"),
-      "who has counted already": operation(counted, "countDown", ...latch),
-      "who looks at a latch": operation(counted, "waitLatch", ...latch, "n"),
-      "who wants several, of which one is held": [
+      tries: operation(held, ...acquireOf(rival)),
+      waits: operation(held, ...acquireOf(rival, { wait: "1" })),
+      "repeats its acquire": operation(held, ...acquireOf(ours)),
+      "verifies its grant": operation(held, "verify", ours.token),
+      "extends a lost grant": operation(held, "extend", rival.token, "30000", "", ""),
+      inspects: operation(held, "inspect"),
+      "repeats its count": operation(counted, "countDown", ...latch),
+      "looks at a latch": operation(counted, "waitLatch", ...latch, "n"),
+      "tries several, of which one is held": [
         acquireManyScript,
         [counterKey(), ...free, ...held],
         [latest, ...parts(rival.token)],
       ],
-      "who has several already": [
+      "repeats several": [
         acquireManyScript,
         [counterKey(), ...held, ...other],
         [latest, ...parts(ours.token)],
       ],
-      "who goes through all": [scanScript, [], ["0", "lock:*", "100"]],
+      scans: [scanScript, [], ["0", "lock:*", "100"]],
     };
     for (const connection of connections) {
       for (const ask of Object.values(asks)) {
-        await connection.run(...ask); // a primary tells
+        await connection.run(...ask); // a primary replies
       }
     }
     await fixture.redis.replicaof("127.0.0.1", await stablePort());
@@ -80,7 +80,7 @@ onRedis("of a replica, on a real server and on the fake one,", () => {
   });
   afterAll(() => fixture.close());
 
-  test("nobody is told anything", async () => {
+  test("gives no reply", async () => {
     for (const connection of connections) {
       for (const [who, ask] of Object.entries(asks)) {
         const { error } = await rejection(connection.run(...ask));
@@ -90,12 +90,12 @@ onRedis("of a replica, on a real server and on the fake one,", () => {
   });
 });
 
-onRedis("a replica that may be written", () => {
-  test("is not proved a primary by what failed there", async () => {
+onRedis("a writable replica", () => {
+  test("is not verified as a primary by its errors", async () => {
     const fixture = await ScriptFixture.open();
     const [held, other] = [fixture.lock(), fixture.lock()];
     await fixture.grant(held, ours);
-    await fixture.redis.zadd(held[1], 2, requester(2, { ttlMs: 0 }).member); // can not be granted
+    await fixture.redis.zadd(held[1], 2, requester(2, { ttlMs: 0 }).member); // cannot be granted
     const asked = [
       [held, ["release", ours.token, ours.queueArgs, "1"]],
       [other, ["extend", ours.token, "30000", "", ""]],
@@ -108,7 +108,7 @@ onRedis("a replica that may be written", () => {
   });
 });
 
-test("a replica that is asked for several keys at once is left", async () => {
+test("a replica that gets a request for several keys is disconnected", async () => {
   const server = new FakeRedis({ clock: systemClock });
   const connection = server.connect();
   let suspicions = 0;

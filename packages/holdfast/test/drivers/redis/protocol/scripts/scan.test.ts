@@ -32,7 +32,7 @@ onRedis("scan", () => {
     "other:a",
   ];
 
-  test("every lock that begins so is found, in steps, and nothing else", async () => {
+  test("every lock with the prefix is found, in steps, and nothing else", async () => {
     const many = Array.from({ length: 300 }, (_, n) => `lock:many:${n}`);
     await fill([...names, ...many]);
     for (const connection of [fixture.connection, server.connect()]) {
@@ -70,7 +70,7 @@ onRedis("scan", () => {
     }
   });
 
-  test("queues and counters are no locks, nor is what is gone", async () => {
+  test("queues and counters are no locks, nor are deleted keys", async () => {
     await fill(["lock:a"]);
     await fixture.redis.zadd("lock:queue", 1, "a");
     await fixture.redis.hset("lock:fence", "a", "1");

@@ -13,7 +13,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
   });
   afterAll(() => fixture.close());
 
-  test("a repeat is told the same block", async () => {
+  test("a repeat gets the same block", async () => {
     const keys = fixture.lock();
     const granted = await fixture.grant(keys, requester(1, one), { fencingCount: 17 });
     expect(granted.last - granted.first).toBe(16);
@@ -28,7 +28,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     expect(other.first).toBeGreaterThan(granted.last);
   });
 
-  test("a message tells the whole block, and an extension by any of its numbers is one of the grant", async () => {
+  test("a notification has the whole block, and any number of the block extends the grant", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/2" }));
     const waiting = requester(2, { ...one, fencingCount: 17 });
@@ -45,7 +45,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     );
   });
 
-  test("a release answers the grant of the next one of its client, and sends no message for it", async () => {
+  test("a release returns the grant of the next waiter of its client, without a notification", async () => {
     const keys = fixture.lock();
     const own = requester(3, { ...one, client: 2, fencingCount: 17, ttlMs: 9_000 });
     const { last } = await fixture.grant(keys, requester(1, { ...one, client: 2 }));
@@ -60,7 +60,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     expect(await fixture.run(keys, ["verify", own.token])).toEqual([1, expect.any(Number), first]);
   });
 
-  test("the second waiter that a release lets in is told by a message", async () => {
+  test("the second waiter that a release grants is notified", async () => {
     const keys = fixture.lock();
     const [next, last] = [requester(3, { ...one, client: 2 }), requester(4, { ...one, client: 2 })];
     await fixture.grant(keys, requester(1, { lockMode: "s2/2", client: 2 }));
@@ -76,7 +76,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     expect(await fixture.received(2)).toEqual([expect.stringContaining(`grant ${last.token} `)]);
   });
 
-  test("a release by another client, or sent again, sends a message", async () => {
+  test("a release by another client, or sent again, sends a notification", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/2" }));
     await fixture.queue(keys, requester(2, one));
@@ -100,7 +100,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     expect(await fixture.run(keys, ["verify", requester(2, one).token])).toEqual([3]);
   });
 
-  test("inspect tells the first and the last number of each holder", async () => {
+  test("inspect reports the first and the last number of each holder", async () => {
     const keys = fixture.lock();
     const { first, last } = await fixture.grant(keys, requester(1, one), { fencingCount: 17 });
     const answer = await fixture.run(keys, ["inspect"]);
@@ -114,7 +114,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     ]);
   });
 
-  test("who has waited in its process takes the present limit, if that is enough, and keeps it as it is", async () => {
+  test("a waiter of a local queue accepts the present limit if it suffices, and leaves the limit unchanged", async () => {
     const keys = fixture.lock();
     const waited = (attempt: number, permits: number) => requester(attempt, { lockMode: `a${permits}/5` });
     await fixture.grant(keys, requester(1, one));
@@ -129,7 +129,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     expect(await fixture.redis.zcard(keys[0])).toBe(2);
   });
 
-  test("where nobody holds or waits, who has waited brings the limit that it names", async () => {
+  test("without holders and waiters, a waiter of a local queue sets the limit that it names", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "a1/5" }));
     expect(await fixture.redis.hget(keys[2], "limit")).toBe("5");
@@ -142,7 +142,7 @@ onRedis("a grant of a semaphore with several numbers", () => {
     const [, repeated, last] = await fixture.run(keys, acquireOf(requester(1, one), { fencingCount: 17 }));
     expect([repeated, last]).toEqual([first, first]);
   });
-  test("a repeat of a grant whose numbers were evicted is told new ones, behind all others", async () => {
+  test("a repeat of a grant whose numbers were evicted gets new ones, after all others", async () => {
     const keys = fixture.lock();
     const granted = [];
     for (const who of [requester(1, one), requester(2, one)]) {

@@ -8,7 +8,7 @@ const heavy = { lockMode: "s3/3" };
 const reader = { lockMode: "r" };
 const writer = { lockMode: "w" };
 
-onRedis("what changes a lock that several may hold", () => {
+onRedis("changes of a shared lock", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
@@ -16,7 +16,7 @@ onRedis("what changes a lock that several may hold", () => {
   });
   afterAll(() => fixture.close());
 
-  test("another kind is refused while somebody holds or waits, and nothing is touched", async () => {
+  test("another kind is refused while a holder or waiter exists, and nothing is touched", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
     await fixture.queue(keys, requester(2, writer));
@@ -30,7 +30,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.redis.zrange(keys[0], "0", "-1")).toEqual([requester(1, writer).token]);
   });
 
-  test("a mutex is another kind, held or waited for", async () => {
+  test("a mutex is another kind, held or with waiters", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     expect((await fixture.run(keys, acquireOf(requester(2, reader))))[0]).toBe("error");
@@ -48,14 +48,14 @@ onRedis("what changes a lock that several may hold", () => {
       await fixture.grant(keys, who);
     }
     await fixture.redis.zadd(keys[0], "XX", 1, shares[0].token);
-    expect(await fixture.run(keys, acquireOf(requester(3)))).toMatchObject({ 0: "error" }); // the other holds it
+    expect(await fixture.run(keys, acquireOf(requester(3)))).toMatchObject({ 0: "error" }); // the other one is still a holder
     expect(await fixture.redis.zcard(keys[0])).toBe(1);
     await fixture.redis.zadd(keys[0], "XX", 1, shares[1].token);
     expect(await fixture.run(keys, acquireOf(requester(3)))).toMatchObject({ 0: 1 });
     expect(await fixture.holder(keys)).toBe(requester(3).token);
   });
 
-  test("a higher limit serves who waits, also who asked under the lower one", async () => {
+  test("a higher limit serves waiters, also those that requested the lower one", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, heavy));
     await fixture.queue(keys, requester(2, { lockMode: "s2/3" }));
@@ -68,11 +68,11 @@ onRedis("what changes a lock that several may hold", () => {
     ]);
   });
 
-  test("who waits for more than a lowered limit is not granted when it asks again, and is told", async () => {
+  test("a waiter for more than a lowered limit gets no grant at its repeat, but an error", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/3" }));
     const gone = requester(9, { lockMode: "s2/3" });
-    await fixture.queue(keys, gone); // keeps the next from being first, until it is found dead
+    await fixture.queue(keys, gone); // keeps the next entry from being first, until it is found dead
     await fixture.queue(keys, requester(10, heavy));
     await fixture.run(keys, ["setLimit", "2"]);
     await fixture.redis.zrem(keys[1], gone.member);
@@ -83,7 +83,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.redis.hget(keys[2], "used")).toBe("2");
   });
 
-  test("who waits for more than a lowered limit is told to ask again", async () => {
+  test("a waiter for more than a lowered limit is notified to retry", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/3" }));
     await fixture.queue(keys, requester(2, heavy));
@@ -126,7 +126,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.received(4)).toHaveLength(1);
   });
 
-  test("a downgrade of what is gone, or was broken, says so and changes nothing", async () => {
+  test("a downgrade of a lost or broken grant reports the loss and changes nothing", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1, writer));
     expect(await fixture.run(keys, ["downgrade", requester(5, writer).token, ""])).toEqual([0]);
@@ -138,7 +138,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.redis.pttl(keys[2])).toBeLessThanOrEqual(30_000);
   });
 
-  test("a break ends one holder of many, tells it, and serves who waits", async () => {
+  test("a break ends one holder of many, notifies it, and serves waiters", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/3" }));
     const { first } = await fixture.grant(keys, requester(2, one));
@@ -159,7 +159,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.run(keys, ["extend", requester(2, one).token, "1000", "", ""])).toBe(3);
   });
 
-  test("an extension does not touch a later grant of the token, which has a greater number", async () => {
+  test("an extension does not touch a later grant of the token, which has a larger number", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1, one), { ttlMs: 5_000 });
     const { token } = requester(1, one);
@@ -168,7 +168,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.run(keys, ["extend", token, "60000", "", String(first)])).toBe(1);
   });
 
-  test("what was said of the holders and is gone is restored from their tokens", async () => {
+  test("deleted metadata of the holders is restored from their tokens", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1, { lockMode: "s2/3" }), {
       metadata: '["owner","a"]',
@@ -177,7 +177,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.run(keys, acquireOf(requester(2, { lockMode: "s2/3" })))).toMatchObject({ 0: 0 });
     const { token } = requester(1, { lockMode: "s2/3" });
     expect(await fixture.redis.hgetall(keys[2])).toMatchObject({ used: "2", [`h${token}`]: "0 2 1" });
-    expect(await fixture.run(keys, ["verify", token])).toEqual([1, expect.any(Number), 0]); // not known
+    expect(await fixture.run(keys, ["verify", token])).toEqual([1, expect.any(Number), 0]); // the number is not known
     expect(await fixture.run(keys, ["extend", token, "30000", "", String(first)])).toBe(1);
     await fixture.redis.del(keys[2]);
     await fixture.grant(keys, requester(3, one));
@@ -192,7 +192,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.redis.exists(keys[0], keys[2])).toBe(0);
   });
 
-  test("a sorted set that is not ours is another kind, and stays as it is", async () => {
+  test("a foreign sorted set is another kind, and stays unchanged", async () => {
     const keys = fixture.lock();
     await fixture.redis.zadd(keys[0], 5, "somebody", 7, requester(1, one).token);
     for (const args of [
@@ -219,7 +219,7 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await fixture.redis.lrange(keys[0], 0, -1)).toEqual(["a"]);
   });
 
-  test("inspect tells of each holder who is left, its number, weight and words, and of the queue", async () => {
+  test("inspect reports the remaining time, number, weight and metadata of each holder, and the queue", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1, one), {
       ttlMs: 60_000,
@@ -243,7 +243,7 @@ onRedis("what changes a lock that several may hold", () => {
     ]);
   });
 
-  test("the last one out leaves nothing", async () => {
+  test("the release of the last holder leaves nothing", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, reader), { metadata: '["owner","a"]' });
     await fixture.grant(keys, requester(2, reader));

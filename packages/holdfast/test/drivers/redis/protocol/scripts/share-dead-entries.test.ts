@@ -14,7 +14,7 @@ onRedis("dead waiters and expired holders of a shared lock", () => {
   });
   afterAll(() => fixture.close());
 
-  test("waiters whose processes are gone or whose time is over are passed over", async () => {
+  test("waiters that are dead or past their deadline are skipped", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
     const gone = requester(9, { ...writer, ticket: 1 });
@@ -29,7 +29,7 @@ onRedis("dead waiters and expired holders of a shared lock", () => {
     expect(await fixture.received(3)).toHaveLength(1);
   });
 
-  test("at 64 dead waiters the caller is asked to come again, and then the living are served", async () => {
+  test("after 64 dead waiters the caller must repeat, and the repeat serves the living waiter", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
     for (let dead = 100; dead < 170; dead += 1) {
@@ -44,7 +44,7 @@ onRedis("dead waiters and expired holders of a shared lock", () => {
     expect(await fixture.received(2)).toHaveLength(1);
   });
 
-  test("at 64 dead waiters who asks is told to repeat, and is then granted", async () => {
+  test("after 64 dead waiters a new request must repeat, and the repeat is granted", async () => {
     const keys = fixture.lock();
     for (let dead = 100; dead < 170; dead += 1) {
       await fixture.redis.zadd(keys[1], dead, requester(dead, writer).member);
@@ -53,14 +53,14 @@ onRedis("dead waiters and expired holders of a shared lock", () => {
     expect(await fixture.run(keys, acquireOf(requester(1, writer)))).toMatchObject({ 0: 1 });
   });
 
-  test("who is granted with many others goes on until all are served that there is room for", async () => {
+  test("a waiter that is granted among many repeats until every waiter that fits is served", async () => {
     const keys = fixture.lock();
     const many = { lockMode: "s1/200" };
     const own = requester(2, { ...many, ticket: 150 });
     await fixture.grant(keys, requester(1, { lockMode: "s200/200" }));
     for (let place = 100; place < 200; place += 1) {
       const waiter = place === 150 ? own : requester(place === 199 ? 3 : place, { ...many, ticket: place });
-      await fixture.redis.zadd(keys[1], place, waiter.member); // of nobody who lives, but for two
+      await fixture.redis.zadd(keys[1], place, waiter.member); // only two of these waiters belong to live processes
     }
     await expire(keys[0], requester(1, { lockMode: "s200/200" }));
     expect(await fixture.run(keys, acquireOf(own, { wait: "1" }))).toEqual([3]);
@@ -73,7 +73,7 @@ onRedis("dead waiters and expired holders of a shared lock", () => {
     ]);
   });
 
-  test("at most 64 expired holders are dropped in one call", async () => {
+  test("one call drops at most 64 expired holders", async () => {
     const keys = fixture.lock();
     const many = { lockMode: "s1/70" };
     const holders = Array.from({ length: 70 }, (_, index) => requester(100 + index, many));
@@ -90,7 +90,7 @@ onRedis("dead waiters and expired holders of a shared lock", () => {
     expect(await fixture.redis.exists(keys[0], keys[2])).toBe(0);
   });
 
-  test("who finds more than 64 expired holders is told to repeat, and not that they hold it", async () => {
+  test("a request that finds more than 64 expired holders must repeat, and is not refused as held", async () => {
     const keys = fixture.lock();
     const readers = Array.from({ length: 70 }, (_, index) => requester(100 + index, reader));
     for (const holder of readers) {

@@ -14,13 +14,13 @@ const heavy = { lockMode: "s3/3" };
 const reader = { lockMode: "r" };
 const writer = { lockMode: "w" };
 
-/** For how long K and the info are there when the last holder's time is over, in ms. */
+/** How long the lock key and the metadata outlast the last holder, in ms. */
 const leftBehindLast = `
 local time = redis.call('TIME')
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] - math.floor(time[1] * 1000 + time[2] / 1000)
 return { redis.call('PTTL', KEYS[1]) - last, redis.call('PTTL', KEYS[3]) - last }`;
 
-onRedis("a grant of a lock that several may hold", () => {
+onRedis("a grant of a shared lock", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
@@ -28,7 +28,7 @@ onRedis("a grant of a lock that several may hold", () => {
   });
   afterAll(() => fixture.close());
 
-  test("writes the holder with its expiry, its number and weight, the sum, and what it was granted as", async () => {
+  test("stores the holder with its expiry, its number and weight, the sum, and the kind", async () => {
     const keys = fixture.lock();
     const who = requester(1, { lockMode: "s2/3" });
     const before = Date.now();
@@ -50,7 +50,7 @@ onRedis("a grant of a lock that several may hold", () => {
     }
   });
 
-  test("and every extension keeps what is said of the holders for about a second longer than the last of them", async () => {
+  test("and every extension keep the holders' metadata for about a second longer than the last holder", async () => {
     const keys = fixture.lock();
     const [first, second, third] = [1, 2, 3].map((attempt) => requester(attempt, semaphore)) as Requester[];
     const steps = [
@@ -76,7 +76,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(status).toBe(1);
   });
 
-  test("is made while the weights stay within the limit, each with a greater number", async () => {
+  test("is made while the weights stay within the limit, each with a larger number", async () => {
     const keys = fixture.lock();
     const numbers: number[] = [];
     for (const attempt of [1, 2, 3]) {
@@ -88,7 +88,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(await fixture.redis.zcard(keys[0])).toBe(3);
   });
 
-  test("held: by whom the first expiry is, and how long that lasts", async () => {
+  test("is refused with the holder that expires first, and its remaining time", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, semaphore), { ttlMs: 60_000 });
     await fixture.grant(keys, requester(2, semaphore), { ttlMs: 20_000 });
@@ -99,7 +99,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(String(run)).toMatch(/^[\da-f]{40}$/);
   });
 
-  test("holders whose time is over make room for the next who asks, and only they", async () => {
+  test("replaces expired holders at the next request, and no others", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/3" }));
     await fixture.grant(keys, requester(2, semaphore));
@@ -110,10 +110,10 @@ onRedis("a grant of a lock that several may hold", () => {
       requester(3, { lockMode: "s2/3" }).token,
     ]);
     expect(await fixture.redis.hget(keys[2], "used")).toBe("3");
-    expect(await fixture.redis.hkeys(keys[2])).toHaveLength(5); // with the kind, the limit and the sum
+    expect(await fixture.redis.hkeys(keys[2])).toHaveLength(5); // three of them are the kind, the limit and the sum
   });
 
-  test("a try is not granted past who waits, though there is room for it", async () => {
+  test("is not given to a try before the waiters, although there is room", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, semaphore));
     await fixture.queue(keys, requester(2, heavy));
@@ -122,7 +122,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(await tokens(keys[0])).toEqual([requester(1, semaphore).token]);
   });
 
-  test("at a release all readers at the head are granted, up to the first writer, each by its own channel", async () => {
+  test("by a release goes to all readers at the head, up to the first writer, each by its own channel", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
     const readers = [requester(2, reader), requester(3, reader), requester(4, { ...reader, kind: "p" })];
@@ -148,7 +148,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(numbers.toSorted((a, b) => a - b)).toEqual(numbers);
   });
 
-  test("the queue has a bound, and who stands there already keeps its place", async () => {
+  test("is awaited in a queue with a bound, in which an existing entry stays", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
     const ask = (who: Requester): Promise<ScriptReply> =>
@@ -158,13 +158,13 @@ onRedis("a grant of a lock that several may hold", () => {
     expect((await ask(requester(2, reader)))[2]).toBe(0);
     expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual([requester(2, reader).member]);
     for (const [index, wait] of (["3", "4"] as const).entries()) {
-      // who gives a grant up in the same call
+      // a request that releases a grant in the same call
       const answer = await fixture.run(keys, acquireOf(requester(4 + index, reader), { wait }), { bound: 1 });
       expect([answer[0], answer[2], answer[4] === ""]).toEqual([0, 1 + index, wait === "4"]);
     }
   });
 
-  test("the same random part of another client's token, or with another ticket, is another holder", async () => {
+  test("of a token with the same random part but another client or ticket is another holder", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, requester(1, semaphore));
     const clones = [requester(1, { ...semaphore, client: 9 }), requester(1, { ...semaphore, ticket: 77 })];
@@ -179,7 +179,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect((await tokens(keys[0])).sort()).toEqual(clones.map(({ token }) => token).sort());
   });
 
-  test("a repeat raises the expiry and never brings it forward", async () => {
+  test("is repeated with a later expiry, never with an earlier one", async () => {
     const keys = fixture.lock();
     const who = requester(1, semaphore);
     await fixture.grant(keys, who, { ttlMs: 60_000 });
@@ -190,7 +190,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(Number(await fixture.redis.zscore(keys[0], who.token))).toBeGreaterThan(Number(score) + 20_000);
   });
 
-  test("a token that stands in the queue twice, as its channel changed, is granted once and told to ask again", async () => {
+  test("for a token that is queued twice, because its channel changed, is made once, with a notification to retry", async () => {
     const keys = fixture.lock();
     const [before, after] = [requester(21, reader), requester(21, { ...reader, kind: "p" })];
     await fixture.listen(21, "s");
@@ -205,7 +205,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect((await fixture.received(21)).map((text) => text.split(" ")[0])).toEqual(["grant", "retry"]);
   });
 
-  test("who asks again after its deadline is not granted past the limit", async () => {
+  test("is not made past the limit for a repeat after its deadline", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
     const late = requester(2, { ...writer, deadline: 1 });

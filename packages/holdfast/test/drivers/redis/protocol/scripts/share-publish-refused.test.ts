@@ -7,8 +7,8 @@ import { acquireOf, requester, ScriptFixture } from "../../../../support/script-
 const reader = { lockMode: "r" };
 const writer = { lockMode: "w" };
 
-onRedis("a user who may not publish", () => {
-  test("puts the waiter back and fails: nobody's place is eaten, and nobody holds by it", async () => {
+onRedis("a publish that the server refuses", () => {
+  test("requeues the waiter and fails: no queue entry is lost, and no grant results", async () => {
     const fixture = await ScriptFixture.open();
     try {
       await fixture.redis.call("ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "resetchannels");
@@ -37,7 +37,7 @@ onRedis("a user who may not publish", () => {
     }
   });
 
-  test("does not make the queue last longer by its retries", async () => {
+  test("does not extend the queue's TTL by retries", async () => {
     const fixture = await ScriptFixture.open();
     try {
       await fixture.redis.call("ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "resetchannels");
@@ -60,7 +60,7 @@ onRedis("a user who may not publish", () => {
     }
   });
 
-  test("passes a reader over whose kind of channel the server does not have", async () => {
+  test("makes a release skip a reader whose kind of channel the server lacks", async () => {
     const fixture = await ScriptFixture.open(["--rename-command", "SPUBLISH", ""]);
     try {
       const keys = fixture.lock();

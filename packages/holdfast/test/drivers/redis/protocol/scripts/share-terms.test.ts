@@ -6,7 +6,7 @@ import { acquireOf, requester, ScriptFixture } from "../../../../support/script-
 const one = { lockMode: "s1/3" };
 const heavy = { lockMode: "s3/3" };
 
-onRedis("the kind and the limit of a lock that several may hold", () => {
+onRedis("the kind and the limit of a shared lock", () => {
   let fixture: ScriptFixture;
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
@@ -14,17 +14,17 @@ onRedis("the kind and the limit of a lock that several may hold", () => {
   });
   afterAll(() => fixture.close());
 
-  test("another limit is refused while somebody holds or waits, and changed by setLimit alone", async () => {
+  test("another limit is refused while holders or waiters exist, and only setLimit changes the limit", async () => {
     const keys = fixture.lock();
     const [four, mismatch] = [requester(2, { lockMode: "s1/4" }), ["error", "LIMITMISMATCH 3"]];
     await fixture.grant(keys, requester(1, heavy));
     await fixture.queue(keys, requester(9, heavy));
     expect(await fixture.run(keys, acquireOf(four))).toEqual(mismatch);
     await expire(keys[0], requester(1, heavy).token);
-    await fixture.run(keys, ["verify", requester(1, heavy).token]); // from here on nobody holds it
+    await fixture.run(keys, ["verify", requester(1, heavy).token]); // from here on there is no holder
     expect(await fixture.redis.exists(keys[0])).toBe(0);
     expect(await fixture.run(keys, acquireOf(four))).toEqual(mismatch);
-    expect(await fixture.run(keys, ["setLimit", "4"])).toEqual([1, 0]); // who is gone does not get it
+    expect(await fixture.run(keys, ["setLimit", "4"])).toEqual([1, 0]); // a dead waiter does not get it
     expect(await fixture.redis.exists(...keys)).toBe(0);
     await fixture.grant(keys, requester(3, { lockMode: "s1/4" }));
     expect(await fixture.run(keys, acquireOf(requester(4, one)))).toEqual(["error", "LIMITMISMATCH 4"]);
@@ -32,7 +32,7 @@ onRedis("the kind and the limit of a lock that several may hold", () => {
     await fixture.grant(keys, requester(4, one));
   });
 
-  test("of an idle semaphore no limit is remembered, and a limit that is set keeps nothing", async () => {
+  test("the limit of an idle semaphore is not remembered, and setting the limit stores nothing", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, one));
     await fixture.run(keys, ["release", requester(1, one).token, "", "1"]);
@@ -43,14 +43,14 @@ onRedis("the kind and the limit of a lock that several may hold", () => {
     await fixture.grant(keys, requester(2, { lockMode: "s1/5" }));
   });
 
-  test("a limit that was lowered is kept over the end of all holders, while somebody waits", async () => {
+  test("a lowered limit outlasts all holders while waiters exist", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/3" }));
     await fixture.queue(keys, requester(2, { lockMode: "s2/3" }));
     await fixture.queue(keys, requester(3, { lockMode: "s2/3" }));
     await fixture.run(keys, ["setLimit", "2"]);
     await expire(keys[0], requester(1, { lockMode: "s2/3" }).token);
-    await fixture.run(keys, ["verify", requester(1, { lockMode: "s2/3" }).token]); // from here on nobody holds it
+    await fixture.run(keys, ["verify", requester(1, { lockMode: "s2/3" }).token]); // from here on there is no holder
     await fixture.run(keys, ["release", requester(8, one).token, "", "1"]);
     expect(await fixture.redis.zrange(keys[0], "0", "-1")).toEqual([
       requester(2, { lockMode: "s2/3" }).token,
@@ -60,7 +60,7 @@ onRedis("the kind and the limit of a lock that several may hold", () => {
     expect(await fixture.run(keys, acquireOf(requester(4, one)))).toEqual(["error", "LIMITMISMATCH 2"]);
   });
 
-  test("a limit is forgotten when the last who waits leaves, and nobody holds", async () => {
+  test("a limit is forgotten when the last waiter leaves, and there is no holder", async () => {
     const keys = fixture.lock();
     const waiter = requester(9, heavy);
     await fixture.grant(keys, requester(1, heavy));
@@ -72,9 +72,9 @@ onRedis("the kind and the limit of a lock that several may hold", () => {
     expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 
-  test("what is said of the terms is never there without an end", async () => {
+  test("the record of the limit always has an expiry", async () => {
     const waited = fixture.lock();
-    await fixture.redis.zadd(waited[1], 2, requester(77, heavy).member); // asks before anybody holds it
+    await fixture.redis.zadd(waited[1], 2, requester(77, heavy).member); // queued before there is a holder
     await fixture.redis.zadd(waited[1], 3, requester(78, heavy).member);
     expect(await fixture.run(waited, ["setLimit", "2"])).toMatchObject({ 0: 1 });
     const held = fixture.lock();

@@ -6,11 +6,11 @@ import type { Requester } from "../../../../support/script-fixture.ts";
 const reader = { lockMode: "r" };
 const writer = { lockMode: "w" };
 
-onNodes("a vote for who shares a lock", (fixture) => {
+onNodes("a vote in a shared mode", (fixture) => {
   const us = requester(5, { ...writer, ticket: 50 });
   const earlier = requester(4, { ...writer, ticket: 40 });
 
-  test("carries the number of the candidate, and of who holds it already when it is refused", async () => {
+  test("has the proposed number, or the number of the present holder if it is refused", async () => {
     const keys = fixture.lock();
     const candidate = (await fixture.micros()) + 5_000;
     const args = ["acquire", us.token, us.queueArgs, "30000", "1", "0", ""];
@@ -20,7 +20,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     expect([status, by, number]).toEqual([0, us.token, candidate]);
   });
 
-  test("is asked back by an earlier writer from every later reader, and from no earlier one", async () => {
+  test("is requested back by an earlier writer from every later reader, and from no earlier one", async () => {
     await Promise.all([fixture.listen(1), fixture.listen(7), fixture.listen(8)]);
     const keys = fixture.lock();
     const [before, behind, last] = [1, 7, 8].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [
@@ -36,7 +36,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     expect(await fixture.received(8)).toEqual([`inquiry ${last.token} ${numbers[1]?.first}`]);
   });
 
-  test("is asked back by an earlier reader from a writer, and not from readers", async () => {
+  test("is requested back by an earlier reader from a writer, and not from readers", async () => {
     await Promise.all([fixture.listen(5), fixture.listen(7)]);
     const [written, read] = [fixture.lock(), fixture.lock()];
     const early = requester(2, { ...reader, ticket: 20 });
@@ -48,7 +48,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     expect(await fixture.received(7)).toEqual([]);
   });
 
-  test("is asked back again when who has it asks again, while who came earlier stands first", async () => {
+  test("is requested back again at a repeat of its holder, while an earlier waiter is first", async () => {
     await Promise.all([fixture.listen(1), fixture.listen(7)]);
     const keys = fixture.lock();
     const [before, behind] = [1, 7].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [
@@ -69,7 +69,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     expect(await fixture.received(1)).toEqual([]);
   });
 
-  test("is yielded with this number: to who stands first, and we stand in line at our ticket", async () => {
+  test("is yielded by its number to the first waiter, and the yielding request is queued at its ticket", async () => {
     await fixture.listen(4);
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
@@ -88,7 +88,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     ]);
   });
 
-  test("is not yielded with another number: a late or doubled one gives up nothing", async () => {
+  test("is not yielded by another number, so a late or doubled yield has no effect", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
     for (const number of [first - 1, first + 1, 0]) {
@@ -98,7 +98,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([]);
   });
 
-  test("of one reader is yielded, and the others keep theirs", async () => {
+  test("is yielded by one reader, and the other readers keep theirs", async () => {
     await fixture.listen(4);
     const keys = fixture.lock();
     const [one, other] = [requester(6, { ...reader, ticket: 60 }), requester(7, { ...reader, ticket: 70 })];
@@ -112,7 +112,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     expect(await fixture.received(4)).toEqual([]);
   });
 
-  test("agrees on a greater number and never on a smaller one; the others' numbers stay", async () => {
+  test("is raised to a larger number and never to a smaller one, and other numbers stay", async () => {
     const keys = fixture.lock();
     const [one, other] = [requester(6, { ...reader, ticket: 60 }), requester(7, { ...reader, ticket: 70 })];
     const { first } = await fixture.grant(keys, one);
@@ -133,7 +133,7 @@ onNodes("a vote for who shares a lock", (fixture) => {
     expect(await fixture.run(keys, ["raiseFence", us.token, "5"])).toEqual([0]);
   });
 
-  test("is extended with its number, and told lost where it is not ours", async () => {
+  test("is extended by its number, and reported lost without a grant", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
     expect(await fixture.run(keys, ["extend", us.token, "30000", "", ""])).toEqual([1, first]);

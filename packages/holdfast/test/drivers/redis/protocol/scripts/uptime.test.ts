@@ -15,13 +15,14 @@ import { makeClocks } from "../../../../support/clocks.ts";
 import { onCleanup, onQuorum } from "../../../../support/quorum-servers.ts";
 import { describeWithClocks } from "../../../../support/servers.ts";
 
-// The uptime of a server is by its wall clock: negative where that was put back since it was started.
+// A server computes its uptime by its wall clock. The uptime is negative if that clock was set back after the
+// start.
 
 const aheadMs = 100_000;
 
 describeWithClocks("a server that was started with its clock ahead", () => {
-  onQuorum("and put right since", () => {
-    test("says a negative uptime in every answer, and all that comes behind it", async () => {
+  onQuorum("and set right since", () => {
+    test("reports a negative uptime in every reply, with all later fields", async () => {
       const [clock] = await makeClocks(1);
       clock?.set({ aheadMs });
       const server = await startRedis(clock ? { env: clock.env } : {});
@@ -32,7 +33,7 @@ describeWithClocks("a server that was started with its clock ahead", () => {
   });
 });
 
-test("so does the fake Redis", async () => {
+test("the fake Redis reports a negative uptime as well", async () => {
   const clock = manualClock({ wall: 1_000_000_000 });
   const server = new FakeRedis({ clock, upForMs: -aheadMs });
   await expectNegative(server.connect(), server.runId);

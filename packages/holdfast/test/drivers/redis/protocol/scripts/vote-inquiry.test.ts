@@ -8,7 +8,7 @@ onNodes("the inquiry", (fixture) => {
   const later = requester(2, { client: 20, ticket: 50 });
   const earlier = requester(3, { ticket: 49 });
 
-  test("goes to a holder with a later ticket, once for each request, and says its token and its number", async () => {
+  test("goes to a holder with a later ticket, once for each request, with the holder's token and number", async () => {
     const [keys, first] = await heldBy(later);
     const [status, , position, holder] = await fixture.queue(keys, earlier);
     expect([status, position, holder]).toEqual([0, 0, later.token]);
@@ -24,13 +24,13 @@ onNodes("the inquiry", (fixture) => {
     expect(await fixture.received(20)).toEqual([]);
   });
 
-  test("tickets are numbers: one with fewer digits is earlier", async () => {
+  test("compares tickets as numbers: one with fewer digits is earlier", async () => {
     const [keys] = await heldBy(requester(2, { client: 20, ticket: 1_000 }));
     await fixture.queue(keys, requester(3, { ticket: 999 }));
     expect(await fixture.received(20)).toHaveLength(1);
   });
 
-  test("of two with the same ticket the first by its bytes is earlier, as in the queue", async () => {
+  test("orders two requests with the same ticket by their bytes, as the queue does", async () => {
     const [one, middle, other] = [0x0a, 0x10, 0xa0].map((attempt) =>
       requester(attempt, { client: 20, ticket: 50 }),
     ) as [Requester, Requester, Requester];
@@ -48,13 +48,13 @@ onNodes("the inquiry", (fixture) => {
     expect(await fixture.received(20)).toEqual([]);
   });
 
-  test("is never sent for the holder's own question", async () => {
+  test("is never sent for the holder's own request", async () => {
     const [keys] = await heldBy(later);
     expect((await fixture.queue(keys, later))[0]).toBe(1);
     expect(await fixture.received(20)).toEqual([]);
   });
 
-  test("is sent for who gives a grant up, and for a yield of what is no longer ours", async () => {
+  test("is sent for a request that releases a grant, and for a yield of a lost vote", async () => {
     const [keys, first] = await heldBy(later);
     await fixture.run(keys, acquireOf(earlier, { wait: "3" }));
     expect(await fixture.received(20)).toEqual([`inquiry ${later.token} ${first}`]);
@@ -62,7 +62,7 @@ onNodes("the inquiry", (fixture) => {
     expect(await fixture.received(20)).toEqual([`inquiry ${later.token} ${first}`]);
   });
 
-  test("is not sent where a lock is another library's, or its number is not known", async () => {
+  test("is not sent for a lock of another library, nor without a known number", async () => {
     const foreign = fixture.lock();
     await fixture.data.set(foreign[0], "somebody else's");
     expect((await fixture.queue(foreign, earlier)).slice(0, 3)).toEqual([0, -1, 0]);
@@ -72,7 +72,7 @@ onNodes("the inquiry", (fixture) => {
     expect(await fixture.received(20)).toEqual([]);
   });
 
-  test("goes by the pub/sub of who asks", async () => {
+  test("uses the kind of pub/sub of the requester", async () => {
     await fixture.listen(30, "p");
     const [keys] = await heldBy(requester(2, { client: 30, ticket: 50 }));
     await fixture.queue(keys, requester(3, { ticket: 49, kind: "p" }));

@@ -7,7 +7,7 @@ onNodes("yield", (fixture) => {
   const us = requester(5, { ticket: 50 });
   const earlier = requester(4, { ticket: 40 });
 
-  test("the vote with this number goes to who stands first, with a greater one, and we stand in line", async () => {
+  test("the vote with this number goes to the first waiter with a larger number, and the yielding request is queued", async () => {
     await fixture.listen(4);
     const keys = fixture.lock();
     const { first, last } = await fixture.grant(keys, us, { fencingCount: 3 });
@@ -23,7 +23,7 @@ onNodes("yield", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([us.member]);
   });
 
-  test("our place is that of our ticket", async () => {
+  test("the queue entry has the request's own ticket", async () => {
     await fixture.listen(4);
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
@@ -35,7 +35,7 @@ onNodes("yield", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([before.member, us.member, behind.member]);
   });
 
-  test("who stands first himself gets it again, by reply and with a greater number", async () => {
+  test("a yield by the first of the queue gets the vote again, by reply and with a larger number", async () => {
     for (const others of [[], [requester(7, { ticket: 55 })]]) {
       const keys = fixture.lock();
       const { first, last } = await fixture.grant(keys, us, { fencingCount: 3 });
@@ -50,7 +50,7 @@ onNodes("yield", (fixture) => {
     }
   });
 
-  test("the vote with another number stays: a late or doubled yield gives up nothing", async () => {
+  test("a vote with another number stays, so a late or doubled yield has no effect", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
     const answer = await fixture.run(keys, yieldOf(us, first));
@@ -62,7 +62,7 @@ onNodes("yield", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([earlier.member]);
   });
 
-  test("where the vote is another's we only stand in line", async () => {
+  test("a yield of another's vote only queues the request", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, earlier);
     const answer = await fixture.run(keys, yieldOf(us, first));
@@ -71,10 +71,10 @@ onNodes("yield", (fixture) => {
     expect(await fixture.data.zrange(keys[1])).toEqual([us.member]);
   });
 
-  test("where the lock is free it goes to who stands first, among them us", async () => {
+  test("a free lock goes to the first of the queue, which may be the yielding request", async () => {
     await fixture.listen(4);
     const free = fixture.lock();
-    expect(await fixture.run(free, yieldOf(us, 1))).toEqual(expect.any(Number)); // the usual grant
+    expect(await fixture.run(free, yieldOf(us, 1))).toEqual(expect.any(Number)); // a usual grant
     expect(await fixture.data.get(free[0])).toBe(us.token);
     const keys = fixture.lock();
     await fixture.data.zadd(keys[1], 40, earlier.member);
@@ -82,7 +82,7 @@ onNodes("yield", (fixture) => {
     expect(await fixture.received(4)).toHaveLength(1);
   });
 
-  test("a waiter whose process is gone is passed over; after 16 the lock is left free, and our place kept", async () => {
+  test("a dead waiter is skipped, and after 16 the lock is left free with the request still queued", async () => {
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
     for (let n = 0; n < 17; n += 1) {

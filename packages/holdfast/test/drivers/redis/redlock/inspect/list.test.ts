@@ -7,7 +7,7 @@ type Page = Awaited<ReturnType<Locks["list"]>>;
 
 const keys = ["k0", "k1", "k2", "k3", "k4"];
 
-test("all locks are listed where a node does not go through its keys", async () => {
+test("all locks are listed although one node cannot scan its keys", async () => {
   for (const failing of [0, 1, 2]) {
     const { lab, process } = await holding();
     process.faults[failing]?.refuse(new Error("read ECONNRESET"), 1);
@@ -20,7 +20,7 @@ test("each lock is listed once, page by page", async () => {
   expect(await lab.settleWithin(3_000, listed(process, 1))).toEqual(keys);
 });
 
-test("a cursor that no page has answered is refused, and is no failure of the nodes", async () => {
+test("a cursor that no page has returned is refused, and is no failure of the nodes", async () => {
   const { process } = await holding();
   for (const cursor of ["zzz", "0:1", ":3:0", "0:1:18446744073709551616", "x:1:0"]) {
     await expect(process.locks.list({ cursor }), cursor).rejects.toThrow(RangeError);

@@ -6,7 +6,7 @@ import { FakeQuorum, refusedError } from "../../../../support/fake-quorum.ts";
 
 const ttlMs = 60_000;
 
-test("a client whose machine slept is told who holds a lock, and breaks it, where one of three nodes is down", async () => {
+test("a client whose machine slept finds a holder and breaks its lease, with one of three nodes down", async () => {
   const lab = new FakeQuorum(3);
   const [holder, operator] = [
     await lab.warmUp({ locks: { owner: "holder", handover: false } }),
@@ -15,7 +15,7 @@ test("a client whose machine slept is told who holds a lock, and breaks it, wher
   const { fencingToken } = await lab.settleWithin(100, holder.locks.acquire("k", { ttlMs }));
   operator.faults[2]?.refuse(refusedError());
   const afterSleep = <T>(question: () => Promise<T>): Promise<T> => {
-    lab.clock.sleep(100); // nothing that it knew of the nodes' clocks is of use
+    lab.clock.sleep(100); // the client's estimates of the nodes' clocks are useless now
     return lab.settleWithin(5_000, question());
   };
   const state = await afterSleep(() => operator.locks.inspect("k"));
@@ -24,24 +24,24 @@ test("a client whose machine slept is told who holds a lock, and breaks it, wher
   expect(await afterSleep(() => operator.locks.breakLock("k", { fencingToken, reason: "test" }))).toBe(true);
 });
 
-test("a lease is broken though the node that would tell its number is late once", async () => {
+test("a lease is broken although the node that reports its number is late once", async () => {
   const { lab, fencingToken, operator } = await told();
   operator.faults[2]?.refuse(refusedError(), 1);
   const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
   expect(await lab.settleWithin(5_000, broken)).toBe(true);
 });
 
-test("a fencing token is current by a majority that gave it, and refused where too few nodes answer", async () => {
+test("a fencing token is current if a majority granted it, and refused if too few nodes reply", async () => {
   const { lab, fencingToken, operator } = await told();
   const check = (number: bigint) => lab.settleWithin(5_000, operator.locks.checkFence("k", number));
   expect(await check(fencingToken)).toBe("current");
-  expect(await check(7n)).toBe("stale"); // the number of one node
+  expect(await check(7n)).toBe("stale"); // the number on one node
   operator.faults[2]?.refuse(refusedError());
   await expect(check(fencingToken)).rejects.toMatchObject({ code: "quorum-not-reached", retryable: true });
   expect(await check(fencingToken - 7n)).toBe("stale");
 });
 
-test.each(["mutex", "reader"])("the number of a %s that one node alone has is stale", async (kind) => {
+test.each(["mutex", "reader"])("the number of a %s that only one node has is stale", async (kind) => {
   const lab = new FakeQuorum(3);
   const [holder, operator] = [await lab.warmUp({ locks: { handover: false } }), await lab.warmUp()];
   const ours = kind === "mutex" ? holder.locks.mutex("k") : holder.locks.readWrite("k").read;
@@ -54,20 +54,20 @@ test.each(["mutex", "reader"])("the number of a %s that one node alone has is st
   expect(await check()).toBe("stale");
 });
 
-test("a later number that one node knows of makes the earlier ones of a block stale", async () => {
+test("a later number on one node makes the earlier numbers of a block stale", async () => {
   const lab = new FakeQuorum(3);
   const [holder, operator] = [await lab.warmUp(), await lab.warmUp()];
   const { fencingToken } = await lab.settleWithin(300, contended(holder.locks, "k", { ttlMs }));
   const check = (number: bigint) => lab.settleWithin(5_000, operator.locks.checkFence("k", number));
   expect(await check(fencingToken)).toBe("unknown");
   const [token] = lab.holders("k");
-  const next = fencingToken + 1n; // as a renewal that has reached one node so far
+  const next = fencingToken + 1n; // like a renewal that has reached one node so far
   lab.nodes[2]?.call("HSET", "holdfast:info:{lock:k}", "token", String(token), "number", String(next));
   expect(await check(fencingToken)).toBe("stale");
   expect(await check(next)).toBe("unknown");
 });
 
-test("who breaks a lease is told where too few nodes answer to know its number", async () => {
+test("a break fails with an error if too few nodes reply to know the lease's number", async () => {
   const { lab, fencingToken, operator } = await told();
   operator.faults[2]?.refuse(refusedError());
   const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
@@ -77,10 +77,10 @@ test("who breaks a lease is told where too few nodes answer to know its number",
     retryable: true,
   });
   const another = operator.locks.breakLock("k", { fencingToken: fencingToken - 7n, reason: "test" });
-  expect(await lab.settleWithin(5_000, another)).toBe(false); // none of those that have it gave that number
+  expect(await lab.settleWithin(5_000, another)).toBe(false); // none of the nodes with the lease gave that number
 });
 
-/** A lease on three nodes, of which one tells another number for it. */
+/** A lease on three nodes, one of which reports another number for the lease. */
 async function told(): Promise<{
   lab: FakeQuorum;
   fencingToken: bigint;
@@ -97,7 +97,7 @@ test.each<[string, (locks: Locks) => Lockable, (locks: Locks) => Lockable]>([
   ["a mutex", (locks) => locks.mutex("k"), (locks) => locks.mutex("k")],
   ["a read lock", (locks) => locks.readWrite("k").read, (locks) => locks.readWrite("k").write],
 ])(
-  "why %s is held is told, also by a first node that knows the holder by a message",
+  "the reason of %s is reported, even by a first node that knows the holder by a notification",
   async (_what, ours, rivals) => {
     const lab = new FakeQuorum(3);
     const holder = await lab.warmUp({ distancesMs: [10, 1, 1] });
@@ -106,7 +106,7 @@ test.each<[string, (locks: Locks) => Lockable, (locks: Locks) => Lockable]>([
     await lab.clock.advance(1);
     rivals(rival.locks)
       .acquire({ ttlMs })
-      .catch(() => undefined); // has the first node's vote until it is asked for that back
+      .catch(() => undefined); // has the first node's vote until that vote is requested back
     const { fencingToken } = await lab.settleWithin(100, granted);
     const { holders } = await lab.settleWithin(100, rival.locks.inspect("k"));
     expect(holders).toMatchObject([{ reason: "report", fencingToken }]);
@@ -114,7 +114,7 @@ test.each<[string, (locks: Locks) => Lockable, (locks: Locks) => Lockable]>([
 );
 
 test.each(["renewed", "only adopted"])(
-  "a lease that was %s is released where a node has lost its counter",
+  "a lease that was %s is released although a node has lost its counter",
   async (how) => {
     const lab = new FakeQuorum(3);
     const { locks } = await lab.warmUp();
@@ -129,7 +129,7 @@ test.each(["renewed", "only adopted"])(
   },
 );
 
-test("a lease is extended where one of three nodes is down, also right after the machine slept", async () => {
+test("a lease is extended with one of three nodes down, even right after the machine slept", async () => {
   const lab = new FakeQuorum(3);
   const { locks, faults } = await lab.warmUp();
   const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs, renew: false }));

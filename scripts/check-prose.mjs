@@ -164,7 +164,7 @@ function isSentence(value) {
   return (
     !value.includes("\n") &&
     /^[A-Z"`]?[\w"'`,;:()%/-]+( [\w"'`,;:()%/.-]+){3,}/.test(value) &&
-    !/[{}=<>\\]|\$\(/.test(value)
+    !/[{}=<>\\]|\$\(|; (do|done)\b|^trap /.test(value) // no code, such as a line for a shell
   );
 }
 

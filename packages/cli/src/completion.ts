@@ -2,12 +2,12 @@ import type { Command } from "commander";
 
 const shells = ["bash", "zsh", "fish", "powershell"];
 
-/** Of the command line itself: only then what completes is loaded. */
+/** Whether the arguments request a completion. The completion code is loaded only then. */
 function isCompletion(args: readonly string[]): boolean {
   return args[0] === "completion" || args[0] === "complete";
 }
 
-/** `completion <shell>` writes a script that asks `complete` while a line is typed. */
+/** `completion <shell>` prints a script that calls `complete` while a person types. */
 export async function completionCommand(program: Command, args: readonly string[]): Promise<void> {
   if (isCompletion(args) && !args.includes("--help") && !args.includes("-h")) {
     const { default: complete } = await import("@bomb.sh/tab/commander");

@@ -2,7 +2,10 @@ import { InvalidArgumentError, Option } from "commander";
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** "500ms", "30s", "5m", "2h", "1d": milliseconds. A bare number but 0 has no meaning: seconds and milliseconds are too far apart. */
+/**
+ * Reads "500ms", "30s", "5m", "2h", "1d" as milliseconds. A number without a unit is refused, except 0, because seconds and milliseconds
+ * are easily confused.
+ */
 export function duration(text: string): number {
   const [, number = "", unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
   if (text === "0") {
@@ -14,12 +17,12 @@ export function duration(text: string): number {
   return Math.round(Number(number) * (unitMs[unit] as number));
 }
 
-/** The same, or `forever`. */
+/** Reads a duration, or `forever`. */
 export function durationOrForever(text: string): number {
   return text === "forever" ? Infinity : duration(text);
 }
 
-/** Two units at the most: "3m 20s". */
+/** Formats a duration with at most two units: "3m 20s". */
 export function formatDuration(ms: number): string {
   if (ms === Infinity) {
     return "forever";
@@ -42,7 +45,7 @@ export function formatDuration(ms: number): string {
     .join(" ");
 }
 
-/** An option that is a time, with a default that reads as it would be given. */
+/** An option with a duration. The help shows its default in the same form. */
 export function timeOption(
   flags: string,
   description: string,

@@ -6,7 +6,7 @@ import type { Driver, Locks } from "holdfast";
 
 import { Exit, exitCodes } from "./exit.ts";
 
-/** Where the locks are. */
+/** The options that name the engine. */
 export interface Target {
   readonly url?: string | undefined;
   readonly urlFile?: string | undefined;
@@ -19,8 +19,8 @@ export interface Engine {
 }
 
 /**
- * Opens what the flags or `HOLDFAST_URL` lead to. It does not wait for the servers. Nothing of an engine is loaded before.
- * @throws {Exit} where no URL is given, or one that means only this process
+ * Opens the engine that the flags or `HOLDFAST_URL` name, without waiting for its servers. The engine's code is loaded only here.
+ * @throws {Exit} without a URL, or for a URL of an engine inside this process
  */
 export async function openEngine(target: Target, owner: string = defaultOwner()): Promise<Engine> {
   const url = await urlOf(target);
@@ -32,16 +32,16 @@ export async function openEngine(target: Target, owner: string = defaultOwner())
   if (driver.capabilities.guarantee === "process") {
     throw new Exit(
       exitCodes.config,
-      "memory: is this process only, and would lock nothing; name a server or a service",
+      "memory: exists only inside this process, and would exclude no other process; name a server or a service",
     );
   }
   return { driver, owner, locks: createLocks(driver, { owner, handover: false, closeTimeoutMs }) };
 }
 
-/** What could not be given back by then ends with its TTL: a person waits for us. */
+/** The limit for releases at the end, ms, because a person waits. A lock without a release ends with its TTL. */
 const closeTimeoutMs = 1_000;
 
-/** Why the engine could last not be reached, in the client's words; undefined: no connection has failed. */
+/** The client library's message for the last failed connection; undefined without a failure. */
 export function lastFailure(): string | undefined {
   return failure;
 }
@@ -55,7 +55,7 @@ function recordFailure(message: unknown): void {
   }
 }
 
-/** The token of a service, where it does not stand in the URL: of no use to other engines. */
+/** The token of a service, if the URL has none. Other engines do not use it. */
 function secretOf(url: string): { password?: string } {
   const token = process.env["HOLDFAST_TOKEN"];
   return token !== undefined && token !== "" && /^https?:\/\/[^@]*$/i.test(url) ? { password: token } : {};
@@ -63,7 +63,7 @@ function secretOf(url: string): { password?: string } {
 
 /**
  * The URL of the flags, or of the environment.
- * @throws {Exit} where there is none
+ * @throws {Exit} without a URL
  */
 export async function urlOf(target: Target): Promise<string> {
   const url = await urlFromOptions(target);
@@ -76,7 +76,7 @@ export async function urlOf(target: Target): Promise<string> {
   return url;
 }
 
-/** The same, or undefined. */
+/** The URL of the flags, or of the environment; undefined without one. */
 export async function urlFromOptions({
   url,
   urlFile = process.env["HOLDFAST_URL_FILE"],
@@ -94,26 +94,22 @@ export async function urlFromOptions({
   try {
     return readFileSync(urlFile, "utf8").trim();
   } catch (error) {
-    throw new Exit(
-      exitCodes.config,
-      `the file with the URL cannot be read: ${(error as Error).message}`,
-      error,
-    );
+    throw new Exit(exitCodes.config, `cannot read the file with the URL: ${(error as Error).message}`, error);
   }
 }
 
-/** Who we are where nobody says otherwise: user, host, process. */
+/** The default owner of a lease: user, host and process. */
 export function defaultOwner(): string {
   return `${defaultUser()}:${process.pid}`;
 }
 
-/** User and host: who holds a lock longer than a process lives. */
+/** The owner of a lock that outlives its process: user and host. */
 export function defaultUser(): string {
   const user = process.env["USER"] ?? process.env["LOGNAME"] ?? process.env["USERNAME"] ?? "holdfast";
   return `${user === "" ? "holdfast" : user}@${hostname()}`;
 }
 
-/** A URL that is not understood is the user's mistake, or the environment's. */
+/** Turns the error of an invalid URL into an exit with a usage code. */
 async function asUsageError<T>(code: number, open: () => Promise<T>): Promise<T> {
   try {
     return await open();

@@ -1,9 +1,9 @@
-/** What the exit codes mean, the same in every command; `run` ends with its command's own code beside these. */
+/** The exit codes of every command. `run` also returns the code of its command. */
 export const exitCodes = {
   done: 0,
-  /** Of `doctor`: findings as bad as `--fail-on` says. */
+  /** Of `doctor`: a finding of the level `--fail-on` or worse. */
   findings: 1,
-  /** Of `doctor`: a critical finding is among them. */
+  /** Of `doctor`: a critical finding. */
   criticalFindings: 2,
   usage: 64,
   unavailable: 69,
@@ -16,7 +16,7 @@ export const exitCodes = {
   notFound: 127,
 } as const;
 
-/** An end with a code of its own, told by its message alone, without a stack. */
+/** Ends the program with an exit code and a message, without a stack trace. */
 export class Exit extends Error {
   override name = "Exit";
   readonly code: number;
@@ -27,7 +27,7 @@ export class Exit extends Error {
   }
 }
 
-/** Which exit code an error means. Errors of the library are known by their code, so that nothing of it has to be loaded. */
+/** The exit code of an error. The library's errors are recognized by their code, so the library need not be loaded. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof Exit) {
     return error.code;
@@ -55,7 +55,7 @@ const codes: Readonly<Record<string, number>> = {
   closed: exitCodes.internal,
 };
 
-/** The engine, or the service, is there and does not let us. */
+/** The engine or the service refused the credentials or the request. */
 function isInvalidInput(error: unknown): boolean {
   for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth += 1) {
     const { code } = one as { code?: unknown };
@@ -70,7 +70,7 @@ function isInvalidInput(error: unknown): boolean {
   return false;
 }
 
-/** The library refuses a value with its name, what was expected, and what came. */
+/** The library's errors for invalid values begin with "Expected". */
 function isInvalidValue(error: unknown): boolean {
   return (
     (error instanceof TypeError || error instanceof RangeError) &&

@@ -9,7 +9,7 @@ declare const holdfastVersion: string;
 
 process.on("uncaughtException", (error) => {
   process.stderr.write(`holdfast: ${error.stack ?? String(error)}\n`);
-  // What runs under a lock that nobody renews any more is ended by those who listen to the exit.
+  // Listeners of the exit end the command that runs under a lock, because the lock is no longer renewed.
   process.exit(exitCodes.internal);
 });
 

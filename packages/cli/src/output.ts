@@ -1,13 +1,13 @@
 import { inspect } from "node:util";
 
-/** What we say to people. It goes to stderr, as stdout belongs to data, or to the command that we run. */
+/** Messages for people, on stderr. Stdout is for data, or for the command under the lock. */
 export interface Output {
-  /** Whether a person may look at a line that changes. */
+  /** Whether stderr is a terminal, where a status line can change. */
   readonly isTerminal: boolean;
   info(text: string): void;
-  /** Only with `--verbose`. */
+  /** Prints a message with `--verbose` only. */
   detail(text: string): void;
-  /** A line that the next one replaces; an empty one removes it. */
+  /** Shows a status line. The next status line replaces it, and an empty text removes it. */
   status(text: string): void;
 }
 
@@ -46,7 +46,7 @@ export function output(
   };
 }
 
-/** The words of an error, without its stack. */
+/** The message of an error, without its stack. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : inspect(error);
 }

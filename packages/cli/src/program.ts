@@ -9,7 +9,7 @@ import { onceCommandDefinition, runCommandDefinition } from "./run/define.ts";
 import { serveCommand } from "./serve/define.ts";
 import { topCommand } from "./top/define.ts";
 
-/** In the order of the help. */
+/** The commands, in the order of the help. */
 const commands: Readonly<Record<string, (program: Command) => void>> = {
   run: runCommandDefinition,
   once: onceCommandDefinition,
@@ -27,10 +27,12 @@ const commands: Readonly<Record<string, (program: Command) => void>> = {
   serve: serveCommand,
 };
 
-/** The commands by their flags: only the one that is called, where it is known, as each takes its time. */
+/** Defines the commands. If the called command is known, only that one is defined, because each definition takes time. */
 export async function program(version: string, args: readonly string[]): Promise<Command> {
   const holdfast = new Command("holdfast")
-    .description("Distributed locks for every shell: run a command under a lock, and see who holds what.")
+    .description(
+      "Distributed locks for every shell: run a command under a lock, and show the holders of locks.",
+    )
     .version(version)
     .enablePositionalOptions()
     .showHelpAfterError("(--help lists the options.)");

@@ -4,17 +4,17 @@ import type { ChildCommand } from "./run/command.ts";
 
 const interrupting = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 const forwarded = [...interrupting, "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
-/** What the terminal sends to the whole of its foreground group by itself. */
+/** The signals that the terminal itself sends to its foreground group. */
 const fromTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
-/** The exit code of who was ended by a signal. */
+/** The exit code of a process that a signal ended. */
 export function exitCodeOfSignal(name: NodeJS.Signals): number {
   return 128 + constants.signals[name];
 }
 
 /**
- * What becomes of the signals that we get. Before the command runs, the first one ends the waiting; while it runs, all go to it;
- * after it, the first one ends our tidying up. A second one while nothing runs ends us at once.
+ * Handles the signals of this process. Before the command, the first signal ends the wait. During the command, all signals are forwarded.
+ * After the command, the first signal ends the cleanup. A second signal without a running command ends this process at once.
  */
 export class Signals implements Disposable {
   #interrupted = new AbortController();
@@ -32,7 +32,7 @@ export class Signals implements Disposable {
     }
   }
 
-  /** Aborted by a signal that came while no command ran; its reason is the signal's name. Before and after the command it is another. */
+  /** Aborted by a signal while no command runs, with the signal's name as the reason. After the command there is a new one. */
   get interrupted(): AbortSignal {
     return this.#interrupted.signal;
   }
@@ -42,7 +42,7 @@ export class Signals implements Disposable {
     return aborted ? (reason as NodeJS.Signals) : undefined;
   }
 
-  /** From here on signals are the command's, which is about to be started: none may be lost, and none may end us. */
+  /** Collects signals for the command that is about to start, so no signal is lost and none ends this process. */
   expectCommand(): void {
     this.#pendingSignals = [];
     for (const name of [...forwarded, "SIGCONT"] as const) {
@@ -52,12 +52,12 @@ export class Signals implements Disposable {
     }
   }
 
-  /** Called when the command is supervised: at a SIGCONT its lease is looked at before it goes on. */
+  /** Forwards signals to the supervised command. At a SIGCONT the lease is checked before the command continues. */
   forwardTo(command: ChildCommand, inForeground: boolean): void {
     this.#command = command;
     this.#inForeground = inForeground;
     this.#on("SIGTSTP", () => {
-      // While we are stopped nobody renews: the command has to stand still as well.
+      // While this process is stopped the lease is not renewed, so the command must be stopped as well.
       if (!inForeground) command.signal("SIGSTOP");
       process.kill(process.pid, "SIGSTOP");
     });
@@ -66,7 +66,7 @@ export class Signals implements Disposable {
     this.#pendingSignals = undefined;
   }
 
-  /** The command is over, or could not be started: signals are ours again. */
+  /** The command has ended, or could not be started. Signals end this process again. */
   stopForwarding(): void {
     if (this.#command === undefined && this.#pendingSignals === undefined) return;
     this.#command = undefined;
@@ -81,7 +81,7 @@ export class Signals implements Disposable {
   #on(name: NodeJS.Signals, handler: () => void): void {
     const former = this.#handlers.get(name);
     this.#handlers.set(name, handler);
-    process.on(name, handler); // before the former one goes: without any the signal would end us
+    process.on(name, handler); // before the former handler is removed, because without a handler the signal would end this process
     if (former) process.off(name, former);
   }
 

@@ -3,12 +3,12 @@ import module from "node:module";
 import { basename, join } from "node:path";
 import { Script } from "node:vm";
 
-// Bundled as CommonJS, apart from the program, with a name for it that changes with its content.
+// This file is bundled as CommonJS, separate from the program, whose file name changes with its content.
 declare const require: NodeJS.Require;
 declare const __dirname: string;
 declare const programId: string;
 
-/** What CommonJS gives a module. */
+/** The arguments of a CommonJS module. */
 type Wrapped = (
   exports: object,
   require: NodeJS.Require,
@@ -19,7 +19,7 @@ type Wrapped = (
 
 start();
 
-/** Runs the program with what was compiled of it before. From Node 22.8 on Node keeps that; before, we do. */
+/** Runs the program with cached compiled code. Node 22.8 and newer keep that cache, and this file keeps it for older versions. */
 function start(): void {
   const folder = ownCache();
   const enable = (module as { enableCompileCache?: (folder: string) => unknown }).enableCompileCache;
@@ -32,8 +32,8 @@ function start(): void {
 }
 
 /**
- * With the user's own things: others may write to the system's place for it, and what is kept there is run. What is kept is what one
- * command used, and is never added to: `run`, whose start counts, has its own.
+ * The cache is in the user's own folder, because other users may write to the system's temporary folder, and cached code is executed. A
+ * cache has the code that one command used. `run` has a cache of its own, because its start must be fast.
  */
 function ownCache(): string | undefined {
   const { HOME, XDG_CACHE_HOME } = process.env;
@@ -51,7 +51,7 @@ function runCached(folder: string): void {
     ...(cachedData !== undefined && { cachedData }),
   });
   if (cachedData === undefined || script.cachedDataRejected === true) {
-    // At the end, when what a run needs has been compiled.
+    // At the exit, all code of this run is compiled.
     process.once("exit", () => {
       writeCache(script, folder, cached);
     });
@@ -68,7 +68,7 @@ function readCached(path: string): Buffer | undefined {
   }
 }
 
-/** Whole or not at all; where nothing can be written, the next start takes as long as this one. */
+/** Writes the cache atomically. If the cache cannot be written, the next start takes as long as this one. */
 function writeCache(script: Script, folder: string, path: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -76,11 +76,11 @@ function writeCache(script: Script, folder: string, path: string): void {
     writeFileSync(part, script.createCachedData(), { mode: 0o600 });
     renameSync(part, path);
     for (const name of readdirSync(folder)) {
-      // Of another version of ours, or of Node.
+      // A cache of another version of Holdfast or Node.
       if (/^[0-9a-f]{32}-v/.test(name) && name !== basename(path))
         rmSync(join(folder, name), { force: true });
     }
   } catch {
-    // It was only to save time.
+    // The cache only saves time.
   }
 }

@@ -3,15 +3,15 @@ import { openEngine, type Engine, type Target } from "./engine.ts";
 import { exitCodeOfSignal, Signals } from "./signals.ts";
 
 /**
- * Does something with an engine, which is closed in every case: what is asked for when a signal comes is given back.
- * @returns the exit code: what `work` says, or that of the signal
+ * Runs `work` with an engine, and always closes the engine. A signal ends the wait and releases an incoming grant.
+ * @returns the exit code of `work`, or of the signal
  */
 export async function withEngine(
   target: Target,
   owner: string | undefined,
   work: (engine: Engine, interrupted: AbortSignal) => Promise<number>,
 ): Promise<number> {
-  // A reader who went away, as `head` does, is no fault.
+  // A closed reader of stdout, such as `head`, is no error.
   process.stdout.on("error", () => process.exit(exitCodes.done));
   using signals = new Signals();
   const engine = await openEngine(target, owner);

@@ -7,13 +7,13 @@ import { onRedis } from "./support/servers.ts";
 
 const text = await readFile(new URL("../../../docs/cli.md", import.meta.url), "utf8");
 
-/** A command of the document, and what it says that it writes: `…` stands for anything. */
+/** A command of the document, and its documented output, in which `…` stands for any text. */
 interface Example {
   readonly command: string;
   readonly output: string;
 }
 
-/** The examples by their section; those of one section are one session. */
+/** The examples by section. The examples of one section are one session. */
 const sections = text.split(/^## /m).map((section) => ({
   title: section.slice(0, section.indexOf("\n")),
   examples: [...section.matchAll(/^```console\n(.*?)^```$/gms)].flatMap(([, block = ""]) =>
@@ -71,7 +71,7 @@ onRedis("docs/cli.md", () => {
           [short, long].some(
             (flag) => flag !== undefined && new RegExp(`(^|[ \`])${flag}([ =\`\\n]|$)`).test(words),
           );
-        // What every command has is shown once.
+        // Common flags are shown once.
         const shown = /^--(url|url-file|quiet|verbose|help)$/.test(long as string) ? commands : own;
         expect(shown.some(isUsed) || long === "--help", `${name} ${long}`).toBe(true);
         expect(isUsed(text), `${name} ${long} in the text`).toBe(true);
@@ -80,7 +80,7 @@ onRedis("docs/cli.md", () => {
   }, 60_000);
 
   describe("the exit codes", () => {
-    test("that the table names are those of the examples, but for a fault of ours", () => {
+    test("of the table are those of the examples, except for internal errors", () => {
       const table = text.slice(text.indexOf("## Exit codes"), text.indexOf("## once"));
       const named = [...table.matchAll(/^\| (\d+)(?:, (\d+))? +\|/gm)]
         .flatMap(([, a, b]) => [a, b])
@@ -89,7 +89,7 @@ onRedis("docs/cli.md", () => {
         examples.filter(({ command }) => command === "echo $?").map(({ output }) => output),
       );
       expect(named).toContain("79");
-      // 1 is of doctor, whose findings here have a critical finding among them; it is tested with doctor.
+      // Exit code 1 is doctor's. Its findings here include a critical one, so doctor's tests cover that code.
       expect(
         named.filter((code) => code !== "70" && code !== "1" && !shown.includes(code as string)),
       ).toEqual([]);

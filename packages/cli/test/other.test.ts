@@ -6,13 +6,13 @@ import { onRedis } from "./support/servers.ts";
 onRedis("the other commands", () => {
   const cli = commandLine();
 
-  test("bench measures what an engine can do, and that nobody holds a lock beside another", async () => {
+  test("bench measures an engine, and that no lock has two holders", async () => {
     const args = ["bench", "--workers", "4", "--keys", "1", "--for", "300ms"];
     const { code, out } = await cli.run([...args, "--json"]);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ version: 1, failures: 0, overlaps: 0 });
     expect((JSON.parse(out) as { acquired: number }).acquired).toBeGreaterThan(0);
-    expect((await cli.run(args)).out).toMatch(/two at once +never/);
+    expect((await cli.run(args)).out).toMatch(/two holders +never/);
     expect(await cli.redis.client().keys("lock:*")).toEqual([]);
   });
 
@@ -22,7 +22,7 @@ onRedis("the other commands", () => {
     expect(out).toMatch(/holdfast/);
   });
 
-  test("what is typed is completed: commands, flags and their choices", async () => {
+  test("completion completes commands, flags and their choices", async () => {
     const complete = async (...words: string[]): Promise<string[]> =>
       (await cli.run(["complete", "--", ...words])).out
         .split("\n")

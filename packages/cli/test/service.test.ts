@@ -16,7 +16,7 @@ onRedis("a service", () => {
     return { ...running, url: running.out().trim() };
   }
 
-  test("serve serves locks over HTTP, and the other commands use them by its URL", async () => {
+  test("serve provides locks over HTTP, and the other commands use its URL", async () => {
     const service = await serve();
     expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     const env = { HOLDFAST_URL: service.url };
@@ -42,7 +42,7 @@ onRedis("a service", () => {
     expect((await service.ended).code).toBe(0);
   });
 
-  test("a service that asks who comes knows us by HOLDFAST_TOKEN, or by the token in the URL; others get 77", async () => {
+  test("a service with authentication accepts HOLDFAST_TOKEN or the token in the URL; other clients get 77", async () => {
     const { token, sha256 } = newToken();
     const grants = [{ scope: "lock:acquire", prefix: "job:" }];
     await writeFile(cli.file("auth.json"), JSON.stringify({ tokens: [{ name: "ci", sha256, grants }] }));
@@ -68,7 +68,7 @@ onRedis("a service", () => {
     await service.ended;
   });
 
-  test("a service that is killed under a command takes the lock with it, and the command is ended in time", async () => {
+  test("if a service is killed, the lock of a running command is lost, and the command is ended in time", async () => {
     const service = await serve();
     const script = 'trap "" TERM; echo in; while :; do sleep 0.02; done';
     const running = cli.start(
@@ -84,7 +84,7 @@ onRedis("a service", () => {
     expect(err).toMatch(/SIGTERM[^]*SIGKILL/);
   });
 
-  test("settings that are not understood give 78, and so does an open door", async () => {
+  test("invalid settings give 78, and so does a public address without authentication", async () => {
     expect(await cli.run(["serve", "--check"])).toMatchObject({
       code: 0,
       out: expect.stringMatching(/server/) as unknown,

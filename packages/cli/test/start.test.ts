@@ -15,7 +15,7 @@ onRedis("the start", () => {
     return out;
   };
 
-  test("what was compiled is kept, for nobody else to read or write", async () => {
+  test("compiled code is cached with access for its user only", async () => {
     const cache = cli.file("own-cache");
     expect(await says(cache)).toBe("started\n");
     const folder = join(cache, "holdfast", "run");
@@ -24,7 +24,7 @@ onRedis("the start", () => {
     expect(await says(cache)).toBe("started\n");
   });
 
-  test("what another command compiled is not taken for all that run needs", async () => {
+  test("the cache of another command is not used for run", async () => {
     const cache = cli.file("shared-cache");
     const sizeOf = async (use: string): Promise<number> => {
       const folder = join(cache, "holdfast", use);
@@ -39,14 +39,14 @@ onRedis("the start", () => {
     expect(await sizeOf("run")).toBeGreaterThan(2 * (await sizeOf("others")));
   });
 
-  test("where nothing can be kept it starts all the same", async () => {
+  test("the program starts even if no cache can be written", async () => {
     await writeFile(cli.file("no-folder"), "");
     expect(await says(cli.file("no-folder"))).toBe("started\n");
     expect(await says(undefined)).toBe("started\n");
   });
 
-  describe.runIf(process.versions.node.startsWith("20."))("where we keep it ourselves", () => {
-    test("what is cut off, or of something else, is not used, and made anew; older ones go", async () => {
+  describe.runIf(process.versions.node.startsWith("20."))("with the program's own cache", () => {
+    test("a truncated or foreign cache is not used but written again, and older caches are removed", async () => {
       const folder = join(cli.file("bad-cache"), "holdfast", "run");
       await mkdir(folder, { recursive: true });
       const older = `${"0".repeat(32)}-v20.0.0-x64`;

@@ -14,21 +14,21 @@ export interface BenchOptions {
   readonly json: boolean;
 }
 
-/** What was measured. */
+/** The measured figures. */
 interface Figures {
   readonly seconds: number;
   readonly acquired: number;
   readonly perSecond: number;
   readonly waitMs: { readonly p50: number; readonly p99: number; readonly max: number };
-  /** Of the worker that got the lock the least often, and the most often. */
+  /** The fewest and the most grants of one worker. */
   readonly perWorker: { readonly least: number; readonly most: number };
   readonly failures: number;
   readonly firstFailure: string | null;
-  /** How often two held a key at once, as this process saw it: anything but 0 is wrong. */
+  /** How often two workers held one key at the same time. Any value but 0 is a defect. */
   readonly overlaps: number;
 }
 
-/** What an engine can do from here: workers of one process take locks and give them back, as fast as they get them. */
+/** Measures an engine from this machine. Workers of this process acquire and release locks as fast as possible. */
 export function bench(options: BenchOptions): Promise<number> {
   return withEngine(options.target, undefined, async (engine, interrupted) => {
     const figures = await measure(engine, options, interrupted);
@@ -84,7 +84,7 @@ interface WorkerTurn {
 
 const pauseAfterFailureMs = 50;
 
-/** Answers how many locks were had: one or none. */
+/** @returns the number of acquired locks: 1 or 0 */
 async function runOnce(
   { locks }: Engine,
   { key, ttlMs, holdMs, signal, held, tally }: WorkerTurn,
@@ -117,6 +117,6 @@ function formatFigures(figures: Figures): string {
     ["wait", `half within ${ms(waitMs.p50)}, 99 % within ${ms(waitMs.p99)}, the longest ${ms(waitMs.max)}`],
     ["fairness", `from ${perWorker.least} to ${perWorker.most} for a worker`],
     ["failures", failures === 0 ? "none" : `${failures}, the first: ${firstFailure}`],
-    ["two at once", overlaps === 0 ? "never" : `${overlaps} TIMES`],
+    ["two holders", overlaps === 0 ? "never" : `${overlaps} TIMES`],
   ]);
 }

@@ -13,15 +13,20 @@ interface Flags extends CommonOptions {
   readonly json?: true;
 }
 
-/** Says what `bench` is told by its flags. */
+/** Defines the command `bench` and its flags. */
 export function benchCommand(program: Command): void {
   withCommon(program.command("bench"))
-    .summary("measure what an engine can do from here")
+    .summary("measure an engine from this machine")
     .description(
-      "Lets workers of this process take locks and give them back, as fast as they get them, and tells how fast that is.",
+      "Lets workers of this process acquire and release locks as fast as possible, and prints the rates and waits.",
     )
-    .option("--workers <n>", "how many ask at once", wholeNumber(1, 10_000), 16)
-    .option("--keys <n>", "for how many locks; 1: all for the same one", wholeNumber(1, 1_000_000), 16)
+    .option("--workers <n>", "the number of concurrent workers", wholeNumber(1, 10_000), 16)
+    .option(
+      "--keys <n>",
+      "the number of locks; 1: all workers want the same lock",
+      wholeNumber(1, 1_000_000),
+      16,
+    )
     .addOption(timeOption("--hold <time>", "how long each lock is held", duration, "0"))
     .addOption(timeOption("--ttl <time>", "the TTL of the locks", duration, "10s"))
     .addOption(timeOption("--for <time>", "how long it runs", duration, "5s"))

@@ -1,18 +1,18 @@
 import type { Redis } from "ioredis";
 
-/** How a server's clock differs from ours, known to half of the shortest round trip. */
+/** The difference between a server's clock and the local clock, exact to half of the shortest round trip. */
 export interface ClockSample {
   readonly offsetMs: number;
   readonly uncertaintyMs: number;
-  /** When it was taken, on our monotonic clock. */
+  /** The time of the sample, on the local monotonic clock. */
   readonly at: number;
 }
 
 const sampleCount = 9;
-/** Our wall clock may itself be set meanwhile: everything is counted from one look at it. */
+/** All times count from one reading of the wall clock, because the wall clock may be set during the check. */
 const epochMs = Date.now() - performance.now();
 
-/** The best of nine samples: that with the shortest round trip. */
+/** The sample with the shortest round trip, of nine. */
 export async function sampleClock(client: Redis): Promise<ClockSample> {
   let best: ClockSample | undefined;
   for (let index = 0; index < sampleCount; index += 1) {

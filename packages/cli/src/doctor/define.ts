@@ -11,28 +11,28 @@ interface Flags extends CommonOptions {
   readonly json?: true;
 }
 
-/** Says what `doctor` is told by its flags. */
+/** Defines the command `doctor` and its flags. */
 export function doctorCommand(program: Command): void {
   withCommon(program.command("doctor"))
-    .summary("find what endangers locks in a deployment")
+    .summary("check a deployment for risks to locks")
     .description(
-      "Looks at the servers behind a URL for what endangers locks, and tells why and what to do. " +
-        "It changes no setting; it takes a lock on a key of its own, to prove that all that is needed works.",
+      "Checks the servers of a URL for risks to locks, and prints the reasons and the fixes. " +
+        "doctor changes no setting. It acquires a lock on a key of its own, to test all needed commands.",
+    )
+    .addOption(
+      timeOption("--ttl <time>", "the TTL of the locks, for the comparison with settings", duration, "30s"),
     )
     .addOption(
       timeOption(
-        "--ttl <time>",
-        "the TTL that the locks have: settings are compared with it",
+        "--watch-clocks <time>",
+        "how long the servers' clocks are watched; 0: no check",
         duration,
-        "30s",
+        "5s",
       ),
-    )
-    .addOption(
-      timeOption("--watch-clocks <time>", "how long the servers' clocks are watched; 0: not", duration, "5s"),
     )
     .option("--no-probe", "only look")
     .addOption(
-      new Option("--fail-on <level>", "from which level on the exit code is 1, or 2 for a critical finding")
+      new Option("--fail-on <level>", "the lowest level with exit code 1; a critical finding has 2")
         .choices(["critical", "risk", "perf", "never"])
         .default("critical"),
     )

@@ -31,8 +31,8 @@ export interface DoctorOptions {
 }
 
 /**
- * Looks for what endangers locks in a deployment. It changes nothing; the probe takes a lock on a key of its own.
- * @returns 0; with findings as bad as `failOn` 1, or 2 where one is critical
+ * Checks a deployment for risks to locks, without any change. The probe acquires a lock on a key of its own.
+ * @returns 0; with a finding of level `failOn` or worse 1, or 2 for a critical one
  */
 export async function doctor(options: DoctorOptions): Promise<number> {
   using signals = new Signals();
@@ -53,7 +53,7 @@ async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Di
     opened.push(server);
     return server;
   };
-  // First: the library refuses a URL that is wrong, with its reason.
+  // The library comes first, because it refuses an invalid URL with the reason.
   const engine = await openEngine(options.target);
   try {
     const address = parseTarget(await urlOf(options.target));
@@ -78,7 +78,7 @@ async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Di
 }
 
 interface Servers {
-  /** Those that grant locks. */
+  /** The servers that grant locks. */
   readonly list: readonly Server[];
   readonly findings: readonly Finding[];
 }
@@ -113,7 +113,7 @@ async function serversOf(
   }
 }
 
-/** Each server by itself, and all of them together. */
+/** Checks each server, and all servers together. */
 async function examine(
   { list }: Servers,
   deployment: Deployment,
@@ -153,7 +153,7 @@ async function examine(
   ];
 }
 
-/** The server's words where it refused the handshake: `connect()` itself rejects with no more than that the connection was closed. */
+/** The server's message if it refused the handshake. `connect()` itself rejects only with "connection closed". */
 async function connectionFailure({ client }: Server): Promise<string | undefined> {
   let refusal: string | undefined;
   client.on("error", (error: unknown) => {
@@ -212,10 +212,9 @@ function commandsRefused({ name, commands }: { name: string; commands: readonly 
           level: "critical",
           id: "commands-refused",
           node: name,
-          observed: `our user may not: ${commands.join(", ")}`,
-          impact:
-            "a lock that cannot be had, renewed or given back with what is left, or a wait without order",
-          fix: "docs/security.md has the line with all that is needed",
+          observed: `the user lacks the right to: ${commands.join(", ")}`,
+          impact: "acquires, renewals or releases may fail, or waiters may lose their order",
+          fix: "grant the rights listed in docs/security.md",
           command: `ACL SETUSER <user> ${commands.map((command) => `+${command.toLowerCase()}`).join(" ")}`,
         },
       ];
@@ -227,9 +226,8 @@ function unreachable(node: string, observed: string, count: number): Finding {
     id: "unreachable",
     node,
     observed,
-    impact:
-      count > 1 ? "one less may fail until no lock can be had or renewed" : "no lock can be had or renewed",
-    fix: "look at the server and at the way to it",
+    impact: count > 1 ? "the quorum tolerates one failure less" : "locks cannot be acquired or renewed",
+    fix: "check the server and the network",
   };
 }
 

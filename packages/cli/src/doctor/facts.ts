@@ -5,23 +5,23 @@ import type { DoctorTarget } from "./url.ts";
 import { sampleClock, type ClockSample } from "./clock.ts";
 import type { Server } from "./servers.ts";
 
-/** What the deployment is used with: findings are compared with it. */
+/** The settings of the deployment's clients, for the comparison with the servers. */
 export interface Deployment {
   readonly address: DoctorTarget;
   readonly ttlMs: number;
-  /** The longest that a node may have forgotten. */
+  /** The longest TTL of a grant that a node may have lost, ms. */
   readonly maxTtlMs: number;
   readonly driftFactor: number;
   readonly minReplicas: number;
 }
 
-/** What a server says of itself. What it did not say, and why, is in `refused`. */
+/** The replies of a server about itself. `refused` has the refused commands with the reasons. */
 export interface ServerFacts {
   readonly node: string;
   readonly host: string;
   readonly info: ReadonlyMap<string, string>;
   readonly config: ReadonlyMap<string, string>;
-  /** The flags and key patterns of our user. */
+  /** The flags and key patterns of the connection's user. */
   readonly user: {
     readonly name: string;
     readonly flags: readonly string[];
@@ -32,7 +32,7 @@ export interface ServerFacts {
   readonly refused: ReadonlyMap<string, string>;
 }
 
-/** Asks a server for all that it may tell. */
+/** Reads all facts that a server shows. */
 export async function readFacts({ name, host, client }: Server): Promise<ServerFacts> {
   const refused = new Map<string, string>();
   const attempt = async <T>(what: string, query: () => Promise<T>): Promise<T | undefined> => {
@@ -58,14 +58,14 @@ export async function readFacts({ name, host, client }: Server): Promise<ServerF
   };
 }
 
-/** A number that `INFO` tells; undefined where it does not. */
+/** A number of `INFO`; undefined if `INFO` has no such field. */
 export function numberOf(facts: ServerFacts, name: string): number | undefined {
   const text = facts.info.get(name);
   const number = text === undefined || text === "" ? Number.NaN : Number(text);
   return Number.isNaN(number) ? undefined : number;
 }
 
-/** A setting, by any of its names. */
+/** A setting, by any of the given names. */
 export function settingOf({ config }: ServerFacts, ...names: readonly string[]): string | undefined {
   return names.map((name) => config.get(name)).find((value) => value !== undefined);
 }
@@ -79,7 +79,7 @@ export function parseInfo(text: string): Map<string, string> {
   );
 }
 
-/** What a server answers with names and values, in any version of the protocol. */
+/** Reads a reply of names and values, in any version of the protocol. */
 export function pairsOf(answer: unknown): [string, string][] {
   if (Array.isArray(answer)) {
     return Array.from({ length: answer.length >> 1 }, (_, index) => [

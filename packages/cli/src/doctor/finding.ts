@@ -1,22 +1,22 @@
-/** How bad a finding is, the worst first. `critical`: a lock can be held twice, or be lost. `risk`: so under a failure. */
+/** The levels of findings, the worst first. `critical`: a lock can have two holders, or be lost. `risk`: the same, after a failure. */
 export const levels = ["critical", "risk", "perf", "info"] as const;
 export type Level = (typeof levels)[number];
 
-/** What is wrong with a deployment, and why that matters to a lock. */
+/** A problem of a deployment, and its effect on locks. */
 export interface Finding {
   readonly level: Level;
   readonly id: string;
   readonly node: string;
-  /** What was seen. */
+  /** The observed fact. */
   readonly observed: string;
-  /** What it does to a lock. */
+  /** The effect on locks. */
   readonly impact: string;
-  /** What to do, and where there is one the command that does it. */
+  /** The fix, in words. */
   readonly fix: string;
   readonly command?: string;
 }
 
-/** Whether a level is as bad as another, or worse. */
+/** Whether a level is as severe as another, or worse. */
 export function isAtLeast(level: Level, other: Level): boolean {
   return levels.indexOf(level) <= levels.indexOf(other);
 }

@@ -4,7 +4,7 @@ import type { Engine } from "../engine.ts";
 import { errorMessage } from "../output.ts";
 import type { Finding } from "./finding.ts";
 
-/** What a lock took, in milliseconds. */
+/** The durations of operations on a lock, ms. */
 export interface Probe {
   readonly roundTripP50: number | null;
   readonly roundTripP99: number | null;
@@ -17,7 +17,7 @@ export interface Probe {
 const ttlMs = 10_000;
 const waitMs = 5_000;
 
-/** Takes a lock on a key of its own, renews it, hands it to one who waits, and gives it back: what a program will do. */
+/** Acquires a lock on a key of its own, renews it, passes it to a waiter, and releases it, like a program. */
 export async function probe(
   engine: Engine,
   other: Engine,
@@ -55,13 +55,13 @@ export async function probe(
   }
 }
 
-/** Each command that locks need, on the same kind of key: `-ACL` rules also hold inside of scripts. */
+/** Tries each command that locks need, on a key of the same form, because ACL rules also apply inside scripts. */
 export async function refusedCommands(client: Redis, prefix: string): Promise<string[]> {
   const key = `${prefix}holdfast-doctor:{${crypto.randomUUID()}}`;
   const refused: string[] = [];
   for (const [command, ...args] of needed(key)) {
     const answer = await client.call(command as string, ...args).then(() => "", errorMessage);
-    // Anything else is about the key's type, and so after the permission.
+    // Any other error concerns the key's type, so the permission check succeeded.
     if (/NOPERM|unknown command|no permissions/i.test(answer)) {
       refused.push(command as string);
     }
@@ -108,7 +108,7 @@ function needed(key: string): readonly (readonly string[])[] {
   ];
 }
 
-/** Whether the one who waits is in the queue now. Where it does not get into it, it asks again and again instead. */
+/** Whether the waiter is in the queue now. A waiter without a queue entry polls. */
 async function queued({ locks }: Engine, key: string): Promise<boolean> {
   const giveUpAt = performance.now() + 1_000;
   while (performance.now() < giveUpAt) {
@@ -126,9 +126,9 @@ function* judgements(seen: { released: boolean; wasQueued: boolean; handover: nu
       ...about,
       level: "critical",
       id: "probe-lost",
-      observed: "a lock that was just renewed was not ours any more",
-      impact: "something deletes or overwrites locks",
-      fix: "find out who else writes to these keys",
+      observed: "a lock was lost directly after its renewal",
+      impact: "another program deletes or overwrites locks",
+      fix: "find the other program that writes to these keys",
     };
   }
   if (!seen.wasQueued) {
@@ -136,19 +136,18 @@ function* judgements(seen: { released: boolean; wasQueued: boolean; handover: nu
       ...about,
       level: "perf",
       id: "no-queue",
-      observed: "who waits did not get into the queue within a second",
-      impact:
-        "no messages reach us: who waits asks again and again, is late by up to 1.5 s, and comes in no order",
-      fix: "let the user use the channels holdfast:grants:*, and no proxy stand between that drops messages",
+      observed: "a waiter had no queue entry within a second",
+      impact: "notifications do not arrive, so waiters poll, are up to 1.5 s late, and lose their order",
+      fix: "allow the user the channels holdfast:grants:*, and use no proxy that drops notifications",
     };
   } else if (seen.handover > 1_000) {
     yield {
       ...about,
       level: "perf",
       id: "late-message",
-      observed: `who waited was told after ${Math.round(seen.handover)} ms`,
-      impact: "messages are lost or late; the lock stands idle meanwhile",
-      fix: "look at the server's load and at what stands between",
+      observed: `the next waiter got the lock after ${Math.round(seen.handover)} ms`,
+      impact: "notifications are lost or late, and the lock stays idle until a poll",
+      fix: "check the server's load and the network",
     };
   }
 }
@@ -159,8 +158,8 @@ function failed(error: unknown): Finding {
     id: "probe-failed",
     node: "probe",
     observed: errorMessage(error),
-    impact: "no lock can be had now as programs would",
-    fix: "see the other findings; docs/security.md has the rights that are needed",
+    impact: "programs cannot acquire locks now",
+    fix: "see the other findings; docs/security.md lists the needed rights",
   };
 }
 

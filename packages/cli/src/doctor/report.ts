@@ -12,13 +12,13 @@ export interface Diagnosis {
 }
 
 const titles = {
-  critical: "CRITICAL: a lock can be held twice, or be lost",
-  risk: "RISK: so under a failure",
+  critical: "CRITICAL: a lock can have two holders, or be lost",
+  risk: "RISK: the same, after a failure",
   perf: "PERFORMANCE",
   info: "GOOD TO KNOW",
 } as const;
 
-/** A diagnosis for people. */
+/** Formats a diagnosis for people. */
 export function report({ topology, nodes, findings, probe }: Diagnosis): string {
   const parts = [
     `${topology}: ${nodes.join(", ")}`,
@@ -56,10 +56,10 @@ function formatProbe({ roundTripP50, roundTripP99, acquire, renew, handover, rel
     roundTripP50 === null || roundTripP99 === null
       ? ""
       : `round trip ${ms(roundTripP50)} (99 %: ${ms(roundTripP99)}), `;
-  return `PROBE: ${trip}acquire ${ms(acquire)}, renew ${ms(renew)}, release ${ms(release)}, from release to the next one ${ms(handover)}`;
+  return `PROBE: ${trip}acquire ${ms(acquire)}, renew ${ms(renew)}, release ${ms(release)}, release to next grant ${ms(handover)}`;
 }
 
 function formatCounts(findings: readonly Finding[]): string {
   const counts = levels.map((level) => `${findings.filter((one) => one.level === level).length} ${level}`);
-  return findings.length === 0 ? "nothing was found" : counts.join(", ");
+  return findings.length === 0 ? "no findings" : counts.join(", ");
 }

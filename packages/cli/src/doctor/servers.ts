@@ -4,7 +4,7 @@ import { Redis, type RedisOptions } from "ioredis";
 
 import type { DoctorTarget } from "./url.ts";
 
-/** A connection of our own to one server, beside those of the library. */
+/** A connection to one server, separate from the library's connections. */
 export interface Server {
   readonly name: string;
   readonly host: string;
@@ -16,7 +16,7 @@ type Options = Omit<RedisOptions, "protocol" | "replyMapping">;
 const connectTimeoutMs = 3_000;
 const commandTimeoutMs = 3_000;
 
-/** Opens a server of a deployment; it gives up at the first failure, which is then a finding. */
+/** Connects to a server of a deployment. The first failure is final, and becomes a finding. */
 export function openServer(
   address: DoctorTarget,
   { host, port, path }: DoctorTarget["endpoints"][number],
@@ -28,7 +28,7 @@ export function openServer(
   return opened(path ?? `${host}:${port}`, host, client);
 }
 
-/** Opens a sentinel. */
+/** Connects to a sentinel. */
 export function openSentinel(
   address: DoctorTarget,
   { host, port }: DoctorTarget["endpoints"][number],
@@ -45,7 +45,7 @@ export function openSentinel(
   return opened(`sentinel ${host}:${port}`, host, client);
 }
 
-/** Whether it is on this machine, so that nobody on the way can read or change anything. */
+/** Whether the host is this machine, so no network can read or change the traffic. */
 export function isLoopback(host: string): boolean {
   return host === "" || host === "localhost" || host === "::1" || host.startsWith("127.");
 }
@@ -55,7 +55,7 @@ function opened(name: string, host: string, client: Redis): Server {
   return { name, host, client };
 }
 
-/** Undefined options mean their defaults to ioredis, though its types do not say so. */
+/** ioredis accepts undefined options as its defaults, although its types refuse them. */
 function optionsOf(address: DoctorTarget): object {
   const { username, password, database, isEncrypted } = address;
   return {

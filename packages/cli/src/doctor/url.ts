@@ -1,14 +1,14 @@
 import { Exit, exitCodes } from "../exit.ts";
 
-/** What a deployment is. */
+/** The kinds of deployments. */
 type Topology = "server" | "sentinel" | "cluster" | "quorum" | "service";
 
-/** Where the servers of a deployment are, as its URL says. The library, which tells nobody, has read the URL before and refused a wrong one. */
+/** The servers in a deployment's URL. The library has validated the URL before, but does not export its parts. */
 export interface DoctorTarget {
   readonly topology: Topology;
   readonly isEncrypted: boolean;
   readonly endpoints: readonly { readonly host: string; readonly port: number; readonly path?: string }[];
-  /** What Sentinel calls the primary. */
+  /** The primary's name in Sentinel. */
   readonly primary: string;
   readonly username: string | undefined;
   readonly password: string | undefined;
@@ -25,13 +25,13 @@ const topologies: Readonly<Record<string, Topology>> = {
   http: "service",
 };
 
-/** Takes an engine's URL apart. */
+/** Parses an engine's URL. */
 export function parseTarget(url: string): DoctorTarget {
   const { scheme, user, hosts, path, query } = partsOf(url);
   const plain = scheme.replace(/^(rediss|redlocks|https)/, (name) => name.slice(0, -1));
   const topology = Object.hasOwn(topologies, plain) ? topologies[plain] : undefined;
   if (topology === undefined) {
-    throw new Exit(exitCodes.config, "doctor knows no engines of this kind of URL");
+    throw new Exit(exitCodes.config, "doctor does not support this kind of URL");
   }
   const host = decodeURIComponent(path);
   const parameters = new URLSearchParams(query.replaceAll("+", "%2B"));
@@ -53,7 +53,7 @@ function partsOf(url: string): Record<"scheme" | "user" | "hosts" | "path" | "qu
   return { scheme: scheme.toLowerCase(), user, hosts, path, query };
 }
 
-/** What is behind the first colon is the password, with its colons. */
+/** The part after the first colon is the password, which may contain colons. */
 function userOf(text: string): Pick<DoctorTarget, "username" | "password"> {
   const [, username, password] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
   const decoded = (part = ""): string | undefined => (part === "" ? undefined : decodeURIComponent(part));

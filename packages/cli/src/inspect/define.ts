@@ -17,12 +17,12 @@ interface ListFlags extends CommonOptions {
 
 export function listCommand(program: Command): void {
   withCommon(program.command("ls"))
-    .summary("list the locks that are held")
-    .description("Lists the locks that are held now.")
-    .argument("[prefix]", "only keys that begin so", "")
-    .option("--waiting", "only those that somebody waits for")
-    .option("--stale", "only those that nobody will free: of an unknown holder, or without an end")
-    .option("--owner <text>", "only those of a holder whose name contains this")
+    .summary("list held locks")
+    .description("Lists the held locks.")
+    .argument("[prefix]", "only keys with this prefix", "")
+    .option("--waiting", "only locks with waiters")
+    .option("--stale", "only locks without a release in sight: of an unknown holder, or without an expiry")
+    .option("--owner <text>", "only locks of holders whose name contains this text")
     .addOption(
       new Option("--sort <by>", "key, left (time until the end), waiting or owner")
         .choices(["key", "left", "waiting", "owner"])
@@ -45,8 +45,8 @@ export function listCommand(program: Command): void {
 
 export function inspectCommand(program: Command): void {
   withCommon(program.command("inspect"))
-    .summary("tell who holds a lock, and who waits")
-    .description("Tells who holds a lock, why, with which fencing token, and who waits, in order.")
+    .summary("show the holders and waiters of a lock")
+    .description("Shows the holders of a lock with reason and fencing token, and its waiters in order.")
     .argument("<key>", "which lock")
     .option("--json", "as JSON")
     .action(async (key: string, flags: CommonOptions & { json?: true }) => {
@@ -57,13 +57,15 @@ export function inspectCommand(program: Command): void {
 
 export function waitCommand(program: Command): void {
   withCommon(program.command("wait"))
-    .summary("wait until a lock is free, without taking it")
-    .description("Waits until nobody holds a lock, without taking it: a moment later it may be held again.")
+    .summary("wait until a lock is free, without acquiring it")
+    .description(
+      "Waits until a lock is free, without acquiring it. Another client may acquire the lock at any moment after.",
+    )
     .argument("<key>", "which lock")
-    .addOption(timeOption("--wait <time>", "how long: 0, 5m, forever", durationOrForever, "forever"))
+    .addOption(timeOption("--wait <time>", "the longest wait: 0, 5m, forever", durationOrForever, "forever"))
     .option(
       "-E, --held-exit <code>",
-      "exit code where it is still held",
+      "exit code if the lock is still held",
       wholeNumber(0, 255),
       exitCodes.notAcquired,
     )
@@ -76,14 +78,14 @@ export function waitCommand(program: Command): void {
 
 export function watchCommand(program: Command): void {
   withCommon(program.command("watch"))
-    .summary("tell every change, as it happens")
-    .description("Tells what is held now, and every change from then on, a line each, until it is ended.")
-    .argument("[prefix]", "only keys that begin so")
+    .summary("print every change of locks")
+    .description("Prints the held locks, and then every change, one line each, until it is interrupted.")
+    .argument("[prefix]", "only keys with this prefix")
     .option("-k, --key <key>", "only this key")
-    .option("--json", "as a line of JSON each")
+    .option("--json", "print each line as JSON")
     .action(async (prefix: string | undefined, flags: CommonOptions & { key?: string; json?: true }) => {
       if (prefix !== undefined && flags.key !== undefined) {
-        throw new Exit(exitCodes.usage, "either a prefix or a --key is watched");
+        throw new Exit(exitCodes.usage, "expected either a prefix or --key, got both");
       }
       const { watch } = await import("./watch.ts");
       const watched = flags.key ?? { prefix: prefix ?? "" };

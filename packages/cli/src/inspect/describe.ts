@@ -6,7 +6,7 @@ import { sanitizeForTerminal, table } from "./table.ts";
 /** The columns of a list. */
 export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "LEFT", "WAITING", "REASON"] as const;
 
-/** A lock as a row. */
+/** A lock as a row of a list. */
 export function row({ key, kind, holders, remaining, remainingMs, waiterCount, limit }: LockState): string[] {
   const [holder] = holders;
   const more = holders.length > 1 ? ` +${holders.length - 1}` : "";
@@ -22,7 +22,7 @@ export function row({ key, kind, holders, remaining, remainingMs, waiterCount, l
   ];
 }
 
-/** All that is known of one lock, for a person. */
+/** The whole state of one lock, for people. */
 export function describeLock(state: LockState): string {
   const { key, kind, limit, holders, waiterCount, fencingToken, nodes, remaining } = state;
   const bound = kind === "semaphore" ? ` of ${limit}` : "";
@@ -42,7 +42,8 @@ export function describeLock(state: LockState): string {
           indented(
             nodes.map(({ node, held, owner, error }) => [
               node,
-              error ?? (held === null ? "did not say" : held ? `held by ${owner ?? "somebody"}` : "free"),
+              error ??
+                (held === null ? "no reply" : held ? `held by ${owner ?? "an unknown holder"}` : "free"),
             ]),
           ),
         ]),
@@ -72,9 +73,7 @@ function holderRow({ owner, reason, labels, fencingToken, mode, permits, remaini
   return [
     owner,
     `fence ${fencingToken ?? "unknown"}`,
-    remainingMs === undefined
-      ? "no end is known"
-      : `ends in ${formatDuration(remainingMs)} if it is not renewed`,
+    remainingMs === undefined ? "no known end" : `ends in ${formatDuration(remainingMs)} without a renewal`,
     about.join(", "),
   ];
 }

@@ -3,7 +3,7 @@ import { exitCodes } from "../exit.ts";
 import { withEngine } from "../with-engine.ts";
 import { describeLock } from "./describe.ts";
 
-/** Who holds a lock and who waits, in order. */
+/** Shows the holders of a lock, and its waiters in order. */
 export function inspect(options: { target: Target; key: string; json: boolean }): Promise<number> {
   return withEngine(options.target, undefined, async ({ locks }) => {
     const state = await locks.inspect(options.key);

@@ -6,7 +6,7 @@ import { withEngine } from "../with-engine.ts";
 import { columns, row } from "./describe.ts";
 import { table } from "./table.ts";
 
-/** By what a list can be sorted. */
+/** The sort orders of a list. */
 const sortOrders = ["key", "left", "waiting", "owner"] as const;
 export type SortOrder = (typeof sortOrders)[number];
 
@@ -20,7 +20,7 @@ export interface ListOptions {
   readonly json: boolean;
 }
 
-/** The locks that are held now. */
+/** Lists the held locks. */
 export function list(options: ListOptions): Promise<number> {
   return withEngine(options.target, undefined, async ({ locks }, signal) => {
     const found: LockState[] = [];
@@ -38,14 +38,14 @@ export function list(options: ListOptions): Promise<number> {
   });
 }
 
-/** Page by page. */
+/** All held locks, read page by page. */
 export async function* allLocks(locks: Locks, prefix: string): AsyncGenerator<LockState> {
   let cursor: string | undefined;
   const seen = new Set<string>();
   do {
     const page = await locks.list({ prefix, limit: 1_000, cursor });
     for (const state of page.locks) {
-      // A key may be told twice while the engine's table grows.
+      // A scan may return a key twice while the engine's table grows.
       if (!seen.has(state.key)) yield state;
       seen.add(state.key);
     }
@@ -53,14 +53,14 @@ export async function* allLocks(locks: Locks, prefix: string): AsyncGenerator<Lo
   } while (cursor !== undefined);
 }
 
-/** Held by somebody who is not known, or without an end: nobody will free it. */
+/** Whether the lock has an unknown holder, or no expiry. Such a lock may never be released. */
 export function isStale({ holders, remainingMs, remaining }: LockState): boolean {
   return (
     remaining === undefined && holders.some((holder) => holder.owner === "unknown" || remainingMs === null)
   );
 }
 
-/** By what a list is ordered; the same everywhere. */
+/** The comparisons of the sort orders, shared by all commands. */
 const orders: Readonly<Record<SortOrder, (a: LockState, b: LockState) => number>> = {
   key: (a, b) => compare(a.key, b.key),
   left: (a, b) => (a.remainingMs ?? Infinity) - (b.remainingMs ?? Infinity) || compare(a.key, b.key),

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** Columns that line up; the last one is as wide as it is. What others wrote cannot move the cursor. */
+/** Formats aligned columns. The last column is not padded. Control characters in the texts are replaced. */
 export function table(rows: readonly (readonly string[])[]): string {
   const plain = rows.map((row) => row.map(sanitizeForTerminal));
   const widths = (plain[0] ?? []).map((_, column) =>
@@ -14,8 +14,8 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join("\n");
 }
 
-/** Keys, owners and reasons come from others: no control characters of theirs reach a terminal. */
+/** Replaces control characters, because keys, owners and reasons come from other programs. */
 export function sanitizeForTerminal(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- it is about them
+  // oxlint-disable-next-line no-control-regex -- the function removes control characters
   return stripVTControlCharacters(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
 }

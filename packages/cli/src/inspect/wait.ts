@@ -12,7 +12,7 @@ export interface WaitOptions {
   readonly voice: Output;
 }
 
-/** Waits until nobody holds a lock, without taking it: a moment later it may be held again. */
+/** Waits until a lock is free, without acquiring it. Another client may acquire the lock at any moment after. */
 export function wait({ target, key, waitMs, heldExit, voice: output }: WaitOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }, interrupted) => {
     const isFree = async (): Promise<boolean> => (await locks.inspect(key)).holders.length === 0;

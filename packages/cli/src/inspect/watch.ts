@@ -12,7 +12,7 @@ export interface WatchOptions {
   readonly json: boolean;
 }
 
-/** Tells what is held now, and every change from then on, a line each. */
+/** Prints the held locks, and then every change, one line each. */
 export function watch({ target, watched, json }: WatchOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }, signal) => {
     for await (const event of locks.watch(watched, { signal })) {

@@ -12,7 +12,7 @@ export interface AcquireOptions extends AcquireSpec {
   readonly voice: Output;
 }
 
-/** Takes a lock and writes the lease down. Nobody renews it: it ends with its TTL, if it is not renewed or released before. */
+/** Acquires a lock and prints the lease. The lease ends with its TTL, unless `renew` or `release` is called before. */
 export function acquire(options: AcquireOptions): Promise<number> {
   const { voice: output, keys, format } = options;
   return withEngine(options.target, options.owner, async (engine, interrupted) => {

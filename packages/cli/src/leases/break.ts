@@ -17,8 +17,8 @@ export interface BreakOptions {
 }
 
 /**
- * An operator's force: ends the grant with that fencing token, and no other. Whoever holds it is told, but may still be at work for
- * a moment: only a resource that checks the token is safe.
+ * Breaks the grant with that fencing token, and no other. The holder is notified, but may still work for a moment, so only a resource
+ * that checks the token is safe.
  */
 export function breakLock(options: BreakOptions): Promise<number> {
   const { key, reason, voice: output } = options;
@@ -28,12 +28,12 @@ export function breakLock(options: BreakOptions): Promise<number> {
       output.info(`"${key}" is broken: the grant with the fencing token ${fencingToken} has ended`);
       return exitCodes.done;
     }
-    output.info(`"${key}" is not held with the fencing token ${fencingToken} any more; nothing was done`);
+    output.info(`"${key}" is no longer held with the fencing token ${fencingToken}; nothing was broken`);
     return exitCodes.lost;
   });
 }
 
-/** Of who holds it now, after a person, or `--yes`, has said that he is meant. */
+/** The fencing token of the present holder, after a confirmation by a person or by `--yes`. */
 async function currentToken({ locks }: Engine, { key, isConfirmed }: BreakOptions): Promise<bigint> {
   const { holders } = await locks.inspect(key);
   const [holder, ...others] = holders;
@@ -45,7 +45,7 @@ async function currentToken({ locks }: Engine, { key, isConfirmed }: BreakOption
     throw new Exit(exitCodes.usage, `"${key}" has these holders; say which one by --fence: ${tokens}`);
   }
   if (!isConfirmed && !(await confirmed(key, holder))) {
-    throw new Exit(exitCodes.usage, "nothing was done");
+    throw new Exit(exitCodes.usage, "nothing was broken");
   }
   return holder.fencingToken;
 }

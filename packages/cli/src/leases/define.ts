@@ -20,29 +20,29 @@ interface AcquireFlags extends CommonOptions {
 
 export function acquireCommand(program: Command): void {
   withCommon(program.command("acquire"))
-    .summary("take a lock and write its lease down, for scripts")
+    .summary("acquire a lock and print its lease, for scripts")
     .description(
-      "Takes a lock and writes the lease down: a secret, for holdfast renew and holdfast release. " +
-        "Nobody renews it meanwhile: it ends with its TTL.",
+      "Acquires a lock and prints the lease, a secret for holdfast renew and holdfast release. " +
+        "The lease ends with its TTL, unless it is renewed.",
     )
-    .requiredOption("-k, --key <key>", "what is locked")
-    .addOption(timeOption("--ttl <time>", "how long it is ours without renewal", duration, "30s"))
+    .requiredOption("-k, --key <key>", "the key to lock")
+    .addOption(timeOption("--ttl <time>", "how long the lock is held without a renewal", duration, "30s"))
     .addOption(
       timeOption("--wait <time>", "how long to wait for the lock: 0, 5m, forever", durationOrForever, "10s"),
     )
     .option(
       "-E, --held-exit <code>",
-      "exit code where the lock is not had",
+      "exit code if the lock was not acquired",
       wholeNumber(0, 255),
       exitCodes.notAcquired,
     )
     .addOption(
-      new Option("-o, --output <form>", "how the lease is written: plain, env (for eval), json")
+      new Option("-o, --output <form>", "the form of the lease: plain, env (for eval), json")
         .choices(["plain", "env", "json"])
         .default("plain"),
     )
-    .option("--owner <text>", "who we are, for those who look")
-    .option("--reason <text>", "why, for those who look")
+    .option("--owner <text>", "the owner, shown by inspect")
+    .option("--reason <text>", "the reason, shown by inspect")
     .action(async (flags: AcquireFlags) => {
       const { acquire } = await import("./acquire.ts");
       process.exitCode = await acquire({
@@ -63,10 +63,12 @@ export function acquireCommand(program: Command): void {
 
 export function renewCommand(program: Command): void {
   withCommon(program.command("renew"))
-    .summary("prolong a lease that acquire wrote")
-    .description("Prolongs a lease that acquire wrote; it is read from HOLDFAST_LEASE, else from stdin.")
-    .option("--ttl <time>", "from now on; by default that of the lease", duration)
-    .option("--json", "tell what it is now, as acquire -o json does")
+    .summary("extend a lease that acquire printed")
+    .description(
+      "Extends a lease that acquire printed. The lease is read from HOLDFAST_LEASE, or else from stdin.",
+    )
+    .option("--ttl <time>", "the new TTL, from now; by default the lease's own", duration)
+    .option("--json", "print the extended lease, like acquire -o json")
     .action(async (flags: CommonOptions & { ttl?: number; json?: true }) => {
       const { renew } = await import("./renew.ts");
       const json = flags.json === true;
@@ -83,15 +85,15 @@ interface ReleaseFlags extends CommonOptions {
 
 export function releaseCommand(program: Command): void {
   withCommon(program.command("release"))
-    .summary("give a lease back that acquire wrote; or break a lock, by force")
+    .summary("release a lease that acquire printed, or break a lock")
     .description(
-      "Gives a lease back that acquire wrote; it is read from HOLDFAST_LEASE, else from stdin. " +
-        "With --force it breaks another's lock: its holder is told, but may be at work for another moment.",
+      "Releases a lease that acquire printed. The lease is read from HOLDFAST_LEASE, or else from stdin. " +
+        "With --force it breaks another holder's lock. That holder is notified, but may still work for a moment.",
     )
     .option("--force <key>", "break this lock")
     .option("--fence <token>", "only the grant with this fencing token", fencingToken)
-    .option("--reason <text>", "why, told to the holder; needed with --force")
-    .option("-y, --yes", "do not ask: whoever holds it now")
+    .option("--reason <text>", "the reason, sent to the holder; required with --force")
+    .option("-y, --yes", "break the present holder's grant without a question")
     .action(async (flags: ReleaseFlags) => {
       if (flags.force === undefined) {
         const { release } = await import("./release.ts");
@@ -99,7 +101,10 @@ export function releaseCommand(program: Command): void {
         return;
       }
       if (flags.reason === undefined) {
-        throw new Exit(exitCodes.usage, "--force needs a --reason: the holder is told");
+        throw new Exit(
+          exitCodes.usage,
+          "expected --reason with --force, because the holder receives the reason",
+        );
       }
       const { breakLock } = await import("./break.ts");
       process.exitCode = await breakLock({
@@ -124,21 +129,21 @@ interface HoldFlags extends CommonOptions {
 
 export function holdCommand(program: Command): void {
   withCommon(program.command("hold"))
-    .summary("hold a lock by hand, as for a freeze")
-    .description("Holds a lock by hand, without a process: it ends with its time, or by hold --release.")
-    .argument("<key>", "what is locked")
-    .option("--for <time>", "how long, up to 24h", duration)
-    .option("--reason <text>", "why, for those who look")
+    .summary("hold a lock by hand, for example for a freeze")
+    .description("Holds a lock without a process, until its time has passed, or until hold --release.")
+    .argument("<key>", "the key to lock")
+    .option("--for <time>", "how long the lock is held, up to 24h", duration)
+    .option("--reason <text>", "the reason, shown by inspect")
     .addOption(
       timeOption("--wait <time>", "how long to wait for the lock: 0, 5m, forever", durationOrForever, "0"),
     )
-    .option("--release", "let it go before its time")
-    .option("--owner <text>", "who we are (user@host)")
-    .option("--json", "tell the fencing token and the end as JSON")
+    .option("--release", "release the lock before its time")
+    .option("--owner <text>", "the owner (user@host)")
+    .option("--json", "print the fencing token and the end as JSON")
     .action(async (key: string, flags: HoldFlags) => {
       const isRelease = flags.release === true;
       if (!isRelease && (flags.for === undefined || flags.reason === undefined)) {
-        throw new Exit(exitCodes.usage, "a lock that is held by hand needs --for and --reason");
+        throw new Exit(exitCodes.usage, "expected --for and --reason for a lock that is held by hand");
       }
       const { hold, releaseHold } = await import("./hold.ts");
       process.exitCode = await (isRelease ? releaseHold : hold)({

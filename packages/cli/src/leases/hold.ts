@@ -4,7 +4,7 @@ import { Exit, exitCodes } from "../exit.ts";
 import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
-/** What a lock that a person holds is labelled with. */
+/** The label of a lock that a person holds. */
 const label = { held: "by hand" };
 
 export interface HoldOptions {
@@ -18,7 +18,7 @@ export interface HoldOptions {
   readonly voice: Output;
 }
 
-/** A lock for a person: it needs no process and ends with its time. */
+/** Holds a lock for a person, without a process, until its time has passed. */
 export function hold({
   target,
   key,
@@ -46,7 +46,7 @@ export function hold({
       labels: label,
       signal,
     });
-    await lease.extend(forMs); // what was granted after a wait is shorter at first
+    await lease.extend(forMs); // a grant after a wait is shorter at first
     const { fencingToken, remainingMs } = lease.toJSON();
     lease.orphan();
     const until = new Date(Date.now() + remainingMs).toISOString();
@@ -61,7 +61,7 @@ export function hold({
   });
 }
 
-/** Ends what the same person holds by hand. */
+/** Releases a lock that the same person holds by hand. */
 export function releaseHold({ target, key, owner, voice: output }: HoldOptions): Promise<number> {
   return withEngine(target, owner, async ({ locks }) => {
     const { holders } = await locks.inspect(key);
@@ -76,7 +76,7 @@ export function releaseHold({ target, key, owner, voice: output }: HoldOptions):
         `"${key}" is held by ${holder.owner} and not by hand of ${owner}; see holdfast release --force`,
       );
     }
-    await locks.breakLock(key, { fencingToken: own.fencingToken, reason: "let go by its holder" });
+    await locks.breakLock(key, { fencingToken: own.fencingToken, reason: "released by its holder" });
     output.info(`"${key}" is free`);
     return exitCodes.done;
   });

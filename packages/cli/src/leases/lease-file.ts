@@ -4,12 +4,12 @@ import type { Lease, SerializedLease } from "holdfast";
 
 import { Exit, exitCodes } from "../exit.ts";
 
-/** How a lease is written down for a script. */
+/** The forms in which a lease is printed for a script. */
 export type LeaseFormat = "plain" | "env" | "json";
 
 /**
- * A lease on its way from one command to the next. It is a secret: whoever has it holds the lock.
- * `plain`: one line; `env`: for `eval`; `json`: with what a program wants to know beside it.
+ * Formats a lease for the next command. The text is a secret, because its bearer controls the lock.
+ * The form `plain` is one line, `env` is for `eval`, and `json` has the key, the fencing token and the end too.
  */
 export function formatLease(lease: Lease, format: LeaseFormat): string {
   const { key, remainingMs, fencingToken } = lease.toJSON();
@@ -32,12 +32,13 @@ export function formatLease(lease: Lease, format: LeaseFormat): string {
 }
 
 /**
- * Reads what `acquire` wrote, in any form but `env`: from `HOLDFAST_LEASE`, else from stdin. It has no business in arguments, which
- * every user of the machine can see.
+ * Reads a lease that `acquire` printed, in any form but `env`, from `HOLDFAST_LEASE` or else from stdin. A lease is no argument, because
+ * every user of the machine can read arguments.
  */
 export async function readLease(): Promise<SerializedLease> {
   const file = process.env["HOLDFAST_LEASE"] ?? (process.stdin.isTTY ? "" : await text(process.stdin));
-  const usage = "no lease is given; set HOLDFAST_LEASE to what holdfast acquire wrote, or send it to stdin";
+  const usage =
+    "no lease is given; set HOLDFAST_LEASE to the output of holdfast acquire, or send that output to stdin";
   if (file.trim() === "") {
     throw new Exit(exitCodes.usage, usage);
   }
@@ -45,11 +46,11 @@ export async function readLease(): Promise<SerializedLease> {
     const given = JSON.parse(file) as SerializedLease | { readonly lease: SerializedLease };
     return "lease" in given ? given.lease : given;
   } catch {
-    throw new Exit(exitCodes.usage, `what was given is not a lease that holdfast acquire wrote`);
+    throw new Exit(exitCodes.usage, `expected a lease as holdfast acquire prints it, got other text`);
   }
 }
 
-/** For a POSIX shell. */
+/** Quotes a text for a POSIX shell. */
 function quoted(value: string): string {
   return `'${value.replaceAll("'", "'\\''")}'`;
 }

@@ -4,7 +4,7 @@ import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 import { readLease } from "./lease-file.ts";
 
-/** Gives a lease back that was written down. */
+/** Releases a printed lease. */
 export async function release({ target, voice: output }: { target: Target; voice: Output }): Promise<number> {
   const file = await readLease();
   return withEngine(target, undefined, async ({ locks }) => {

@@ -12,7 +12,7 @@ export interface RenewOptions {
   readonly voice: Output;
 }
 
-/** Prolongs a lease that was written down. */
+/** Extends a printed lease. */
 export async function renew({ target, ttlMs, json, voice: output }: RenewOptions): Promise<number> {
   const file = await readLease();
   return withEngine(target, undefined, async ({ locks }) => {
@@ -25,7 +25,7 @@ export async function renew({ target, ttlMs, json, voice: output }: RenewOptions
       else output.detail(`"${lease.key}" is valid for ${remaining}`);
       return exitCodes.done;
     } catch (error) {
-      lease.orphan(); // not released at the end: it is still the script's, as far as anybody knows
+      lease.orphan(); // not released at the end, because the script still holds the lease
       throw error;
     }
   });

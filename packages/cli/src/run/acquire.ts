@@ -5,23 +5,23 @@ import { Exit, exitCodes } from "../exit.ts";
 import type { Output } from "../output.ts";
 import { reportWaiting } from "./waiting.ts";
 
-/** Which lock, and how it is waited for. */
+/** The requested lock, and the terms of the wait. */
 export interface AcquireSpec {
   readonly keys: readonly [string, ...string[]];
-  /** How many may have it at once; `shared`: any number of those that say so. */
+  /** The allowed number of holders at the same time; `shared`: any number of shared holders. */
   readonly among: "one" | "shared" | { readonly limit: number };
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly maxHoldMs: number;
   readonly owner: string;
   readonly reason: string | undefined;
-  /** Whether it is renewed as long as we live. */
+  /** Whether the lease is renewed while this process lives. */
   readonly renew?: boolean;
 }
 
 /**
- * Waits for the lock, and tells meanwhile.
- * @returns null where it is still held when the wait is over
+ * Waits for the lock, and reports the holder during the wait.
+ * @returns null if the lock is still held at the end of the wait
  * @throws the reason of `interrupted`
  */
 export async function acquire(

@@ -3,21 +3,21 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { Exit, exitCodes } from "../exit.ts";
 import { groupIsAlive } from "./group.ts";
 
-/** How a command ended. */
+/** The exit code of a command, or the signal that ended the command. */
 export type ExitStatus = { readonly code: number } | { readonly signal: NodeJS.Signals };
 
-/** A command that runs, and everything that it started. */
+/** A running command, with all its child processes. */
 export interface ChildCommand {
-  /** Whom signals go to: its group, as a negative number, or only itself. */
+  /** The target of signals: the process group as a negative number, or the process alone. */
   readonly target: number;
   readonly ended: Promise<ExitStatus>;
-  /** Whether nothing of it runs any more, and its id may belong to somebody else. */
+  /** Whether all its processes have ended. Then the id may belong to another process. */
   readonly isGone: boolean;
-  /** To all of it. Answers why it could not be sent, if so. */
+  /** Sends a signal to all its processes. @returns the reason of a failure */
   signal(name: NodeJS.Signals): string | undefined;
-  /** Whether it left something behind. */
+  /** Whether a process of the group is still alive. */
   isAlive(): Promise<boolean>;
-  /** Nothing of it is touched from here on. */
+  /** Sends no more signals to the group from now on. */
   forget(): void;
 }
 
@@ -25,15 +25,15 @@ export interface StartOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** In our own process group, with the terminal: what it starts is not ours to signal then. */
+  /** Runs in the own process group, with the terminal. Then child processes of the command get no signals. */
   readonly inForeground: boolean;
-  /** Told at once whom signals go to: what the command does it may do before anything else of ours runs. */
+  /** Called at the start with the target of signals, before the command can act. */
   readonly began: (target: number) => void;
 }
 
 /**
- * Starts a command with our stdin, stdout and stderr, in a process group of its own.
- * @throws {Exit} 127 where there is no such program, 126 where it cannot be executed
+ * Starts a command with this process's stdin, stdout and stderr, in a process group of its own.
+ * @throws {Exit} 127 if the program does not exist, 126 if it cannot be executed
  */
 export async function startCommand({
   program,
@@ -96,7 +96,7 @@ function notStarted(program: string, error: NodeJS.ErrnoException): Exit {
 
 function send(target: number, name: NodeJS.Signals): string | undefined {
   if (process.platform === "win32") {
-    // No process groups: the tree of processes, as far as it is still known, and without a last word.
+    // Windows has no process groups, so the known tree of processes is killed.
     spawnSync("taskkill", ["/pid", String(Math.abs(target)), "/T", "/F"], { stdio: "ignore" });
     return undefined;
   }

@@ -30,19 +30,19 @@ interface Flags extends CommandFlags {
   readonly minHold: number;
 }
 
-/** Says what `run` is told by its flags. */
+/** Defines the command `run` and its flags. */
 export function runCommandDefinition(program: Command): void {
   const command = withCommon(program.command("run"))
     .summary("run a command under a lock")
     .description(
-      "Runs a command under a lock: waits for the lock, keeps it while the command runs, and gives it back. " +
-        "If the lock is about to be lost, the command is ended before another can have it.",
+      "Runs a command under a lock: waits for the lock, renews it while the command runs, and releases it. " +
+        "If the lock is about to be lost, the command is ended before another client can acquire the lock.",
     )
     .argument("[command...]", "the command and its arguments, after --; no shell is involved")
     .passThroughOptions()
-    .requiredOption("-k, --key <key>", "what is locked; several: all of them or none", collected)
-    .addOption(new Option("--shared", "as one of many readers").conflicts("limit"))
-    .option("--limit <n>", "as one of at most n at a time; all have to say the same n", wholeNumber(1))
+    .requiredOption("-k, --key <key>", "the key to lock; repeated: all keys or none", collected)
+    .addOption(new Option("--shared", "lock as one of many readers").conflicts("limit"))
+    .option("--limit <n>", "lock as one of at most n holders; all clients need the same n", wholeNumber(1))
     .addOption(
       timeOption("--wait <time>", "how long to wait for the lock: 0, 5m, forever", durationOrForever, "10s"),
     )
@@ -51,11 +51,11 @@ export function runCommandDefinition(program: Command): void {
         .choices(["wait", "skip", "fail"])
         .default("wait"),
     )
-    .option("-E, --held-exit <code>", "exit code where the lock is not had (75)", wholeNumber(0, 255))
+    .option("-E, --held-exit <code>", "exit code if the lock was not acquired (75)", wholeNumber(0, 255))
     .addOption(
       timeOption(
         "--min-hold <time>",
-        "keep the lock at least so long, for jobs that clocks start",
+        "hold the lock at least for this time, for jobs that clocks start",
         duration,
         "0",
       ),
@@ -72,20 +72,20 @@ interface OnceFlags extends CommandFlags {
   readonly heldExit: number;
 }
 
-/** Says what `once` is told by its flags. */
+/** Defines the command `once` and its flags. */
 export function onceCommandDefinition(program: Command): void {
   const command = withCommon(program.command("once"))
     .summary("run a command at most once in a period")
     .description(
-      "Runs a command at most once in a period, however many machines are told to: after a success the lock stays until the " +
-        "period is over; after a failure it is free, and the next one may try.",
+      "Runs a command at most once in a period, on any number of machines. After a success the lock stays until the end of the " +
+        "period. After a failure the lock is released, and another machine may try.",
     )
-    .argument("<key>", "what is locked")
+    .argument("<key>", "the key to lock")
     .argument("[command...]", "the command and its arguments, after --; no shell is involved")
-    .requiredOption("--for <time>", "the period, from the start on, up to 24h", duration)
+    .requiredOption("--for <time>", "the period, from the start, up to 24h", duration)
     .option(
       "-E, --held-exit <code>",
-      "exit code where it ran already, or runs",
+      "exit code if the command ran already, or runs now",
       wholeNumber(0, 255),
       exitCodes.done,
     );
@@ -102,18 +102,18 @@ export function onceCommandDefinition(program: Command): void {
   });
 }
 
-/** At once: connections that are closed need not be waited for, and who called waits for us. */
+/** Exits at once, without waiting for closing connections, because the caller waits. */
 function endWith(code: number): void {
   process.stderr.write("", () => process.exit(code));
 }
 
-/** What every command that runs another one is told. */
+/** The options of `run` and `once`. */
 function withCommandFlags(command: Command): Command {
   return command
     .addOption(
       timeOption(
         "--ttl <time>",
-        "how long the others wait after a crash; renewed at a third of it",
+        "the delay for others after a crash; renewed at a third of it",
         duration,
         "30s",
       ),
@@ -121,20 +121,23 @@ function withCommandFlags(command: Command): Command {
     .addOption(
       timeOption(
         "--max-hold <time>",
-        "lose the lock after so long, for jobs that hang",
+        "lose the lock after this time, for jobs that hang",
         durationOrForever,
         "forever",
       ),
     )
     .option(
       "--grace <time>",
-      "from TERM to KILL at a loss; less than half the TTL (5s, or a quarter of it)",
+      "from TERM to KILL at a loss; less than half of the TTL (5s, or a quarter of the TTL)",
       duration,
     )
     .option("--on-lost <what>", "at a loss: kill, warn, or signal=USR1", onLost, "kill")
-    .option("--foreground", "keep the terminal, for interactive commands; grandchildren are not ended then")
-    .option("--owner <text>", "who we are, for those who look")
-    .option("--reason <text>", "why, for those who look")
+    .option(
+      "--foreground",
+      "keep the terminal, for interactive commands; then child processes of the command are not ended",
+    )
+    .option("--owner <text>", "the owner, shown by inspect")
+    .option("--reason <text>", "the reason, shown by inspect")
     .option("-c, --shell <line>", "run this line by /bin/sh instead of a command");
 }
 
@@ -189,7 +192,7 @@ function programOf(
   if (program === undefined) {
     throw new Exit(
       exitCodes.usage,
-      "no command is given; it stands after --, as in: holdfast run --key deploy -- ./deploy.sh",
+      "no command is given; put the command after --, as in: holdfast run --key deploy -- ./deploy.sh",
     );
   }
   return { program, args };

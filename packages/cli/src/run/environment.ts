@@ -3,8 +3,8 @@ import type { Lease } from "holdfast";
 import { Exit, exitCodes } from "../exit.ts";
 
 /**
- * What the command is told, beside our own environment (with `TRACEPARENT`, where we have one). `HOLDFAST_LEASE_VALID_UNTIL` is
- * as of its start, in milliseconds since the epoch: renewals move it.
+ * The environment of the command: the own environment (with `TRACEPARENT`, if set) and the lease. `HOLDFAST_LEASE_VALID_UNTIL` is the
+ * end as of the start, in milliseconds since the epoch. Later renewals do not change the variable.
  */
 export function environmentOf(lease: Lease, outer: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
   return {
@@ -21,7 +21,7 @@ export function environmentOf(lease: Lease, outer: NodeJS.ProcessEnv = process.e
 }
 
 /**
- * A `run` inside a `run` of the same key would wait for itself.
+ * Refuses a `run` inside a `run` of the same key, because the inner one would wait for itself.
  * @throws {Exit} 64
  */
 export function refuseNested(keys: readonly string[], outer: NodeJS.ProcessEnv = process.env): void {
@@ -29,7 +29,7 @@ export function refuseNested(keys: readonly string[], outer: NodeJS.ProcessEnv =
   if (key !== undefined) {
     throw new Exit(
       exitCodes.usage,
-      `self-deadlock: this already runs under the lock "${key}" and would wait for itself; if that is another engine's lock, unset HOLDFAST_LOCK_HELD`,
+      `self-deadlock: this process already runs under the lock "${key}" and would wait for itself; if that lock is on another engine, unset HOLDFAST_LOCK_HELD`,
     );
   }
 }

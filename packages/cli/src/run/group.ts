@@ -1,6 +1,6 @@
 import { promises } from "node:fs";
 
-/** Whether anything of a process group runs. What has ended and was not waited for, as in containers without an init, does not. */
+/** Whether a process of a group runs. Ended processes without a reaper, as in containers without an init, do not count. */
 export async function groupIsAlive(group: number): Promise<boolean> {
   try {
     process.kill(-group, 0);
@@ -20,7 +20,7 @@ export async function groupIsAlive(group: number): Promise<boolean> {
 
 async function isRunningIn(group: number, pid: string): Promise<boolean> {
   const stat = await promises.readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  // The name stands in brackets and may contain anything; behind it: state, parent, group.
+  // The name is in brackets and may contain any character. State, parent and group follow after the name.
   const [state = "Z", , of] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(of) === group && state !== "Z" && state !== "X";
 }

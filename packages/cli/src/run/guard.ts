@@ -1,17 +1,17 @@
 import { spawn } from "node:child_process";
 
-/** Kills a command where we die without a word: kill -9, out of memory. */
+/** Kills the command if this process is killed without warning, by kill -9 or for lack of memory. */
 export interface OrphanGuard extends Disposable {
-  /** From here on it is guarded: a process, or with a negative number a group of them. */
+  /** Starts to guard a process, or with a negative number a process group. */
   readonly watch: (target: number) => void;
 }
 
-/** A line with whom to kill, and then the end of the pipe, which only we hold open: we are gone. */
+/** Reads the target, then waits for the end of the pipe. The pipe ends when this process has ended. */
 const script = 'read -r target && { read -r _; kill -KILL "$target"; }';
 
 /**
- * A shell in a session of its own that waits for our end. It is there before the command is, so that nothing is between the
- * command's start and its guarding but a write. Without a shell there is no guard.
+ * Starts a shell, in a session of its own, that waits for the end of this process. The shell starts before the command, so only one
+ * write lies between the command's start and its guard. Without a shell there is no guard.
  */
 export function startGuard(): OrphanGuard {
   if (process.platform === "win32") {
@@ -27,7 +27,7 @@ export function startGuard(): OrphanGuard {
   shell.unref();
   return {
     watch: (target) => void shell.stdin.write(`${target}\n`),
-    // Ended before its pipe is closed, so that it never kills who has the id next.
+    // The shell is ended before its pipe closes, so it never kills a later process with the same id.
     [Symbol.dispose]: () => void shell.kill("SIGKILL"),
   };
 }

@@ -7,14 +7,14 @@ import { refuseNested } from "./environment.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
 import type { OnLost } from "./supervise.ts";
 
-/** What `run` was asked for, checked. */
+/** The validated options of `run`. */
 export interface RunOptions extends AcquireSpec {
   readonly target: Target;
   readonly program: string;
   readonly args: readonly string[];
   readonly heldExit: number;
   readonly minHoldMs: number;
-  /** After a success the lock stays, without us, until so long after the grant. */
+  /** After a success the lock stays, without this process, until this time after the grant, ms. */
   readonly keepForMs?: number;
   readonly graceMs: number;
   readonly onLost: OnLost;
@@ -23,8 +23,8 @@ export interface RunOptions extends AcquireSpec {
 }
 
 /**
- * Runs a command under a lock. While it runs nobody else has the lock: it is ended before its lease could go to another.
- * @returns the exit code: the command's own where it ran to its end under the lock
+ * Runs a command under a lock. No other client holds the lock while the command runs, because the command is ended before its lease.
+ * @returns the exit code; the command's own code if the command ended under the lock
  */
 export async function run(options: RunOptions): Promise<number> {
   refuseNested(options.keys);
@@ -37,7 +37,7 @@ export async function run(options: RunOptions): Promise<number> {
       options.voice.info(heldMessage(options));
       return options.heldExit;
     }
-    // Only now: who does not get the lock has an answer sooner.
+    // This code is loaded only after the grant, so a refused request ends sooner.
     const { runUnder } = await import("./under-lease.ts");
     return await runUnder(lease, options, signals);
   } catch (error) {
@@ -46,7 +46,7 @@ export async function run(options: RunOptions): Promise<number> {
     }
     throw error;
   } finally {
-    // What a grant that raced a signal left is given back here.
+    // Releases a grant that arrived during a signal.
     await engine.locks.close();
   }
 }

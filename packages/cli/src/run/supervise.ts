@@ -4,7 +4,7 @@ import { formatDuration } from "../duration.ts";
 import type { Output } from "../output.ts";
 import type { ChildCommand, ExitStatus } from "./command.ts";
 
-/** What happens to the command when its lease is lost, or is about to be. */
+/** The action on the command when its lease is lost, or is about to be lost. */
 export type OnLost = "kill" | "warn" | { readonly signal: NodeJS.Signals };
 
 export interface Supervision {
@@ -13,21 +13,21 @@ export interface Supervision {
   readonly voice: Output;
 }
 
-/** How it ended, and whether we ended it for the lease's sake. */
+/** The end of the command, and whether the command was ended because of the lease. */
 export interface CommandOutcome {
   readonly exitStatus: ExitStatus;
   readonly wasStopped: boolean;
 }
 
-/** What a late timer and the kernel may take from the decision to the death of a process. */
+/** The time from the decision to the death of a process, for late timers and the kernel, ms. */
 const reactionMs = 20;
-/** A machine that slept is noticed by the lease, which looks at both clocks, and by us not later than this. */
+/** The longest time between two checks of the clocks, ms. A check detects that the machine slept. */
 const checkEveryMs = 500;
 
 /**
- * The command is dead before anybody else can have the lock: TERM to all of it at the deadline less the grace, KILL at the deadline,
- * or at once where the lease is lost for certain or the deadline passed while we were stopped. While renewals go well it hears
- * nothing. The deadline is the end of the lease's validity, which counts from the moment a renewal was sent.
+ * The command is dead before another client can acquire the lock. All its processes get TERM at the deadline less the grace, and KILL at
+ * the deadline. They get KILL at once if the lease is certainly lost, or if the deadline passed while this process was stopped. While
+ * renewals succeed no signal is sent. The deadline is the end of the lease's validity, counted from the sending of the last renewal.
  */
 export async function supervise(
   lease: Lease,
@@ -66,7 +66,7 @@ class LeaseWatch {
     process.off("SIGCONT", this.check);
   }
 
-  /** Compares clocks; called by the timer, at a loss, and when we go on after we were stopped. */
+  /** Compares the clocks. The timer, a loss, and a continuation after a stop call this function. */
   readonly check = (): void => {
     clearTimeout(this.#timer);
     const remainingMs = this.#lease.remainingMs() - reactionMs;

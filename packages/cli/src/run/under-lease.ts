@@ -11,7 +11,7 @@ import type { RunOptions } from "./run.ts";
 import { supervise, type CommandOutcome } from "./supervise.ts";
 import { waitUnless } from "./wait-unless.ts";
 
-/** Runs the command under a lease, which is given back after it. Answers the exit code. */
+/** Runs the command under a lease, then releases the lease. @returns the exit code */
 export async function runUnder(lease: Lease, options: RunOptions, signals: Signals): Promise<number> {
   const grantedAt = performance.now();
   const outcome = await runCommand(lease, options, signals);
@@ -39,14 +39,14 @@ function lostBefore(lease: Lease, { voice: output }: RunOptions): number {
   return exitCodes.lost;
 }
 
-/** Also where it could not be started the lock is released. */
+/** Runs the command. The lock is released even if the command could not be started. */
 async function runCommand(lease: Lease, options: RunOptions, signals: Signals): Promise<CommandOutcome> {
   const { program, args, inForeground } = options;
   using guard = startGuard();
   let command: ChildCommand;
   try {
     signals.interrupted.throwIfAborted();
-    lease.throwIfLost(); // we may have been stopped since the grant
+    lease.throwIfLost(); // this process may have been stopped since the grant
     signals.expectCommand();
     const env = environmentOf(lease);
     command = await startCommand({ program, args, inForeground, env, began: guard.watch });
@@ -74,8 +74,8 @@ async function runCommand(lease: Lease, options: RunOptions, signals: Signals): 
 const groupCheckMs = 20;
 
 /**
- * A lock is not given back while something works under it: what the command left in its group is ended, TERM first.
- * @returns whether the lease was lost meanwhile
+ * Ends the remaining processes of the command's group before the release, TERM first, so no process works under a released lock.
+ * @returns whether the lease was lost before their end
  */
 async function terminateRemaining(
   command: ChildCommand,
@@ -90,7 +90,7 @@ async function terminateRemaining(
   if (!(await command.isAlive())) {
     return false;
   }
-  output.info("the command left processes behind; they are ended before the lock is released");
+  output.info("the command left running processes, which are ended before the release");
   command.signal("SIGTERM");
   const killAt = performance.now() + graceMs;
   while (await command.isAlive()) {
@@ -103,12 +103,14 @@ async function terminateRemaining(
   return onLost === "kill" && lease.remainingMs() === 0;
 }
 
-/** Answers whether it was ours. Where the engine cannot be reached, the lock ends with its TTL, and it was ours as far as we know. */
+/**
+ * @returns whether the lease was held until the release. If the engine is unreachable, the lock ends with its TTL, and the result is true.
+ */
 function releaseLease(lease: Lease, output: Output, interrupted: AbortSignal): Promise<boolean> {
   const remainingMs = lease.remainingMs();
   const released = lease.release().catch((error: unknown) => {
     output.info(
-      `the lock "${lease.key}" could not be released (${errorMessage(error)}); it ends by itself in ${formatDuration(remainingMs)}`,
+      `the lock "${lease.key}" could not be released (${errorMessage(error)}); the lock ends in ${formatDuration(remainingMs)}`,
     );
     return remainingMs > 0;
   });
@@ -118,7 +120,7 @@ function releaseLease(lease: Lease, output: Output, interrupted: AbortSignal): P
   return interrupted.aborted ? released : Promise.race([released, stopped]);
 }
 
-/** The lock stays, without us, until its time is over. Answers whether it was ours, as far as we know. */
+/** Leaves the lock held, without this process, until its time has passed. @returns whether the lease was held, as far as known */
 async function keepFor(lease: Lease, ms: number, { voice: output }: RunOptions): Promise<boolean> {
   let isHeld = lease.remainingMs() > 0;
   try {

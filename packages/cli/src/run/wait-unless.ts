@@ -1,4 +1,4 @@
-/** Waits; answers true when the time is over, false when the signal came before. */
+/** Waits. @returns true after the time, false if the signal came first */
 export function waitUnless(ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted || ms <= 0) {
     return Promise.resolve(ms <= 0);
@@ -12,7 +12,7 @@ export function waitUnless(ms: number, signal: AbortSignal): Promise<boolean> {
     const stop = (): void => {
       end(false);
     };
-    // Longer than a timer can be is never.
+    // A longer time than a timer's limit means forever.
     const timer = setTimeout(end, Math.min(ms, 2_147_483_647), true);
     signal.addEventListener("abort", stop);
   });

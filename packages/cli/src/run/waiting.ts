@@ -7,7 +7,7 @@ const firstReportMs = 300;
 const refreshEveryMs = 1_000;
 const reportEveryMs = 60_000;
 
-/** Tells who holds what we wait for: on a terminal in a line that changes, else once a minute. */
+/** Reports the holder of the requested lock. A terminal gets a status line, other outputs one line per minute. */
 export function reportWaiting(
   engine: { locks: Locks; owner: string },
   key: string,

@@ -15,21 +15,33 @@ interface Flags extends CommonOptions {
   readonly check?: true;
 }
 
-/** Says what `serve` is told by its flags. */
+/** Defines the command `serve` and its flags. */
 export function serveCommand(program: Command): void {
   withCommon(program.command("serve"))
     .summary("run the lock service")
-    .description("Runs the lock service on an engine; without a URL on one inside of it, for itself alone.")
-    .option("--host <address>", "where to listen; without --auth-file only on this machine", "127.0.0.1")
-    .option("--port <n>", "0: any", wholeNumber(0, 65_535), 7_420)
-    .option("--auth-file <file>", "who may come in: JSON, see docs/service.md")
-    .addOption(timeOption("--max-wait <time>", "the longest that an answer is held back", duration, "60s"))
-    .addOption(timeOption("--drain <time>", "how long to wait at the end for what is open", duration, "10s"))
-    .option("--rate <n>", "requests of one principal in a second; no bound by default", wholeNumber(1))
-    .option("--groups <prefixes>", "prefixes of keys that metrics tell apart, with commas", (text) =>
-      text.split(","),
+    .description(
+      "Runs the lock service on an engine. Without a URL the engine is inside the process, for this service alone.",
     )
-    .option("--check", "only look whether the settings are understood")
+    .option(
+      "--host <address>",
+      "the address to listen on; without --auth-file only addresses of this machine",
+      "127.0.0.1",
+    )
+    .option("--port <n>", "0: any", wholeNumber(0, 65_535), 7_420)
+    .option("--auth-file <file>", "tokens and issuers as JSON, see docs/service.md")
+    .addOption(timeOption("--max-wait <time>", "the longest wait for one response", duration, "60s"))
+    .addOption(timeOption("--drain <time>", "how long to wait for open requests at the end", duration, "10s"))
+    .option(
+      "--rate <n>",
+      "the limit of requests per second and principal; no limit by default",
+      wholeNumber(1),
+    )
+    .option(
+      "--groups <prefixes>",
+      "key prefixes that are groups of the metrics, separated by commas",
+      (text) => text.split(","),
+    )
+    .option("--check", "only validate the settings")
     .action(async (flags: Flags) => {
       const { serve } = await import("./serve.ts");
       process.exitCode = await serve({

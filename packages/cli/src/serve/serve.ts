@@ -20,13 +20,13 @@ export interface ServeOptions {
   readonly logsAll: boolean;
 }
 
-/** The lock service, until a signal: the first one lets what is open end, a second one ends it at once. */
+/** Runs the lock service until a signal. The first signal drains the service, and the second ends it at once. */
 export async function serve(options: ServeOptions): Promise<number> {
   using signals = new Signals();
   const service = await open(options);
   try {
     if (options.onlyChecks) {
-      process.stdout.write(`the settings are understood; the guarantee is ${service.guarantee}\n`);
+      process.stdout.write(`the settings are valid; the guarantee is ${service.guarantee}\n`);
       return exitCodes.done;
     }
     const url = await listen(service, options);
@@ -39,7 +39,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   } finally {
     await service.close();
   }
-  // A service that ends as it was told to has not failed.
+  // A drained service has not failed.
   return signals.interruptedBy === "SIGTERM"
     ? exitCodes.done
     : exitCodeOfSignal(signals.interruptedBy ?? "SIGTERM");

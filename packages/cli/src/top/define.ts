@@ -9,15 +9,15 @@ interface Flags extends CommonOptions {
   readonly analyze?: string;
 }
 
-/** Says what `top` is told by its flags. */
+/** Defines the command `top` and its flags. */
 export function topCommand(program: Command): void {
   withCommon(program.command("top"))
-    .summary("see who holds what, live")
-    .description("Shows who holds what and who waits, live. ? lists the keys.")
-    .argument("[prefix]", "only keys that begin so", "")
-    .addOption(timeOption("--every <time>", "how often the engine is asked", duration, "1s"))
+    .summary("show holders and waiters, live")
+    .description("Shows the holders and waiters of locks, live. ? lists the keys.")
+    .argument("[prefix]", "only keys with this prefix", "")
+    .addOption(timeOption("--every <time>", "the interval of requests to the engine", duration, "1s"))
     .option("--once", "print one frame")
-    .option("--analyze <file>", "print one frame of what ls --json wrote")
+    .option("--analyze <file>", "print one frame from the output of ls --json")
     .action(async (prefix: string, flags: Flags) => {
       const { top } = await import("./top.ts");
       process.exitCode = await top({

@@ -2,7 +2,7 @@ import type { LockState } from "holdfast";
 
 import { isStale } from "../inspect/list.ts";
 
-/** Who held a lock, and when, as far as we saw it; in milliseconds on one clock. */
+/** One observed hold of a lock, from first to last sight, in milliseconds on one clock. */
 export interface HoldSpan {
   readonly owner: string;
   readonly token: string;
@@ -10,26 +10,26 @@ export interface HoldSpan {
   to: number;
 }
 
-/** A lock as it was seen over time. */
+/** A lock with its observed history. */
 export interface LockHistory {
   readonly state: LockState;
-  /** Since when its holder has been seen, ms. */
+  /** How long the present holder has been observed, ms. */
   readonly heldMs: number;
-  /** Nobody renews it, or nobody will free it. */
+  /** The lock is not renewed, or may never be released. */
   readonly isStale: boolean;
   readonly history: readonly HoldSpan[];
 }
 
 const maxSpans = 50;
-/** A lease is renewed when a third of its TTL has passed: with less than half of it left something is wrong. */
+/** Healthy clients renew after a third of the TTL. A lease with less than this part of its TTL is stale. */
 const renewedFraction = 0.5;
 
-/** What one look at the engine does not show: how long somebody holds a lock, and whether he renews it. */
+/** Derives from several snapshots how long a lock is held, and whether it is renewed. */
 export class Observation {
   readonly #histories = new Map<string, HoldSpan[]>();
   readonly #maxRemainingMs = new Map<string, { token: string; ms: number }>();
 
-  /** Takes in what was seen at a moment. */
+  /** Adds a snapshot. */
   record(states: readonly LockState[], now: number): LockHistory[] {
     const keys = new Set(states.map(({ key }) => key));
     for (const key of this.#maxRemainingMs.keys()) {

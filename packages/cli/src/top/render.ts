@@ -12,7 +12,7 @@ export interface Size {
 export interface Frame {
   readonly view: View;
   readonly locks: readonly LockHistory[];
-  /** What went wrong, or was done, last. */
+  /** The last error or action. */
   readonly message: string;
   readonly engine: string;
   readonly size: Size;
@@ -24,17 +24,17 @@ const keys =
 
 const help = [
   "j, k, arrows   move",
-  "Enter          details: holders, waiters, and who held it while we looked",
-  "space          mark; u then breaks all that is marked",
-  "u              break, after a question: its holder is told, but may be at work for another moment",
+  "Enter          details: holders, waiters, and the observed history",
+  "space          mark; u then breaks all marked locks",
+  "u              break, after a question; the holder is notified, but may still work for a moment",
   "/              only keys and owners that contain what you type; Escape: all again",
-  "s              only stale ones: not renewed, of an unknown holder, or without an end",
+  "s              only stale locks: not renewed, of an unknown holder, or without an expiry",
   "a  t  o  w     sort by age, time left, owner, waiters",
-  "p              pause and go on",
+  "p              pause and continue",
   "q, Ctrl-C      quit",
 ];
 
-/** A screen full of lines, no longer and no more than it can show. */
+/** Renders a frame as lines that fit the screen. */
 export function render(frame: Frame): string[] {
   const { size, view } = frame;
   const room = Math.max(1, size.rows - 3);
@@ -114,12 +114,12 @@ function details({ locks, view, size, now }: Frame): string[] {
     "",
     ...describeLock(one.state).split("\n"),
     "",
-    "while we looked",
+    "observed history",
     ...gantt(one.history, size, now),
   ];
 }
 
-/** Who held it when, a line each, the newest last. */
+/** The observed holds, one line each, the newest last. */
 function gantt(history: readonly HoldSpan[], { columns }: Size, now: number): string[] {
   const spans = history.slice(-10);
   const startedAt = spans[0]?.from ?? now;

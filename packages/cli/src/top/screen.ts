@@ -2,7 +2,7 @@ import type { WriteStream } from "node:tty";
 
 const escape = "\u001b[";
 
-/** A terminal's other screen; only rows that changed are written. What was there before comes back at the end. */
+/** The alternate screen of a terminal. Only changed rows are written. The former content returns at the end. */
 export class Screen implements Disposable {
   readonly #stream: WriteStream;
   #lines: readonly string[] = [];
@@ -16,7 +16,7 @@ export class Screen implements Disposable {
     return { columns: this.#stream.columns, rows: this.#stream.rows };
   }
 
-  /** After a change of size nothing of what was drawn can be relied on. */
+  /** Redraws all rows next time, because the terminal changed its size. */
   forget(): void {
     this.#lines = [];
     this.#stream.write(`${escape}2J`);
@@ -35,7 +35,7 @@ export class Screen implements Disposable {
   }
 }
 
-/** The heading and the line under the cursor; both can be told without, by their place and by their `>`. */
+/** Emphasizes the heading and the line under the cursor. Without colours, the position and the `>` show both. */
 function emphasized(line: string, row: number): string {
   return row === 0 || line.startsWith(">") ? `${escape}7m${line}${escape}0m` : line;
 }

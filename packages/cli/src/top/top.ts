@@ -19,11 +19,11 @@ export interface TopOptions {
   readonly prefix: string;
   readonly everyMs: number;
   readonly isOnce: boolean;
-  /** A file that `ls --json` wrote, instead of an engine. */
+  /** A file with the output of `ls --json`, instead of an engine. */
   readonly file: string | undefined;
 }
 
-/** Who holds what, live. */
+/** Shows holders and waiters, live. */
 export async function top(options: TopOptions): Promise<number> {
   if (options.file !== undefined) {
     process.stdout.write(`${frameOnce(await captured(options.file), options.file)}\n`);
@@ -151,7 +151,7 @@ class Live implements Disposable {
   }
 }
 
-/** Without what may be a secret in it. */
+/** The URL without secrets. */
 function nameOf(url: string): string {
   return url.replace(/\/\/.*@/, "//").replace(/\?.*/, "");
 }

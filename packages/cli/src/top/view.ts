@@ -1,17 +1,17 @@
 import type { LockHistory } from "./observation.ts";
 
-/** What the table is sorted by. */
+/** The sort orders of the table. */
 type Order = "age" | "left" | "owner" | "waiting";
 type Mode = "list" | "details" | "help" | "filter" | "confirm";
 
-/** Everything that the screen shows but the locks themselves. */
+/** The state of the screen, except the locks. */
 export interface View {
   readonly mode: Mode;
   readonly order: Order;
   readonly filter: string;
   readonly onlyStale: boolean;
   readonly isPaused: boolean;
-  /** By key, as the table moves beneath it. */
+  /** The key under the cursor, because the rows of the table move. */
   readonly cursor: string | undefined;
   readonly selected: ReadonlySet<string>;
 }
@@ -26,7 +26,7 @@ export const firstView: View = {
   selected: new Set(),
 };
 
-/** What a key asks for, beside another view. */
+/** The action of a key, besides a new view. */
 export type Action = "quit" | "break" | undefined;
 
 export interface KeyPress {
@@ -35,7 +35,7 @@ export interface KeyPress {
   readonly isControl: boolean;
 }
 
-/** What is shown of the locks, in order. */
+/** The shown locks, in order. */
 export function shownLocks(locks: readonly LockHistory[], { filter, onlyStale, order }: View): LockHistory[] {
   const wanted = locks.filter(
     ({ state, isStale }) =>
@@ -54,7 +54,7 @@ const orders: Readonly<Record<Order, (a: LockHistory, b: LockHistory) => number>
   waiting: (a, b) => b.state.waiterCount - a.state.waiterCount,
 };
 
-/** What a key does. */
+/** Handles a key press. */
 export function handleKey(
   view: View,
   key: KeyPress,
@@ -76,7 +76,7 @@ export function handleKey(
   }
 }
 
-/** The locks that a break is meant for: those that are marked, else the one under the cursor. */
+/** The locks to break: the marked ones, or else the one under the cursor. */
 export function actionFor(view: View, locks: readonly LockHistory[]): LockHistory[] {
   const keys = view.selected.size > 0 ? view.selected : new Set([view.cursor]);
   return locks.filter(({ state }) => keys.has(state.key));

@@ -45,7 +45,7 @@ onRedis("doctor", () => {
   const levelsOf = ({ findings }: Diagnosis): Record<string, string> =>
     Object.fromEntries(findings.map(({ id, level }) => [id, level]));
 
-  test("each finding names the danger to a lock and what to do, the worst first", async () => {
+  test("each finding states the risk to locks and the fix, the worst first", async () => {
     const told = await diagnose(cli.url);
     expect(told).toMatchObject({ version: 1, topology: "server", nodes: [`127.0.0.1:${cli.redis.port}`] });
     for (const { observed, impact, fix, level } of told.findings) {
@@ -62,7 +62,7 @@ onRedis("doctor", () => {
     expect(people.out).toMatch(/^CRITICAL[^]*why: [^]*do: /m);
   });
 
-  test("what loses locks is a danger: eviction, no persistence, a restart", async () => {
+  test("eviction, missing persistence and a restart are critical", async () => {
     const { port } = await server("--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru");
     const told = await diagnose(`redis://127.0.0.1:${port}`, "--ttl", "1h");
     expect(levelsOf(told)).toMatchObject({
@@ -73,7 +73,7 @@ onRedis("doctor", () => {
     expect(told.code).toBe(2);
   });
 
-  test("what loses locks under a failure is a risk, and what is right is not found", async () => {
+  test("losses after a failure are risks, and correct settings give no finding", async () => {
     const log = ["--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "yes"];
     const { port } = await server(
       ...log,
@@ -103,7 +103,7 @@ onRedis("doctor", () => {
     expect((await diagnose(cli.url, "--fail-on", "never")).code).toBe(0);
   });
 
-  test("a replica is no place for locks, and a primary that does not wait for its replicas is told", async () => {
+  test("a replica is critical, and a primary that does not wait for its replicas is a risk", async () => {
     const replica = await server("--replicaof", `127.0.0.1 ${cli.redis.port}`, "--replica-read-only", "no");
     const told = await diagnose(`redis://127.0.0.1:${replica.port}`, "--no-probe");
     expect(levelsOf(told)).toMatchObject({ "not-a-primary": "critical", "writable-replica": "critical" });
@@ -112,7 +112,7 @@ onRedis("doctor", () => {
       .toMatchObject({ "failover-loses-locks": "risk", "isolated-primary": "risk" });
   });
 
-  test("a database that cannot be selected is named, with what to do", async () => {
+  test("an unselectable database is named, with the fix", async () => {
     const { port } = cli.redis;
     const client = cli.redis.client();
     await client.call("ACL", "SETUSER", "noselect", "on", ">secret", "~*", "&*", "+@all", "-select");
@@ -129,7 +129,7 @@ onRedis("doctor", () => {
     }
   });
 
-  test("a user that the server refuses is named, with what to do", async () => {
+  test("a refused user is named, with the fix", async () => {
     const client = cli.redis.client();
     await client.call("ACL", "SETUSER", "right", "on", ">other", "~*", "&*", "+@all");
     const told = await diagnose(`redis://right:secret@127.0.0.1:${cli.redis.port}`);
@@ -139,7 +139,7 @@ onRedis("doctor", () => {
     expect(told.code).toBe(2);
   });
 
-  test("a user with too few rights: what is refused is named, and what could not be looked at", async () => {
+  test("a user without rights: the refused commands and the unread settings are named", async () => {
     const client = cli.redis.client();
     await client.call(
       "ACL",
@@ -164,7 +164,7 @@ onRedis("doctor", () => {
     expect(JSON.stringify(told)).not.toContain("secret");
   });
 
-  test("a URL is read as the library reads it: a password has its colons, and what is wrong is refused", async () => {
+  test("a URL is parsed like in the library: a password may contain colons, and an invalid URL is refused", async () => {
     await cli.redis.client().call("ACL", "SETUSER", "colons", "on", ">a:b:c", "~*", "&*", "+@all");
     const told = await diagnose(`redis://colons:a:b:c@127.0.0.1:${cli.redis.port}`, "--no-probe");
     expect(told.nodes).toEqual([`127.0.0.1:${cli.redis.port}`]);
@@ -178,7 +178,7 @@ onRedis("doctor", () => {
     }
   });
 
-  test("a server that is not there gives 69", async () => {
+  test("an unreachable server has exit code 69", async () => {
     const { code, err } = await cli.run(["doctor"], { env: { HOLDFAST_URL: "redis://127.0.0.1:1" } });
     expect(code).toBe(69);
     expect(err).toMatch(/127\.0\.0\.1:1/);
@@ -201,7 +201,7 @@ onRedis("doctor", () => {
     });
   });
 
-  test("a cluster: what all primaries say alike is told once", async () => {
+  test("a cluster: equal findings of all primaries are reported once", async () => {
     const cluster = await startCluster({ primaries: 3, replicas: 0 });
     started.push(cluster);
     const told = await diagnose(`redis+cluster://127.0.0.1:${cluster.ports[0]}`, "--ttl", "2s");
@@ -216,7 +216,7 @@ onRedis("doctor", () => {
     expect(levelsOf(told)).not.toHaveProperty("probe-failed");
   }, 90_000);
 
-  test("sentinels: their number, their quorum, how fast they are, and the primary that they name", async () => {
+  test("sentinels: their number, quorum and timeouts, and the primary that they name", async () => {
     const sentinels = await startSentinels({ replicas: 1, sentinels: 1, downAfterMs: 700 });
     started.push(sentinels);
     const [address] = sentinels.addresses;

@@ -4,7 +4,7 @@ import { runChecks } from "../../src/doctor/checks/check.ts";
 import { versionChecks } from "../../src/doctor/checks/version.ts";
 import type { ServerFacts, Deployment } from "../../src/doctor/facts.ts";
 
-/** What is found on a server that says this of itself. */
+/** The findings on a server with this `INFO`. */
 function found(info: Record<string, string>): Record<string, string> {
   const facts: ServerFacts = {
     node: "n",
@@ -49,12 +49,12 @@ test.each([
   expect(Object.keys(found({ redis_version: "7.2.4", valkey_version: version }))).toEqual(ids);
 });
 
-test("a version that is too old is a danger, one that can be attacked a risk", () => {
+test("a version that is too old is critical, and a vulnerable one is a risk", () => {
   expect(found({ redis_version: "6.0.16" })).toEqual({ "too-old": "critical", [code]: "risk" });
   expect(found({ redis_version: "8.6.2" })).toEqual({ [attack]: "risk" });
 });
 
-test("other servers and sentinels are told", () => {
+test("other servers and sentinels are reported", () => {
   expect(found({ dragonfly_version: "df-1.30" })).toEqual({ "other-server": "risk" });
   expect(found({ redis_version: "8.6.3", redis_mode: "sentinel" })).toEqual({ "not-a-server": "critical" });
 });

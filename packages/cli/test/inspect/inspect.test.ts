@@ -29,7 +29,7 @@ onRedis("looking at locks", () => {
     await cli.redis.client().set("lock:look:foreign", "not ours");
   });
 
-  test("ls lists what is held, by prefix, owner, and in an order", async () => {
+  test("ls lists held locks, by prefix and owner, and sorted", async () => {
     const keys = async (...flags: string[]): Promise<string[]> => {
       const { code, out } = await cli.run(["ls", ...flags, "--json"]);
       expect(code).toBe(0);
@@ -46,7 +46,7 @@ onRedis("looking at locks", () => {
     expect(await keys("nothing")).toEqual([]);
   });
 
-  test("ls is a table for people, into which nobody writes control characters", async () => {
+  test("ls prints a table for people, without control characters of other programs", async () => {
     const { out } = await cli.run(["ls"]);
     expect(out).toMatch(/^KEY +KIND +HOLDER +FENCE +LEFT +WAITING +REASON\n/);
     expect(out).toMatch(/^look:b +mutex +bob +\d+ +59m \d+s +0 +backup$/m);
@@ -72,7 +72,7 @@ onRedis("looking at locks", () => {
     await locks.close();
   });
 
-  test("inspect tells who holds it and who waits, in order", async () => {
+  test("inspect shows the holder, and the waiters in order", async () => {
     const waiters = [];
     const client = cli.redis.client();
     for (const owner of ["first", "second"]) {
@@ -94,7 +94,7 @@ onRedis("looking at locks", () => {
     expect((await cli.run(["inspect", "free"])).out).toMatch(/"free" is free/);
   });
 
-  test("wait ends when the lock is free, with 0, and with 75 when its time is over", async () => {
+  test("wait ends with 0 when the lock is free, and with 75 after its time", async () => {
     expect((await cli.run(["wait", "free"])).code).toBe(0);
     expect((await cli.run(["wait", "look:b", "--wait", "100ms"])).code).toBe(75);
     expect((await cli.run(["wait", "look:b", "--wait", "0", "-E", "4"])).code).toBe(4);
@@ -104,19 +104,19 @@ onRedis("looking at locks", () => {
     expect((await waiting.ended).code).toBe(0);
   });
 
-  test("watch tells what is held, and then every change, until Ctrl-C", async () => {
+  test("watch prints the held locks, and then every change, until Ctrl-C", async () => {
     const watching = cli.start(["watch", "seen:", "--json"]);
     const lines = (): PrintedState[] => watching.out().split("\n").filter(Boolean).map(read);
     await cli.run(["acquire", "-k", "seen:1", "--owner", "me"]);
     await waitUntil(() => lines().some(({ key }) => key === "seen:1"), "it is told");
     await cli.redis.client().del("lock:seen:1");
-    await waitUntil(() => lines().some(({ type }) => type === "gone"), "its end is told");
+    await waitUntil(() => lines().some(({ type }) => type === "gone"), "its end is reported");
     watching.kill("SIGINT");
     expect((await watching.ended).code).toBe(130);
     expect(lines().every(({ version, key }) => version === 1 && key === "seen:1")).toBe(true);
   });
 
-  test("a reader who goes away ends it without a word", async () => {
+  test("a closed reader of stdout ends watch without an error", async () => {
     const reading = cli.spawn("sh", ["-c", `${process.execPath} ${cli.program} watch gone: | head -n 1`]);
     let hasEnded = false;
     const ended = reading.ended.finally(() => {
@@ -130,7 +130,7 @@ onRedis("looking at locks", () => {
     expect((await ended).err).toBe("");
   });
 
-  test("every command explains itself, on stdout, and a mistake in it on stderr", async () => {
+  test("every command prints its help on stdout, and a mistake on stderr", async () => {
     const { out, code } = await cli.run(["--help"]);
     expect(code).toBe(0);
     const commands = [...out.matchAll(/^ {2}([a-z]+)(?: \[| <)/gm)].map(([, name]) => name as string);

@@ -8,7 +8,7 @@ onRedis("leases for scripts", () => {
   const cli = commandLine();
   const release = (paper: string): Promise<ExitResult> => cli.run(["release"], { input: paper });
 
-  test("what acquire writes is prolonged by renew and given back by release", async () => {
+  test("renew extends the lease that acquire printed, and release releases it", async () => {
     const client = cli.redis.client();
     const { code, out: paper, err } = await cli.run(["acquire", "-k", "script", "--ttl", "20s"]);
     expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -20,14 +20,14 @@ onRedis("leases for scripts", () => {
     expect(await client.exists("lock:script")).toBe(0);
   });
 
-  test("a lease that is gone gives 79 to renew and to release", async () => {
+  test("renew and release of an ended lease give 79", async () => {
     const { out: paper } = await cli.run(["acquire", "-k", "gone"]);
     await cli.redis.client().del("lock:gone");
     expect((await cli.run(["renew"], { input: paper })).code).toBe(79);
     expect((await release(paper)).code).toBe(79);
   });
 
-  test("the form env is for eval, whatever the key is", async () => {
+  test("the form env is for eval, with any key", async () => {
     const key = `it's "$HOME" \`id\` \\`;
     const script = `eval "$(${process.execPath} ${cli.program} acquire -k "$1" -o env)"
       printf '%s|%s' "$HOLDFAST_LOCK_KEY" "$HOLDFAST_FENCING_TOKEN"
@@ -39,7 +39,7 @@ onRedis("leases for scripts", () => {
     expect(await cli.redis.client().exists(`lock:${key}`)).toBe(0);
   });
 
-  test("the form json tells what a program wants to know, and is a lease as well", async () => {
+  test("the form json has the key, the token and the end, and is a lease too", async () => {
     const { out } = await cli.run(["acquire", "-k", "json", "-o", "json", "--reason", "because"]);
     const told = JSON.parse(out) as Record<string, unknown>;
     expect(told).toMatchObject({
@@ -52,7 +52,7 @@ onRedis("leases for scripts", () => {
     expect((await release(renewed.out)).code).toBe(0);
   });
 
-  test("what is no lease is refused, and not shown", async () => {
+  test("a text that is no lease is refused, and not printed", async () => {
     for (const paper of ["", "secret-nonsense", '{"lease":"secret"}', "[]", '"secret"']) {
       const { code, err } = await release(paper);
       expect(code, paper).toBe(64);
@@ -60,7 +60,7 @@ onRedis("leases for scripts", () => {
     }
   });
 
-  test("force breaks the grant that was seen, and its holder is told", async () => {
+  test("force breaks the named grant, and its holder is notified", async () => {
     const script = "echo $HOLDFAST_FENCING_TOKEN; exec sleep 60";
     const holder = cli.start(["run", "-k", "force", "--ttl", "5s", "--", "sh", "-c", script]);
     await waitUntil(() => holder.out() !== "", "it holds");
@@ -77,7 +77,7 @@ onRedis("leases for scripts", () => {
     expect((await force("--reason", "stuck", "--yes")).code).toBe(79);
   });
 
-  test("a person holds a lock by hand, and lets it go; others cannot", async () => {
+  test("a person holds a lock by hand, and releases it; other persons cannot", async () => {
     const freeze = ["hold", "freeze", "--for", "2h", "--reason", "release week"];
     const me = { env: { USER: "ada" } };
     expect((await cli.run(freeze, me)).code).toBe(0);

@@ -9,26 +9,26 @@ import { onRedis } from "../support/servers.ts";
 onRedis("how run ends", () => {
   const cli = commandLine();
 
-  test("the command's own code is the exit code, and the lock is free then", async () => {
+  test("the command's own code is the exit code, and the lock is released", async () => {
     const { code, err } = await cli.run(["run", "-k", "own-code", "--", "sh", "-c", "exit 7"]);
     expect({ code, err }).toEqual({ code: 7, err: "" });
     const client = cli.redis.client();
     expect(await client.exists("lock:own-code")).toBe(0);
   });
 
-  test("a command that a signal ended gives 128 and its number", async () => {
+  test("a command that a signal ended gives 128 plus the signal's number", async () => {
     expect((await cli.run(["run", "-k", "k", "--", "sh", "-c", "kill -9 $$"])).code).toBe(137);
     expect((await cli.run(["run", "-k", "k", "--", "sh", "-c", "kill -TERM $$"])).code).toBe(143);
   });
 
-  test("a program that is not there gives 127, one that cannot be executed 126, and the lock is free then", async () => {
+  test("a missing program gives 127, a program that cannot be executed 126, and the lock is released", async () => {
     await writeFile(cli.file("plain"), "text", { mode: 0o600 });
     expect((await cli.run(["run", "-k", "k", "--", "holdfast-no-such-program"])).code).toBe(127);
     expect((await cli.run(["run", "-k", "k", "--", cli.file("plain")])).code).toBe(126);
     expect((await cli.run(["run", "-k", "k", "--wait", "0", "--", "true"])).code).toBe(0);
   });
 
-  test("a held lock gives 75, what -E says, or 0 where it may be skipped, and the command does not run", async () => {
+  test("a held lock gives 75, the code of -E, or 0 with skip, and the command does not run", async () => {
     const holder = cli.start(["run", "-k", "held", "--", "sh", "-c", "echo in; exec sleep 60"]);
     await waitUntil(() => holder.out() !== "", "the holder is in");
     const touch = ["--", "touch", cli.file("must-not-be")];
@@ -46,14 +46,14 @@ onRedis("how run ends", () => {
     expect((await cli.spawn("ls", [cli.file("must-not-be")]).ended).code).not.toBe(0);
   });
 
-  test("an engine that cannot be reached gives 69 and never runs the command", async () => {
+  test("an unreachable engine gives 69, and the command never runs", async () => {
     const env = { HOLDFAST_URL: "redis://127.0.0.1:1?commandTimeoutMs=200" };
     const { code, out, err } = await cli.run(["run", "-k", "k", "--wait", "0", "--", "echo", "ran"], { env });
     expect({ code, out }).toEqual({ code: 69, out: "" });
     expect(err).toMatch(/ECONNREFUSED 127\.0\.0\.1:1/);
   });
 
-  test("an engine that does not let us in gives 77, and shows no password", async () => {
+  test("an engine that refuses the credentials gives 77, and no password is printed", async () => {
     const client = cli.redis.client();
     await client.call("ACL", "SETUSER", "weak", "on", ">pass-word", "~nothing", "+@all");
     for (const user of ["weak:pass-word", "weak:wrong-pass-word"]) {
@@ -80,7 +80,7 @@ onRedis("how run ends", () => {
     expect(await usage("sprint")).toMatch(/sprint/);
   });
 
-  test("no engine, or one that is only this process, gives 78", async () => {
+  test("no engine, or an engine inside the process, gives 78", async () => {
     const without = await cli.run(["run", "-k", "k", "--", "true"], { env: { HOLDFAST_URL: undefined } });
     expect(without.code).toBe(78);
     expect(without.err).toMatch(/HOLDFAST_URL/);
@@ -106,7 +106,7 @@ onRedis("how run ends", () => {
   test.each([
     ["run", "run -k stolen-run --"],
     ["once, which would keep it,", "once stolen-once --for 1h --"],
-  ])("%s tells by 79 that its lock was lost before the command ended", async (_, words) => {
+  ])("%s gives 79 if its lock was lost before the command ended", async (_, words) => {
     const [name = ""] = /stolen-\w+/.exec(words) ?? [];
     const script = `echo in; while [ ! -e ${name} ]; do sleep 0.02; done`;
     const held = cli.start([...words.split(" "), "sh", "-c", script]);

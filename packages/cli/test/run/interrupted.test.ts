@@ -39,7 +39,7 @@ onRedis("Ctrl-C", () => {
     expect(await waiting()).toBe(0);
   });
 
-  test("when it is granted and has not heard of it ends it, 130, and the grant is given back", async () => {
+  test("after an unreceived grant ends it, 130, and the grant is released", async () => {
     const proxy = await startProxy(cli.redis.port);
     try {
       proxy.muteConnections(/\*2\r\n:\d{16}\r\n:\d{16}\r\n/); // the time, and the number of who is granted the lock
@@ -57,10 +57,10 @@ onRedis("Ctrl-C", () => {
     }
   });
 
-  test("whenever it comes, it leaves no lock behind, and no command that runs", async () => {
+  test("at any time leaves no lock and no running command", async () => {
     const client = cli.redis.client();
     const codes = new Set<number | null>();
-    // From before the first line of ours runs to after the command has started, which takes longer on a busy machine.
+    // The delays reach from before the program's first line to after the command's start, which is later on a busy machine.
     for (
       let delayMs = 0;
       delayMs <= 400 || (!codes.has(130) && delayMs < 10_000);
@@ -73,13 +73,13 @@ onRedis("Ctrl-C", () => {
       const { code, signal } = await running.ended;
       codes.add(code);
       expect(code === 130 || signal === "SIGINT", `ended by ${code ?? signal}`).toBe(true);
-      // Before our first line the system ends us, and there is nothing to leave.
+      // Before the program's first line the system ends the process, so no residue is possible.
       expect(await client.exists(`lock:${key}`), `after ${delayMs} ms`).toBe(0);
     }
     expect(codes).toContain(130);
   });
 
-  test("while the command runs is the command's: it may go on", async () => {
+  test("during the command goes to the command, which may continue", async () => {
     const script = 'trap "echo not yet" INT; echo in; while [ ! -e enough ]; do sleep 0.02; done; exit 6';
     const running = cli.start(["run", "-k", "goes-on", "--", "sh", "-c", script]);
     await waitUntil(() => running.out() === "in\n", "it is in");
@@ -91,11 +91,11 @@ onRedis("Ctrl-C", () => {
     expect((await running.ended).code).toBe(6);
   });
 
-  test("while the lock is given back ends the waiting for an answer, and the command's code is told", async () => {
+  test("during the release ends the wait for the reply, and the command's code is returned", async () => {
     const proxy = await startProxy(cli.redis.port);
     try {
       const script = "echo in; while [ ! -e done ]; do sleep 0.02; done; exit 8";
-      // It would wait for the answer for longer than this test does.
+      // Without the signal the release would wait for longer than this test.
       const url = `redis://127.0.0.1:${proxy.port}?commandTimeoutMs=600000`;
       const env = { HOLDFAST_URL: url };
       const running = cli.start(["run", "-k", "giving-back", "--", "sh", "-c", script], { env });
@@ -103,7 +103,7 @@ onRedis("Ctrl-C", () => {
       proxy.pause("replies");
       await cli.spawn("touch", ["done"]).ended;
       const client = cli.redis.client();
-      await waitUntil(async () => (await client.exists("lock:giving-back")) === 0, "it is given back");
+      await waitUntil(async () => (await client.exists("lock:giving-back")) === 0, "the grant is released");
       expect(running.child.exitCode).toBeNull();
       running.kill("SIGINT");
       expect(await running.ended).toMatchObject({ code: 8, err: "" });
@@ -112,7 +112,7 @@ onRedis("Ctrl-C", () => {
     }
   });
 
-  test("while the shortest hold lasts ends us, and the lock stays as long as was asked", async () => {
+  test("during the minimum hold ends the program, and the lock stays for the requested time", async () => {
     const args = [
       "run",
       "-k",

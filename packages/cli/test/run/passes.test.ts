@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import { commandLine } from "../support/cli.ts";
 import { onRedis } from "../support/servers.ts";
 
-onRedis("what run passes on", () => {
+onRedis("run", () => {
   const cli = commandLine();
 
-  test("stdin, stdout and stderr are the command's own", async () => {
+  test("forwards stdin, stdout and stderr to the command", async () => {
     const text = `${"line\n".repeat(20_000)}end`;
     const { out, err, code } = await cli.run(["run", "-k", "k", "--", "sh", "-c", "cat; echo aside >&2"], {
       input: text,
@@ -15,14 +15,14 @@ onRedis("what run passes on", () => {
     expect({ code, err, same: out === text }).toEqual({ code: 0, err: "aside\n", same: true });
   });
 
-  test("arguments arrive as they are, and a line for the shell by -c", async () => {
+  test("forwards arguments unchanged, and a line for the shell by -c", async () => {
     const words = ["--key", "-k", "a b", "$HOME", "*", ""];
     const { out } = await cli.run(["run", "-k", "k", "--", "printf", "[%s]", ...words]);
     expect(out).toBe(words.map((word) => `[${word}]`).join(""));
     expect((await cli.run(["run", "-k", "k", "-c", "echo $((6*7)) | tr 4 5"])).out).toBe("52\n");
   });
 
-  test("a terminal stays a terminal, with its colours and its size", async () => {
+  test("keeps a terminal, with its colours and its size", async () => {
     const command = `${process.execPath} ${cli.program} run -k tty -- sh -c '[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && stty size && echo all'`;
     const { out } = await cli.spawn("script", ["-qec", `stty rows 33 cols 77; ${command}`, "/dev/null"], {
       env: { TERM: "xterm-256color" },
@@ -30,7 +30,7 @@ onRedis("what run passes on", () => {
     expect(out).toMatch(/33 77\s+all/);
   });
 
-  test("the command is told its key, its fencing token and how long it is valid", async () => {
+  test("sets the key, the fencing token and the end of the validity", async () => {
     const before = Date.now();
     const script =
       'echo "$HOLDFAST_LOCK_HELD|$HOLDFAST_LOCK_KEY|$HOLDFAST_FENCING_TOKEN|$HOLDFAST_LEASE_VALID_UNTIL|$TRACEPARENT"';
@@ -47,7 +47,7 @@ onRedis("what run passes on", () => {
     expect(Number(first[3])).toBeLessThan(Date.now() + 20_000);
   });
 
-  test("several keys are one lock, and readers run together", async () => {
+  test("locks several keys as one, and runs readers together", async () => {
     const both = cli.start([
       "run",
       "-k",
@@ -98,7 +98,7 @@ onRedis("what run passes on", () => {
     },
   );
 
-  test("who waits goes in when the lock is free, in order", async () => {
+  test("starts in the order of the waiters when the lock is free", async () => {
     const holder = cli.start([
       "run",
       "-k",

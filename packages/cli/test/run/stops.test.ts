@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { commandLine, isRunning, type RunningProcess } from "../support/cli.ts";
 import { onRedis } from "../support/servers.ts";
 
-/** Notes the time, to the nanosecond, every few milliseconds, and will not listen to TERM. */
+/** Records the time, to the nanosecond, every few milliseconds, and ignores TERM. */
 const stubborn =
   'trap "echo TERM >> heard" TERM; echo $$; while :; do date +%s%N >> beats; sleep 0.005; done';
 const times = ["--ttl", "2s", "--grace", "600ms"];
@@ -12,7 +12,7 @@ const times = ["--ttl", "2s", "--grace", "600ms"];
 onRedis("how run ends its command for the sake of the lock", () => {
   const cli = commandLine();
 
-  /** Runs what is stubborn, and waits until it runs. */
+  /** Starts a command that ignores TERM, and waits until it runs. */
   async function stubbornly(
     key: string,
     flags: readonly string[] = [],
@@ -51,7 +51,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     }
   });
 
-  test("a command that listens to TERM has the grace to end, and the code is 79 all the same", async () => {
+  test("a command that handles TERM has the grace to end, and the code is still 79", async () => {
     const script = 'trap "echo cleaned; exit 0" TERM; echo in; while :; do sleep 0.02; done';
     const running = cli.start(["run", "-k", "listens", ...times, "--", "sh", "-c", script]);
     await waitUntil(() => running.out() !== "", "it is in");
@@ -65,7 +65,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     }
   });
 
-  test("a server that is frozen for less than the deadline disturbs nobody", async () => {
+  test("a server that is frozen for less than the deadline has no effect", async () => {
     const script = 'trap "echo TERM" TERM; echo in; while [ ! -e calm ]; do sleep 0.02; done; echo out';
     const running = cli.start([
       "run",
@@ -107,7 +107,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     }
   });
 
-  test("what a command leaves behind is ended before the lock is free, and its own code counts", async () => {
+  test("remaining processes of a command are ended before the release, and the command's own code is returned", async () => {
     const script = '(trap "" TERM; while :; do date +%s%N >> beats; sleep 0.005; done) & sleep 0.2; exit 3';
     const running = cli.start(["run", "-k", "left", ...times, "--", "sh", "-c", script]);
     const client = cli.redis.client();
@@ -115,11 +115,11 @@ onRedis("how run ends its command for the sake of the lock", () => {
     const second = cli.start(["run", "-k", "left", "--wait", "forever", "--", "date", "+%s%N"]);
     const { code, err } = await running.ended;
     expect(code).toBe(3);
-    expect(err).toMatch(/left processes behind/);
+    expect(err).toMatch(/left running processes/);
     expect(await lastBeat()).toBeLessThan(BigInt((await second.ended).out.trim()));
   });
 
-  test("stopped past its TTL and continued, it kills at once, without a word to the command", async () => {
+  test("after a stop past its TTL, run kills the command at once, by KILL", async () => {
     const running = await stubbornly("stopped");
     const command = Number(running.out());
     running.kill("SIGSTOP");
@@ -133,7 +133,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     expect(await cli.read("heard")).toBe("");
   });
 
-  test("by Ctrl-Z the command stands still as well, and does not go on when its lock is lost", async () => {
+  test("Ctrl-Z stops the command as well, and the command does not continue after a loss", async () => {
     const running = await stubbornly("suspended");
     const command = Number(running.out());
     running.kill("SIGTSTP");
@@ -146,7 +146,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     expect(await lastBeat()).toBe(still);
   });
 
-  test("a lock that was broken ends its command at once, by KILL", async () => {
+  test("a broken lock ends its command at once, by KILL", async () => {
     const running = await stubbornly("broken");
     const client = cli.redis.client();
     await client.set("lock:broken", "somebody else");

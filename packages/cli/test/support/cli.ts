@@ -11,7 +11,7 @@ import { bundleCli } from "../../../../scripts/bundle-cli.mjs";
 
 const folder = fileURLToPath(new URL("../..", import.meta.url));
 
-/** How a program ended, and all that it said. */
+/** The exit code of a program, and its whole output. */
 export interface ExitResult {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -19,7 +19,7 @@ export interface ExitResult {
   readonly err: string;
 }
 
-/** A program that runs. */
+/** A running program. */
 export interface RunningProcess {
   readonly pid: number;
   readonly child: ChildProcess;
@@ -31,18 +31,18 @@ export interface RunningProcess {
 
 export interface StartOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** What it reads; by default nothing. */
+  /** The content of stdin; by default empty. */
   readonly input?: string;
-  /** Its stdin stays open. */
+  /** Keeps stdin open. */
   readonly isInteractive?: boolean;
 }
 
-/** The command line, bundled from its sources, beside a server and a folder of this test file alone. */
+/** The bundled command line, with a server and a folder of this test file. */
 export class CommandLine {
   #program = "";
   #redis: RedisServer | undefined;
   #folder = "";
-  /** The temporary folders that exist, for `close`. */
+  /** The existing temporary folders, for `close`. */
   readonly #createdFolders: string[] = [];
   readonly #running = new Set<ChildProcess>();
 
@@ -63,7 +63,7 @@ export class CommandLine {
     return join(this.#folder, name);
   }
 
-  /** What a file of the folder contains; nothing where it is not there. */
+  /** The content of a file in the folder; "" if the file does not exist. */
   read(name: string): Promise<string> {
     return readFile(this.file(name), "utf8").catch(() => "");
   }
@@ -85,7 +85,7 @@ export class CommandLine {
     }
   }
 
-  /** Nothing that a test started outlives it. */
+  /** Ends all programs that the test started. */
   async endAll(): Promise<void> {
     for (const child of this.#running) {
       child.kill("SIGCONT");
@@ -99,7 +99,7 @@ export class CommandLine {
     return this.spawn(process.execPath, [this.#program, ...args], options);
   }
 
-  /** Runs it to its end. */
+  /** Runs `holdfast` with these arguments to its end. */
   run(args: readonly string[], options: StartOptions = {}): Promise<ExitResult> {
     return this.start(args, options).ended;
   }
@@ -158,7 +158,7 @@ export function commandLine(): CommandLine {
   return one;
 }
 
-/** Without what a terminal, or a test runner, says of colours, and without locks around us. */
+/** The environment without colour settings of a terminal or test runner, and without an outer lock. */
 function cleanEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(
@@ -167,7 +167,7 @@ function cleanEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   );
 }
 
-/** Whether a process runs: neither gone nor only waited for. */
+/** Whether a process runs. An ended process without a reaper does not run. */
 export async function isRunning(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   return stat !== "" && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));

@@ -42,13 +42,13 @@ onRedis("top", () => {
     expect((await cli.run(["top", "--analyze", "nothing"])).code).toBe(64);
   });
 
-  test("without a terminal it says what to do instead", async () => {
+  test("without a terminal top names the alternatives", async () => {
     const { code, err } = await cli.run(["top"]);
     expect(code).toBe(64);
     expect(err).toMatch(/--once/);
   });
 
-  test("it is live: locks come and go, are sorted, filtered and told in detail, and the terminal is as before", async () => {
+  test("top is live: locks appear and vanish, are sorted, filtered and shown in detail, and the terminal is restored", async () => {
     const top = live("live:");
     await waitUntil(() => top.screen().includes("0 held"), "the first frame");
     await cli.run(["acquire", "-k", "live:b", "--ttl", "1h", "--owner", "bob"]);
@@ -72,7 +72,7 @@ onRedis("top", () => {
     expect(out.trimEnd().endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);
   });
 
-  test("u breaks what is marked, after a question, and only then", async () => {
+  test("u breaks the marked locks, only after a confirmation", async () => {
     const client = cli.redis.client();
     for (const key of ["break:a", "break:b", "break:c"]) {
       await cli.run(["acquire", "-k", key, "--ttl", "1h"]);
@@ -95,7 +95,7 @@ onRedis("top", () => {
     await top.ended;
   });
 
-  test("who is not renewed is stale", async () => {
+  test("a lease without renewals is stale", async () => {
     await cli.run(["acquire", "-k", "stale:a", "--ttl", "3s"]);
     const top = live("stale:");
     await waitUntil(() => top.screen().includes("1 stale"), "it is stale");

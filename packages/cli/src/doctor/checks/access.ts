@@ -11,28 +11,28 @@ const credentials: Check = (facts) => {
   return [
     isOpen &&
       finding(isLoopback(host) ? "risk" : "critical", "no-password", {
-        observed: "anybody may connect as the user default, without a password",
-        impact: "everybody who reaches the port can take, break and forge every lock",
-        fix: "a user of its own for locks (docs/security.md), and default off or with a password",
+        observed: "clients connect as the user default without a password",
+        impact: "every client that reaches the port can acquire, break and forge every lock",
+        fix: "create a separate user for locks (docs/security.md), and disable default or set its password",
       }),
     !isOpen &&
       user.name === "default" &&
       finding("info", "default-user", {
         observed: "locks use the user default",
-        impact: "it may do everything: a mistake elsewhere flushes the locks",
-        fix: "a user of its own for locks (docs/security.md)",
+        impact: "this user has every right, so a mistake in another program can flush the locks",
+        fix: "create a separate user for locks (docs/security.md)",
       }),
     /(^| |,)~\*/.test(user.keys) &&
       finding("info", "all-keys", {
         observed: `the user ${user.name} may touch every key`,
-        impact: "who has its password can do more than take locks",
-        fix: "only the keys of locks (docs/security.md)",
+        impact: "a client with this password can read and write all other data",
+        fix: "allow only the keys of locks (docs/security.md)",
       }),
     /\+@all|\+flushall|\+@dangerous/.test(user.commands) &&
       finding("info", "may-flush", {
         observed: `the user ${user.name} may FLUSHALL`,
-        impact: "one command forgets all locks: a second holder of each",
-        fix: "only the commands that locks need (docs/security.md)",
+        impact: "one command deletes all locks, and each lock can get a second holder",
+        fix: "allow only the commands that locks need (docs/security.md)",
       }),
   ];
 };
@@ -42,8 +42,8 @@ const network: Check = (facts, { address }) =>
   !address.isEncrypted &&
   finding("risk", "no-tls", {
     observed: "the connection is not encrypted",
-    impact: "who can read the way sees passwords and tokens, and can release or forge locks with them",
-    fix: "a URL with TLS (rediss:, redlocks:)",
+    impact: "a reader of the network traffic gets passwords and tokens, and can release or forge locks",
+    fix: "use a URL with TLS (rediss:, redlocks:)",
   });
 
 const protection: Check = (facts) =>
@@ -51,8 +51,8 @@ const protection: Check = (facts) =>
   facts.user?.flags.includes("nopass") === true &&
   finding("critical", "unprotected", {
     observed: "protected-mode is no, and the user default needs no password",
-    impact: "everybody who reaches the port can take, break and forge every lock",
-    fix: "a password, or bind it to addresses that only you reach",
+    impact: "every client that reaches the port can acquire, break and forge every lock",
+    fix: "set a password, or bind the server to private addresses",
   });
 
 const debugCommand: Check = (facts) =>
@@ -60,11 +60,11 @@ const debugCommand: Check = (facts) =>
   settingOf(facts, "enable-debug-command") !== "no" &&
   finding("info", "debug-command", {
     observed: `enable-debug-command is ${settingOf(facts, "enable-debug-command")}`,
-    impact: "DEBUG can stop the server for any time, and with it every renewal",
-    fix: "no, but for tests",
+    impact: "DEBUG can stop the server, and every renewal, for any time",
+    fix: "set it to no, except in tests",
   });
 
-/** Other programs in the database can delete or overwrite locks, by FLUSHDB if not otherwise. */
+/** Other programs in the database can delete or overwrite locks, for example by FLUSHDB. */
 const shared: Check = (facts, { address }) => {
   const keys = Number(/keys=(\d+)/.exec(facts.info.get(`db${address.database}`) ?? "")?.[1] ?? 0);
   const withoutEnd =
@@ -72,9 +72,9 @@ const shared: Check = (facts, { address }) => {
   return (
     withoutEnd > 1_000 &&
     finding("info", "shared-database", {
-      observed: `database ${address.database} has ${withoutEnd} keys that no lock has made`,
-      impact: "who empties that database, or fills its memory, ends the locks as well",
-      fix: "a database, or better a server, of their own for locks",
+      observed: `database ${address.database} has ${withoutEnd} keys that belong to no lock`,
+      impact: "a program that flushes that database, or fills the memory, also deletes the locks",
+      fix: "use a separate database, or better a separate server, for locks",
     })
   );
 };

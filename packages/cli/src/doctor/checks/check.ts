@@ -1,13 +1,13 @@
 import type { ServerFacts, Deployment } from "../facts.ts";
 import type { Finding, Level } from "../finding.ts";
 
-/** What a check answers: nothing, or what it found. */
+/** The result of a check: its findings, or nothing. */
 export type CheckResult = Omit<Finding, "node"> | false | undefined;
 
-/** Looks at what one server says. */
+/** Checks the facts of one server. */
 export type Check = (facts: ServerFacts, use: Deployment) => CheckResult | readonly CheckResult[];
 
-/** A finding, in the order in which it is read. */
+/** Creates a finding, with its parts in reading order. */
 export function finding(
   level: Level,
   id: string,
@@ -21,7 +21,7 @@ export function finding(
   return { level, id, ...details };
 }
 
-/** All that some checks find on one server. */
+/** The findings of several checks on one server. */
 export function runChecks(checks: readonly Check[], facts: ServerFacts, use: Deployment): Finding[] {
   return checks
     .flatMap((check) => check(facts, use))

@@ -5,12 +5,12 @@ import type { ServerFacts } from "../facts.ts";
 import type { Finding } from "../finding.ts";
 import { waitUnless } from "../../run/wait-unless.ts";
 
-/** Clocks are given this much more: the kernel slews by up to 500 ppm, and we are late ourselves. */
+/** The tolerance of the check, ms, because the kernel slews by up to 500 ppm, and timers are late. */
 const maxOffsetMs = 20;
 const maxDriftRate = 0.01;
 
 /**
- * Whether a server's clock was set, or runs at another speed, while we watched it. Ours is the monotonic one.
+ * Whether a server's clock was set, or ran at another speed, during the check. The reference is the local monotonic clock.
  */
 export async function watchClock(
   facts: ServerFacts,
@@ -35,10 +35,10 @@ export async function watchClock(
           level: "critical",
           id: "clock-step",
           node,
-          observed: `its clock moved by ${Math.round(changedMs)} ms against ours within ${Math.round(second.at - first.at)} ms`,
+          observed: `its clock moved by ${Math.round(changedMs)} ms against the local clock within ${Math.round(second.at - first.at)} ms`,
           impact:
-            "a TTL ends by that clock: a lock ends before its holder thinks so, and a second one has it",
-          fix: "let chrony or ntpd slew the clock, without steps; a virtual machine wants its host's clock source",
+            "TTLs use that clock, so a lock may expire before its validity ends, and get a second holder",
+          fix: "let chrony or ntpd slew the clock, without steps; a virtual machine needs its host's clock source",
         },
       ]
     : [];

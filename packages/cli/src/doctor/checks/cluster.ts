@@ -5,7 +5,7 @@ import { parseInfo, settingOf, type ServerFacts, type Deployment } from "../fact
 import type { Finding } from "../finding.ts";
 import { finding, type Check, type CheckResult } from "./check.ts";
 
-/** A node as `CLUSTER NODES` tells it. */
+/** A node in the reply of `CLUSTER NODES`. */
 export interface ClusterNode {
   readonly id: string;
   readonly host: string;
@@ -27,7 +27,7 @@ export async function clusterNodes(client: Redis): Promise<ClusterNode[]> {
     });
 }
 
-/** What is wrong with the cluster as a whole. */
+/** The findings about the cluster as a whole. */
 export async function checkCluster(client: Redis, nodes: readonly ClusterNode[]): Promise<Finding[]> {
   const info = parseInfo(String(await client.call("CLUSTER", "INFO")));
   const primaries = nodes.filter(({ flags, slots }) => flags.includes("master") && slots !== "");
@@ -45,14 +45,14 @@ function state(info: ReadonlyMap<string, string>): CheckResult[] {
     info.get("cluster_state") !== "ok" &&
       finding("risk", "cluster-state", {
         observed: `cluster_state is ${info.get("cluster_state")}`,
-        impact: "no lock can be had or renewed, at least not of the slots that are not served",
-        fix: "look at the nodes that fail, and whether all 16384 slots have one",
+        impact: "locks cannot be acquired or renewed, at least in the slots without a node",
+        fix: "repair the failed nodes, and check that all 16384 slots have a node",
       }),
     failing > 0 &&
       finding("risk", "failing-slots", {
         observed: `${failing} slots are of nodes that fail, or seem to`,
-        impact: "their locks cannot be renewed, and are lost; a failover may forget fresh ones",
-        fix: "look at these nodes",
+        impact: "their locks cannot be renewed and are lost; a failover may lose recent locks",
+        fix: "repair these nodes",
       }),
   ];
 }
@@ -62,15 +62,15 @@ function shape(primaries: readonly ClusterNode[], alone: readonly ClusterNode[])
     primaries.length < 3 &&
       finding("risk", "few-primaries", {
         observed: `${primaries.length} primaries`,
-        impact: "without a majority of primaries there is no failover, and no locks of a shard that is down",
-        fix: "three at least",
+        impact: "without a majority of primaries there is no failover, so a failed shard has no locks",
+        fix: "run at least three primaries",
       }),
     alone.length > 0 &&
       finding("risk", "primary-without-replica", {
         observed: `without a replica: ${alone.map(({ host, port }) => `${host}:${port}`).join(", ")}`,
         impact:
-          "when it is down its locks cannot be had until it is back, and then it may have forgotten them",
-        fix: "a replica for each primary",
+          "if that primary fails, its locks are unavailable until its restart, and the restart may lose them",
+        fix: "add a replica for each primary",
       }),
   ];
 }
@@ -81,8 +81,8 @@ function moving(nodes: readonly ClusterNode[]): CheckResult[] {
     count > 0 &&
       finding("info", "moving-slots", {
         observed: `${count} slots are on their way to another node`,
-        impact: "locks of several keys may be refused for a moment (TRYAGAIN) and are asked for again",
-        fix: "finish the move",
+        impact: "requests for several keys may be refused briefly (TRYAGAIN), and are retried",
+        fix: "finish the migration of the slots",
       }),
   ];
 }
@@ -91,23 +91,22 @@ const coverage: Check = (facts) =>
   settingOf(facts, "cluster-require-full-coverage") === "yes" &&
   finding("info", "full-coverage", {
     observed: "cluster-require-full-coverage is yes",
-    impact:
-      "one slot that is not served stops every lock, also those of other slots: safe, and less available",
-    fix: "your choice: no lets the other slots go on",
+    impact: "one slot without a node stops the locks of all slots: safe, but less available",
+    fix: "optional: no keeps the other slots available",
   });
 
 const readsWhenDown: Check = (facts) => [
   settingOf(facts, "cluster-allow-reads-when-down") === "yes" &&
     finding("info", "reads-when-down", {
       observed: "cluster-allow-reads-when-down is yes",
-      impact: "inspect may show what is long over; no lock is had by a read",
+      impact: "inspect may show expired locks; acquiring is not affected",
       fix: "no",
     }),
   settingOf(facts, "cluster-allow-pubsubshard-when-down") === "yes" &&
     finding("info", "messages-when-down", {
       observed: "cluster-allow-pubsubshard-when-down is yes",
-      impact: "none: a message of a minority is looked at with a question before anybody goes in",
-      fix: "nothing has to be done",
+      impact: "none: a notification from a minority grants nothing until a request confirms it",
+      fix: "no action is needed",
     }),
 ];
 
@@ -117,14 +116,15 @@ const minorityPartition: Check = (facts, { ttlMs }: Deployment) => {
     timeoutMs > 0 &&
       finding(timeoutMs > ttlMs / 2 ? "risk" : "info", "minority-window", {
         observed: `cluster-node-timeout is ${formatDuration(timeoutMs)}, the TTL ${formatDuration(ttlMs)}`,
-        impact: "a primary that is cut off grants locks for that long, which its successor knows nothing of",
+        impact: "a partitioned primary grants locks for that time, and its successor does not know them",
         fix: "let grants wait for replicas (minReplicas); a timeout of less than half of the TTL; and check fencing tokens",
       }),
     ttlMs < timeoutMs &&
       finding("risk", "ttl-shorter-than-failover", {
         observed: `the TTL is ${formatDuration(ttlMs)}; a failover begins after ${formatDuration(timeoutMs)}`,
-        impact: "every holder of that shard loses its lock in a failover, as nobody can renew that long",
-        fix: "a TTL longer than a failover takes",
+        impact:
+          "every holder of that shard loses its lock in a failover, because renewals fail for longer than the TTL",
+        fix: "use a TTL longer than a failover",
       }),
   ];
 };
@@ -137,24 +137,24 @@ const noFailover: Check = (facts) => {
     settingOf(facts, "cluster-replica-no-failover", "cluster-slave-no-failover") === "yes" &&
       finding("info", "no-automatic-failover", {
         observed: "cluster-replica-no-failover is yes",
-        impact: "nothing is forgotten by a failover; the locks of a shard wait until somebody acts",
+        impact: "no failover loses locks; the locks of a failed shard wait for an operator",
         fix: "your choice",
       }),
     factor === 0 &&
       finding("risk", "stale-replica-may-lead", {
         observed: "cluster-replica-validity-factor is 0",
         impact:
-          "a replica that was cut off for long may take over, and has forgotten all locks since: second holders",
-        fix: "the default of 10",
+          "a replica that was partitioned for long may be promoted without all later locks, and these get second holders",
+        fix: "use the default of 10",
         command: "CONFIG SET cluster-replica-validity-factor 10",
       }),
   ];
 };
 
-/** Of each primary of a cluster. */
+/** The checks of each primary of a cluster. */
 export const clusterChecks: readonly Check[] = [coverage, readsWhenDown, minorityPartition, noFailover];
 
-/** What all primaries say alike is told once. */
+/** Merges equal findings of all primaries into one. */
 export function commonAnswer(findings: readonly Finding[], primaries: readonly ServerFacts[]): Finding[] {
   const isCommon = (one: Finding): boolean =>
     primaries.length > 1 &&

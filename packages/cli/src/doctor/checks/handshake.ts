@@ -11,7 +11,7 @@ export function rejectedUser(node: string, failure: string, address: DoctorTarge
     : undefined;
 }
 
-/** Whether the server takes the connection for the user and the database of the URL. */
+/** Checks that the connection has the user and the database of the URL. */
 export async function checkHandshake(
   server: Server,
   { user }: ServerFacts,
@@ -35,7 +35,8 @@ export async function checkHandshake(
       id: "wrong-database",
       node: server.name,
       observed: `expected database ${database}, the server refuses it: ${refusal}`,
-      impact: "no lock can be had or renewed: locks in another database would exclude nobody here",
+      impact:
+        "locks cannot be acquired or renewed, because locks in another database would not exclude other clients",
       fix: "+select for the user of the locks, or a URL with a database that the server has (CONFIG GET databases)",
       ...(refusal.includes("NOPERM") && { command: `ACL SETUSER ${userOf(address)} +select` }),
     });
@@ -49,8 +50,8 @@ function wrongUser(node: string, observed: string): Finding {
     id: "wrong-user",
     node,
     observed,
-    impact: "no lock can be had or renewed; as another user it would have other rights than were given to it",
-    fix: "set the user and password of the URL, and look whether the user exists and is on (ACL GETUSER <user>)",
+    impact: "locks cannot be acquired or renewed, because another user has other rights",
+    fix: "correct the user and password in the URL, and check that the user exists and is on (ACL GETUSER <user>)",
   };
 }
 

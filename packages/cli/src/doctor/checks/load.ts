@@ -9,8 +9,8 @@ const idleTimeout: Check = (facts) => {
     finding("perf", "idle-timeout", {
       observed: `timeout is ${seconds} s`,
       impact:
-        "connections that wait for their turn are closed; they are opened anew, and a message may be missed meanwhile",
-      fix: "let idle connections be, and dead ones be found by keep-alive",
+        "idle connections of waiters are closed; after the reconnect a notification may have been missed",
+      fix: "do not close idle connections, and find dead ones by keep-alive",
       command: "CONFIG SET timeout 0",
     })
   );
@@ -22,8 +22,8 @@ const keepAlive: Check = (facts) => {
     (seconds === 0 || seconds > 120) &&
     finding("perf", "tcp-keepalive", {
       observed: `tcp-keepalive is ${seconds} s`,
-      impact: "a client that vanished is noticed after minutes, and its messages are kept for it",
-      fix: "look after a minute",
+      impact: "a vanished client is detected after minutes, and its notifications are buffered until then",
+      fix: "detect dead clients after a minute",
       command: "CONFIG SET tcp-keepalive 60",
     })
   );
@@ -35,15 +35,15 @@ const slowScripts: Check = (facts, { ttlMs }) => {
   return [
     limitMs >= ttlMs &&
       finding("risk", "busy-scripts", {
-        observed: `a script may block the server for ${formatDuration(limitMs)} before anybody is told, the TTL is ${formatDuration(ttlMs)}`,
-        impact: "no renewal passes meanwhile: locks are lost while their holders work",
-        fix: "a longer TTL, or a server without foreign scripts",
+        observed: `a script may block the server for ${formatDuration(limitMs)} before clients get an error; the TTL is ${formatDuration(ttlMs)}`,
+        impact: "renewals wait during that time, so locks are lost while their holders work",
+        fix: "use a longer TTL, or a server without other scripts",
       }),
     keys > 0 &&
       finding("perf", "keys-command", {
         observed: `KEYS was called ${keys} times`,
-        impact: "each call stops everything else, renewals too, for as long as all keys take",
-        fix: "SCAN instead, or a server of its own for locks",
+        impact: "each call blocks all commands, renewals too, while the server reads all keys",
+        fix: "use SCAN instead, or a separate server for locks",
       }),
   ];
 };
@@ -59,13 +59,13 @@ const connections: Check = (facts) => {
       finding("risk", "connections-nearly-full", {
         observed: `${clients} of ${most} connections are taken`,
         impact: "a holder that has to connect anew is refused, and loses its lock",
-        fix: "raise maxclients, or find out who opens so many",
+        fix: "raise maxclients, or find the program that opens many connections",
       }),
     rejected > 0 &&
       finding("risk", "rejected-connections", {
         observed: `${rejected} connections were rejected since the start`,
         impact: "a holder that has to connect anew is refused, and loses its lock",
-        fix: "raise maxclients, or find out who opens so many",
+        fix: "raise maxclients, or find the program that opens many connections",
       }),
   ];
 };
@@ -78,8 +78,8 @@ const slowSubscribers: Check = (facts) => {
     hardLimit < 1_000_000 &&
     finding("perf", "small-message-buffer", {
       observed: `client-output-buffer-limit for pubsub is ${hardLimit} bytes`,
-      impact: "a slow waiter is cut off and misses the message of its turn; it asks again after at most 5 s",
-      fix: "the default of 32 MB",
+      impact: "a slow waiter is disconnected and misses the notification of its grant; it polls within 5 s",
+      fix: "use the default of 32 MB",
       command: 'CONFIG SET client-output-buffer-limit "pubsub 33554432 8388608 60"',
     })
   );
@@ -89,15 +89,15 @@ const monitoring: Check = (facts) => [
   settingOf(facts, "latency-monitor-threshold") === "0" &&
     finding("info", "latency-monitor", {
       observed: "latency-monitor-threshold is 0",
-      impact: "when a lock is lost by a slow server nothing tells what was slow",
-      fix: "note what takes longer than 100 ms",
+      impact: "if a slow server loses a lock, no record shows the slow command",
+      fix: "record commands that take longer than 100 ms",
       command: "CONFIG SET latency-monitor-threshold 100",
     }),
   (settingOf(facts, "notify-keyspace-events") ?? "") !== "" &&
     finding("info", "keyspace-events", {
       observed: `notify-keyspace-events is ${settingOf(facts, "notify-keyspace-events")}`,
-      impact: "Holdfast needs none; every lock costs a message more, and an expiry is told late",
-      fix: "turn them off if nobody else needs them",
+      impact: "Holdfast needs no keyspace notifications, and each lock costs one more message",
+      fix: "turn them off if no other program needs them",
     }),
 ];
 
@@ -107,15 +107,15 @@ const lateExpiry: Check = (facts) => {
   return [
     stale > 10 &&
       finding("perf", "stale-keys", {
-        observed: `about ${stale} % of the keys with a TTL are over and not removed yet`,
-        impact: "none for a lock, which is looked at by its own clock; they take memory",
+        observed: `about ${stale} % of the keys with a TTL have expired and are not removed yet`,
+        impact: "none for locks, because each command checks the expiry itself; the keys use memory",
         fix: "raise active-expire-effort",
       }),
     hz < 10 &&
       finding("perf", "hz", {
         observed: `hz is ${hz}`,
-        impact: "what is over is removed late; a lock that is asked for is exact all the same",
-        fix: "the default of 10",
+        impact: "expired keys are removed late; requests for locks are not affected",
+        fix: "use the default of 10",
         command: "CONFIG SET hz 10",
       }),
   ];
@@ -131,14 +131,14 @@ export const loadChecks: readonly Check[] = [
   lateExpiry,
 ];
 
-/** What could not be looked at is told, and not passed over as well. */
+/** The settings and facts that the server refused to show. */
 export const uncheckedFindings: readonly Check[] = [
   ({ refused }: ServerFacts) =>
     [...refused].map(([what, why]) =>
       finding("info", "not-checked", {
         observed: `${what} is refused: ${why}`,
-        impact: "what depends on it could not be checked, and may be wrong",
-        fix: "ask as a user who may, or look in the provider's console",
+        impact: "the checks that need these facts did not run",
+        fix: "run doctor as a user with these rights, or look in the provider's console",
       }),
     ),
 ];

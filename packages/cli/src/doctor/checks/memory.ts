@@ -10,8 +10,8 @@ const eviction: Check = (facts) => {
   const isVolatile = policy.startsWith("volatile");
   return finding(limit > 0 ? "critical" : "risk", "eviction", {
     observed: `maxmemory-policy is ${policy}, maxmemory is ${limit}`,
-    impact: `at the limit of its memory the server throws ${isVolatile ? "keys with a TTL away, and those are the locks" : "keys away, locks among them"}: a second holder`,
-    fix: "keep what is in it, or give the locks a server of their own",
+    impact: `with full memory the server evicts ${isVolatile ? "keys with a TTL, which locks are" : "keys, locks among them"}, and evicted locks get a second holder`,
+    fix: "disable evictions, or use a separate server for locks",
     command: "CONFIG SET maxmemory-policy noeviction",
   });
 };
@@ -22,8 +22,8 @@ const evicted: Check = (facts) => {
     count > 0 &&
     finding("critical", "evicted-keys", {
       observed: `${count} keys were evicted since the start`,
-      impact: "locks may have vanished while they were held",
-      fix: "set maxmemory-policy noeviction and find out what fills the memory",
+      impact: "the server may have evicted held locks",
+      fix: "set maxmemory-policy noeviction, and find the data that fills the memory",
     })
   );
 };
@@ -35,8 +35,9 @@ const nearlyFull: Check = (facts) => {
     used / limit > 0.9 &&
     finding("risk", "memory-nearly-full", {
       observed: `${Math.round((100 * used) / limit)} % of maxmemory is used`,
-      impact: "when it is full no lock can be had, and held ones are lost, as their renewal is refused",
-      fix: "raise maxmemory, or remove what fills it",
+      impact:
+        "with full memory the server refuses acquires and renewals: waiters fail, and held locks are lost",
+      fix: "raise maxmemory, or remove other data",
     })
   );
 };
@@ -49,8 +50,8 @@ const fragmented: Check = (facts) => {
     used > 100_000_000 &&
     finding("perf", "swapping", {
       observed: `mem_fragmentation_ratio is ${ratio}: part of the memory is swapped out`,
-      impact: "answers come late; a renewal that comes too late loses the lock",
-      fix: "give the machine more memory, or the server less to keep",
+      impact: "replies are slow, and a late renewal loses the lock",
+      fix: "give the machine more memory, or store less on the server",
     })
   );
 };

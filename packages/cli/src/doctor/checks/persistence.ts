@@ -2,7 +2,7 @@ import { numberOf, settingOf, type ServerFacts } from "../facts.ts";
 import { formatDuration } from "../../duration.ts";
 import { finding, type Check } from "./check.ts";
 
-/** Whether a restart forgets nothing. */
+/** Whether the server loses no write in a restart. */
 function isDurable(facts: ServerFacts): boolean {
   return facts.info.get("aof_enabled") === "1" && settingOf(facts, "appendfsync") === "always";
 }
@@ -13,26 +13,26 @@ const persistence: Check = (facts, { address, maxTtlMs }) => {
   }
   const hasLog = facts.info.get("aof_enabled") === "1";
   const observed = hasLog
-    ? `appendfsync is ${settingOf(facts, "appendfsync") ?? "not told"}`
-    : `no append-only file${settingOf(facts, "save") ? "; snapshots from time to time" : ""}`;
+    ? `appendfsync is ${settingOf(facts, "appendfsync") ?? "unknown"}`
+    : `no append-only file${settingOf(facts, "save") ? "; snapshots only" : ""}`;
   if (address.topology === "quorum") {
     const isGuarded = address.query.get("restartGuard") !== "off";
     return finding(isGuarded ? "info" : "critical", "persistence", {
       observed,
       impact: isGuarded
-        ? `after a restart this node has forgotten its votes, and does not vote for ${formatDuration(maxTtlMs + 3_000)}`
-        : "after a restart this node has forgotten its votes and votes at once, as restartGuard is off: two holders",
+        ? `after a restart this node has lost its votes, and does not vote for ${formatDuration(maxTtlMs + 3_000)}`
+        : "after a restart this node has lost its votes and votes at once, because restartGuard is off: two holders",
       fix: isGuarded
-        ? "nothing has to be done; with appendfsync always it votes at once"
-        : "leave restartGuard at auto",
+        ? "no action is needed; with appendfsync always the node votes at once"
+        : "set restartGuard to auto",
     });
   }
   return finding(hasLog ? "risk" : "critical", "persistence", {
     observed,
     impact: hasLog
-      ? "a crash of the machine forgets the locks of the last second: a second holder"
-      : "a restart forgets all locks, or those since the last snapshot: a second holder",
-    fix: "write every change to the disk before it is answered, or use a quorum; and check fencing tokens",
+      ? "a crash of the machine loses the locks of the last second, and these get a second holder"
+      : "a restart loses all locks, or those since the last snapshot, and these get a second holder",
+    fix: "write every change to disk before the reply, or use a quorum; and check fencing tokens",
     command: "CONFIG SET appendonly yes; CONFIG SET appendfsync always",
   });
 };
@@ -47,11 +47,11 @@ const restarted: Check = (facts, { address, ttlMs, maxTtlMs }) => {
   return finding(isGuarded ? "info" : "critical", "restarted", {
     observed: `it started ${formatDuration(uptimeMs)} ago`,
     impact: isGuarded
-      ? "it may have forgotten votes of before, and does not vote yet"
-      : `locks of before that it forgot may be held still, for up to ${formatDuration(longestMs)}: a second holder now`,
+      ? "the node may have lost earlier votes, and does not vote yet"
+      : `locks that the restart lost may still be held for up to ${formatDuration(longestMs)}, and can have a second holder now`,
     fix: isGuarded
-      ? "wait; a majority of the others votes"
-      : "let no work begin that the old holders may still do",
+      ? "wait; a majority of the other nodes votes"
+      : "start no work that the former holders may still do",
   });
 };
 
@@ -64,8 +64,8 @@ const writesFail: Check = (facts) =>
       finding("risk", "disk-writes-fail", {
         observed: `${name} is ${status}`,
         impact:
-          "the server may refuse writes (stop-writes-on-bgsave-error): no lock can be had, and held ones are lost",
-        fix: "look at the disk and at the server's log",
+          "the server may refuse writes (stop-writes-on-bgsave-error), so acquires fail and held locks are lost",
+        fix: "check the disk and the server's log",
       })
     );
   });
@@ -75,8 +75,8 @@ const rewrites: Check = (facts) =>
   settingOf(facts, "no-appendfsync-on-rewrite") === "yes" &&
   finding("risk", "no-fsync-on-rewrite", {
     observed: "no-appendfsync-on-rewrite is yes",
-    impact: "while the file is rewritten nothing is forced to the disk: a crash then forgets locks",
-    fix: "force it also then",
+    impact: "during a rewrite of the file no write is forced to disk, so a crash loses locks",
+    fix: "force writes to disk during rewrites too",
     command: "CONFIG SET no-appendfsync-on-rewrite no",
   });
 
@@ -86,8 +86,8 @@ const forks: Check = (facts, { ttlMs }) => {
     forkMs > ttlMs / 20 &&
     finding("perf", "slow-fork", {
       observed: `the last fork stopped the server for ${formatDuration(forkMs)}`,
-      impact: "renewals wait for it; with a short TTL locks are lost by it",
-      fix: "snapshots on a replica, a smaller server, no transparent huge pages",
+      impact: "renewals wait for the fork, and locks with a short TTL are lost",
+      fix: "take snapshots on a replica, store less data, disable transparent huge pages",
     })
   );
 };

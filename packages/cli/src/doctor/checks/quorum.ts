@@ -3,7 +3,7 @@ import type { ServerFacts, Deployment } from "../facts.ts";
 import type { Finding } from "../finding.ts";
 import { finding, type CheckResult } from "./check.ts";
 
-/** What is wrong with the servers of a quorum together: alone each may be fine. */
+/** The findings about the servers of a quorum together. */
 export function checkQuorum(nodes: readonly ServerFacts[], asked: number, use: Deployment): Finding[] {
   return [
     ...size(asked),
@@ -22,9 +22,9 @@ function size(count: number): CheckResult[] {
         finding(tooFew ? "critical" : "risk", "quorum-size", {
           observed: `${count} nodes`,
           impact: tooFew
-            ? "a majority of so few needs all of them: one that is down stops every lock"
-            : `no more may be down than with ${count - 1}, and a tie is more likely`,
-          fix: "an odd number from 3 on; five bear two that are down",
+            ? "a majority of these nodes is all of them, so one failed node stops every lock"
+            : `the quorum tolerates no more failures than with ${count - 1} nodes, and ties are more likely`,
+          fix: "use an odd number of at least 3 nodes; five nodes tolerate two failures",
         }),
       ]
     : [];
@@ -36,27 +36,26 @@ function sameServer(nodes: readonly ServerFacts[]): CheckResult[] {
     .map(([a, b]) =>
       finding("critical", "same-server", {
         observed: `${a.node} and ${b.node} are the same server (run_id ${a.info.get("run_id")})`,
-        impact: "its vote counts twice: it alone can make a majority with half of the others",
-        fix: "servers that are independent of each other",
+        impact: "its vote counts twice, so fewer servers than a majority can grant a lock",
+        fix: "use independent servers",
       }),
     );
 }
 
-/** A node that follows another, or is followed and replaced, does not vote by itself. */
+/** Nodes that are replicas, or have replicas that may be promoted, are not independent. */
 function dependentNodes(nodes: readonly ServerFacts[]): CheckResult[] {
   return nodes.flatMap(({ node, info }) => [
     info.get("cluster_enabled") === "1" &&
       finding("critical", "quorum-of-cluster", {
         observed: `${node} belongs to a Redis Cluster`,
-        impact: "its votes move and fail over without us: two majorities are possible",
-        fix: "servers without cluster-enabled",
+        impact: "its votes migrate and fail over without the quorum's rules, so two majorities are possible",
+        fix: "use servers without cluster-enabled",
       }),
     Number(info.get("connected_slaves") ?? 0) > 0 &&
       finding("risk", "node-with-replicas", {
         observed: `${node} has ${info.get("connected_slaves")} replicas`,
-        impact:
-          "if something lets a replica take its place, votes are forgotten: two majorities are possible",
-        fix: "no automatic failover behind a node: another node is the failover",
+        impact: "if a replica is promoted, votes are lost, so two majorities are possible",
+        fix: "use no automatic failover for a node: the other nodes are the failover",
       }),
   ]);
 }
@@ -70,16 +69,15 @@ function versions(nodes: readonly ServerFacts[]): CheckResult[] {
   return lines.size > 1
     ? [
         finding("info", "mixed-versions", {
-          observed: `the nodes are of the lines ${[...lines].join(", ")}`,
-          impact:
-            "a fault of one line is not that of a minority, if most have it; and each is one more to know",
-          fix: "one line, but while you upgrade node by node",
+          observed: `the nodes run the release lines ${[...lines].join(", ")}`,
+          impact: "a bug in one version can affect a majority, and several versions are harder to operate",
+          fix: "run one version on all nodes, except during a rolling upgrade",
         }),
       ]
     : [];
 }
 
-/** How long their clocks are set does not matter to a TTL, but to who is first. */
+/** Compares the clocks of the nodes. A clock that is set during a lease ends that lease early. */
 function clockSkew(nodes: readonly ServerFacts[], { ttlMs, driftFactor }: Deployment): CheckResult[] {
   const budgetMs = ttlMs * driftFactor;
   return pairs(nodes)
@@ -94,7 +92,7 @@ function clockSkew(nodes: readonly ServerFacts[], { ttlMs, driftFactor }: Deploy
       finding("critical", "clock-skew", {
         observed: `the clocks of ${a.node} and ${b.node} are ${formatDuration(differenceMs)} apart (within ${uncertaintyMs.toFixed(1)} ms)`,
         impact:
-          "one of them was set or is not kept right; if it is set while a lock is held, that lock ends early: a second holder",
+          "one clock was set or is not synchronized; setting it during a lease can expire the grant early, with a second holder",
         fix: "let chrony or ntpd slew every clock, without steps (makestep only at the start)",
       }),
     );
@@ -106,8 +104,8 @@ function farNodes(nodes: readonly ServerFacts[], { ttlMs }: Deployment): CheckRe
     ? [
         finding("perf", "far-nodes", {
           observed: `the best of nine round trips to the farthest node took ${formatDuration(worst)}, the TTL is ${formatDuration(ttlMs)}`,
-          impact: "each round of votes eats from the validity; with some retries nothing is left of it",
-          fix: "a longer TTL, or nodes that are nearer",
+          impact: "each round of votes reduces the validity, and several rounds leave none",
+          fix: "use a longer TTL, or nearer nodes",
         }),
       ]
     : [];

@@ -11,9 +11,9 @@ const role: Check = (facts) => {
       observed: `its role is ${answer}`,
       impact:
         answer === "active-replica"
-          ? "with several active servers the last writer wins, and both believe that they hold the lock"
-          : "it does not decide: it shows what its primary had, and takes no lock; a writable one grants locks that nobody else knows",
-      fix: "name the primary, or let sentinels name it (redis+sentinel:)",
+          ? "with several active servers the last write wins, and two clients hold the lock"
+          : "a replica grants no locks and shows a past state; a writable replica grants locks that its primary does not know",
+      fix: "use the address of the primary, or of the sentinels (redis+sentinel:)",
     })
   );
 };
@@ -30,14 +30,14 @@ const failover: Check = (facts, { address, minReplicas }) => {
       finding("risk", "failover-loses-locks", {
         observed: `${replicas} replicas, and no grant waits for them`,
         impact:
-          "a failover to a replica that had not got the last writes forgets fresh locks: a second holder",
-        fix: "let grants wait for replicas (minReplicas), or use a quorum; and check fencing tokens",
+          "a failover to a replica without the last writes loses recent locks, and these get a second holder",
+        fix: "let grants wait for replicas (minReplicas), or use a quorum; check fencing tokens too",
       }),
     required === 0 &&
       finding("risk", "isolated-primary", {
         observed: "min-replicas-to-write is 0",
-        impact: "a primary that is cut off goes on granting locks while its successor grants them as well",
-        fix: "let it stop writing when it has lost its replicas, sooner than half of the TTL",
+        impact: "a partitioned primary continues to grant locks, and so does its successor",
+        fix: "let a primary without replicas refuse writes, within half of the TTL",
         command: "CONFIG SET min-replicas-to-write 1",
       }),
   ];
@@ -51,8 +51,8 @@ const lag: Check = (facts, { ttlMs }) => {
     lagMs > ttlMs / 2 &&
     finding("risk", "late-isolation", {
       observed: `min-replicas-max-lag is ${formatDuration(lagMs)}, the TTL ${formatDuration(ttlMs)}`,
-      impact: "a primary that is cut off grants locks for that long after its successor may have begun",
-      fix: "less than half of the TTL",
+      impact: "a partitioned primary grants locks for that time, also after the promotion of its successor",
+      fix: "use less than half of the TTL",
       command: `CONFIG SET min-replicas-max-lag ${Math.max(1, Math.floor(ttlMs / 2_000))}`,
     })
   );
@@ -64,8 +64,8 @@ const writableReplica: Check = (facts) => {
     isWritable &&
     finding(facts.info.get("role") === "master" ? "risk" : "critical", "writable-replica", {
       observed: "replica-read-only is no",
-      impact: "as a replica it grants locks that its primary knows nothing of",
-      fix: "replicas only read",
+      impact: "as a replica this server grants locks that its primary does not know",
+      fix: "make replicas read-only",
       command: "CONFIG SET replica-read-only yes",
     })
   );
@@ -79,9 +79,9 @@ const laggingReplicas: Check = (facts, { ttlMs }) =>
       return (
         lagMs > Math.min(10_000, ttlMs / 2) &&
         finding("risk", "lagging-replica", {
-          observed: `${name} was last heard of ${formatDuration(lagMs)} ago`,
-          impact: "a failover to it forgets the locks of that time",
-          fix: "look at the network between them and at that replica",
+          observed: `${name} last acknowledged writes ${formatDuration(lagMs)} ago`,
+          impact: "a failover to that replica loses the locks of that time",
+          fix: "check that replica and its network",
         })
       );
     });
@@ -91,9 +91,9 @@ const multiMaster: Check = (facts) =>
     settingOf(facts, "multi-master") === "yes" ||
     settingOf(facts, "active-replica") === "yes") &&
   finding("critical", "multi-master", {
-    observed: "it shares its writes with other servers that write as well",
-    impact: "the last writer wins, and both believe that they hold the lock",
-    fix: "a server of its own for locks, or a quorum of independent ones",
+    observed: "it exchanges writes with other active servers",
+    impact: "the last write wins, and two clients hold the lock",
+    fix: "use a separate server for locks, or a quorum of independent servers",
   });
 
 export const replicationChecks: readonly Check[] = [

@@ -7,7 +7,7 @@ import type { Finding } from "../finding.ts";
 import type { Server } from "../servers.ts";
 import { finding, type CheckResult } from "./check.ts";
 
-/** What sentinels tell of the group that they guard. */
+/** The findings from the replies of the sentinels. */
 export async function checkSentinels(
   sentinels: readonly Server[],
   { address, ttlMs }: Deployment,
@@ -23,7 +23,7 @@ export async function checkSentinels(
   return found.flat();
 }
 
-/** Where the primary is, as the first sentinel that knows it says. */
+/** The address of the primary, from the first sentinel that knows it. */
 export async function primaryBy(
   sentinels: readonly Server[],
   name: string,
@@ -53,8 +53,8 @@ async function checkSentinel(client: Redis, name: string, ttlMs: number): Promis
       finding("risk", "no-replica", {
         observed: "the primary has no replica",
         impact:
-          "when it is down there are no locks until it is back, and then it may have forgotten those that it had",
-        fix: "a replica at least",
+          "if the primary fails, locks are unavailable until its restart, and the restart may lose them",
+        fix: "add at least one replica",
       }),
   ];
 }
@@ -64,20 +64,21 @@ function numbers(count: number, quorum: number, verdict: string): CheckResult[] 
     count < 3 &&
       finding("risk", "few-sentinels", {
         observed: `${count} sentinels`,
-        impact: "without a majority of them there is no failover, and no locks while the primary is down",
-        fix: "three at least, on machines of their own",
+        impact:
+          "without a majority of sentinels there is no failover, and no locks while the primary is down",
+        fix: "run at least three sentinels, on separate machines",
       }),
     quorum === 1 &&
       finding("risk", "quorum-of-one", {
         observed: "the quorum is 1",
-        impact: "one sentinel that is cut off begins a failover, and each failover may forget fresh locks",
-        fix: "a majority of the sentinels",
+        impact: "one partitioned sentinel starts a failover, and each failover may lose recent locks",
+        fix: "use a majority of the sentinels",
       }),
     !verdict.startsWith("OK") &&
       finding("risk", "no-failover", {
-        observed: `CKQUORUM says: ${verdict}`,
+        observed: `CKQUORUM replies: ${verdict}`,
         impact: "no failover is possible now: no locks while the primary is down",
-        fix: "bring the sentinels back, or let them know each other",
+        fix: "restart the sentinels, and check that they know each other",
       }),
   ];
 }
@@ -90,15 +91,15 @@ function times(primary: ReadonlyMap<string, string>, ttlMs: number): CheckResult
       downMs < 1_000 &&
       finding("risk", "hasty-failover", {
         observed: `down-after-milliseconds is ${downMs}`,
-        impact: "a pause of the server begins a failover, and each may forget fresh locks",
+        impact: "a pause of the server starts a failover, and each failover may lose recent locks",
         fix: "some seconds",
         command: `SENTINEL SET ${primary.get("name")} down-after-milliseconds 5000`,
       }),
     ttlMs < downMs + 1_000 &&
       finding("risk", "ttl-shorter-than-failover", {
         observed: `the TTL is ${formatDuration(ttlMs)}; a failover begins ${formatDuration(downMs)} after the primary is down, and may take ${formatDuration(failoverMs)}`,
-        impact: "every holder loses its lock in a failover, as nobody can renew that long",
-        fix: "a TTL longer than a failover takes",
+        impact: "every holder loses its lock in a failover, because renewals fail for longer than the TTL",
+        fix: "use a TTL longer than a failover",
       }),
   ];
 }
@@ -113,9 +114,9 @@ function flags(subject: string, flagList: ReadonlyMap<string, string>): CheckRes
         observed: `${subject} is ${bad.join(", ")}`,
         impact:
           subject === "the primary"
-            ? "no lock can be had or renewed now"
-            : "a failover has one less to go to",
-        fix: "look at that server, and at the address by which it is announced",
+            ? "locks cannot be acquired or renewed now"
+            : "a failover has one candidate less",
+        fix: "check that server and its announced address",
       }),
   ];
 }
@@ -123,7 +124,7 @@ function flags(subject: string, flagList: ReadonlyMap<string, string>): CheckRes
 function unreachable(error: unknown): CheckResult {
   return finding("risk", "sentinel-does-not-tell", {
     observed: errorMessage(error),
-    impact: "it cannot lead to a new primary, and does not count for a failover",
-    fix: "look at it, and at the name of the primary in the URL",
+    impact: "this sentinel cannot report a new primary, and does not count for a failover",
+    fix: "check that sentinel, and the primary's name in the URL",
   });
 }

@@ -6,7 +6,7 @@ interface ReleaseLine {
   readonly fixedIn: number;
 }
 
-/** CVE-2025-49844: a script can run code in the server. First versions without it, by release line. */
+/** CVE-2025-49844: a script can run code in the server. The first fixed version of each release line. */
 const redisLines: readonly ReleaseLine[] = [
   { version: "6.2", fixedIn: 20 },
   { version: "7.2", fixedIn: 11 },
@@ -46,8 +46,8 @@ function isTooOld({ text, order }: Version): CheckResult {
     order < 60_200 &&
     finding("critical", "too-old", {
       observed: `version ${text}`,
-      impact: "Holdfast's scripts need Redis 6.2 or newer: there are no locks here",
-      fix: "a newer server",
+      impact: "Holdfast's scripts need Redis 6.2 or newer, so this server cannot grant locks",
+      fix: "upgrade the server",
     })
   );
 }
@@ -59,12 +59,12 @@ function hasCodeExecutionBug({ text, isValkey, order }: Version): CheckResult {
   if (line === undefined ? Math.floor(order / 100) > lineOrder(newest) : order % 100 >= line.fixedIn) {
     return undefined;
   }
-  const mended = line === undefined ? "a newer line" : `${line.version}.${line.fixedIn} or newer`;
+  const fixedVersion = line === undefined ? "a newer line" : `${line.version}.${line.fixedIn} or newer`;
   return finding("risk", "cve-2025-49844", {
-    observed: `version ${text}${line === undefined ? ", a line that its makers do not mend" : ""}`,
+    observed: `version ${text}${line === undefined ? ", an unsupported version (no security fixes)" : ""}`,
     impact:
-      "who may run scripts, as locks have to, can run code in the server and do anything with every lock",
-    fix: `${mended}, or a distribution's own fix; only trusted users may have EVAL`,
+      "a client that may run scripts, which locks need, can run code in the server and change every lock",
+    fix: `${fixedVersion}, or a distribution's own fix; only trusted users may have EVAL`,
   });
 }
 
@@ -81,7 +81,7 @@ function isVulnerable({ text, isValkey, order }: Version): CheckResult {
     finding("risk", "cve-2026-23479", {
       observed: `version ${text}`,
       impact:
-        "a known fault of 7.2.0 to 8.6.2 lets who is logged in attack the server, and with it every lock",
+        "a known vulnerability of 7.2.0 to 8.6.2 lets an authenticated client attack the server and every lock",
       fix: "8.6.3 or newer, or your distribution's own fix",
     })
   );
@@ -96,14 +96,15 @@ const flavour: Check = (facts) => {
       finding("risk", "other-server", {
         observed: `it is ${other.replace("_version", "")} ${facts.info.get(other)}`,
         impact:
-          "it has to run scripts atomically and keep time as Redis does; nobody has tried all of that here",
-        fix: "Redis 6.2 or newer, or Valkey",
+          "this server must run scripts atomically and expire keys like Redis; Holdfast is not tested on it",
+        fix: "use Redis 6.2 or newer, or Valkey",
       }),
     (mode === "sentinel" || (isSmall && facts.refused.size === 0)) &&
       finding("critical", "not-a-server", {
-        observed: mode === "sentinel" ? "it is a sentinel" : "it does not tell what it is; perhaps a proxy",
-        impact: "messages may not pass, and commands of one script may reach different servers",
-        fix: "name the server itself (redis+sentinel: for sentinels)",
+        observed:
+          mode === "sentinel" ? "it is a sentinel" : "the server does not state its kind, and may be a proxy",
+        impact: "notifications may be lost, and commands may reach different servers",
+        fix: "use the address of the server itself (redis+sentinel: for sentinels)",
       }),
   ];
 };

@@ -201,7 +201,7 @@ export const calls: readonly Mutant[] = [
   {
     name: "places-of-a-quorum-stay-ahead",
     brokenRule: "after that, tickets follow the new estimate of the nodes' time",
-    edits: [redis("redlock/node-set", "      this.#lastTicket = 0; // places", "      // places")],
+    edits: [redis("redlock/node-set", "      this.#lastTicket = 0; // tickets", "      // tickets")],
     killers: [byRules("drivers/redis/redlock/late-votes", "tickets begin anew")],
   },
   {

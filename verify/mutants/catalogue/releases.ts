@@ -162,8 +162,8 @@ export const releases: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/grant-registry",
-        "      releaseQueue.cancelCleanUp(token); // given back by",
-        '      if (key === "") releaseQueue.cancelCleanUp(token); // given back by',
+        "      releaseQueue.cancelCleanUp(token); // a node in",
+        '      if (key === "") releaseQueue.cancelCleanUp(token); // a node in',
       ),
     ],
     killers: [

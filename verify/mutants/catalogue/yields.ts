@@ -147,8 +147,8 @@ export const yields: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/majority-attempt",
-        "return isAsked && competingVotes(voteRequests) < this.nodeSet.majority;",
-        "return isAsked && competingVotes(voteRequests) <= voteRequests.length;",
+        "return isRequested && competingVotes(voteRequests) < this.nodeSet.majority;",
+        "return isRequested && competingVotes(voteRequests) <= voteRequests.length;",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "a waiter that came before the holder")],

@@ -6,7 +6,7 @@ import { MajorityAttempt, type MajorityAttemptListener } from "./majority-attemp
 import { withKey } from "./quorum-error.ts";
 import type { QuorumHost } from "./request-host.ts";
 
-/** What a series needs of its request. */
+/** The request of a series. */
 interface AttemptSeriesListener extends MajorityAttemptListener {
   /** A try that waits for its turn, because no try has a majority. */
   readonly isSettling: boolean;

@@ -5,21 +5,21 @@ import { readingOf, type ClockReading } from "./clock-reading.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
-/** What a broadcast needs of the grant that its operation is about. */
+/** The grant that is the subject of a broadcast. */
 interface BroadcastGrant {
   readonly keys: LockKeys;
   now(): number;
   ineligibleReason(node: QuorumNode, reading: ClockReading): string | null;
 }
 
-/** One question to all nodes about one grant, decided as soon as the answers allow it. */
+/** One operation on one grant, sent to all nodes, and decided as soon as the replies allow. */
 export class Broadcast<Result> {
   readonly #grant: BroadcastGrant;
   readonly #nodes: readonly QuorumNode[];
   readonly #args: readonly string[];
   readonly #votes: NodeVote[];
   readonly #errors: unknown[] = [];
-  /** What the answers come to of nodes that did not count when they came: the next answer may show that they do. */
+  /** Counts the reply of a node in quarantine again, because the next reply of any node may end the quarantine. */
   readonly #uncounted = new Map<QuorumNode, () => void>();
   #replyCount = 0;
 
@@ -36,14 +36,13 @@ export class Broadcast<Result> {
       node: name,
       vote: "timeout",
       latencyMs: null,
-      reason: "not answered yet",
+      reason: "no reply yet",
     }));
   }
 
   /**
-   * @param answered what a node's answer comes to; called also for answers that come after the decision, and again while it is
-   *   "quarantined"
-   * @param decide called after each answer; has to decide when all have come
+   * @param answered the vote of a node by its reply. Called also for a reply after the decision, and again for a "quarantined" vote
+   * @param decide called after each reply. Must decide when all replies have arrived
    */
   run(
     answered: (node: QuorumNode, reply: Reply, reading: ClockReading) => NodeVote["vote"],

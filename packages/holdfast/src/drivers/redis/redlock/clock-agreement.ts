@@ -7,7 +7,7 @@ import type { Quarantine } from "./restart-guard.ts";
 const maxErrorMs = 500;
 
 const unknownTime: Quarantine = {
-  reason: "too few nodes are known to have its time",
+  reason: "too few other clocks are known to agree with its clock",
   remainingMs: null,
   isMomentary: true,
 };

@@ -5,7 +5,7 @@ import { remainingValidityMs, type Validity } from "../../../validity.ts";
 import type { MajorityGrant } from "./majority-attempt.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
-// What diagnostics tell of votes. Nothing is made of them where nobody listens.
+// The votes in diagnostics. Without a subscriber, no object is created.
 
 export function publishVote(
   { key, fencingToken }: Grant,

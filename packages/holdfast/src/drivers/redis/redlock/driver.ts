@@ -139,7 +139,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     return refusal ?? extendGrant(this, grant, { ttlMs, info: encodeMetadata(info), fencingToken });
   }
 
-  /** Which nodes have a grant of another process: only those that have it before they are asked to prolong it count. */
+  /** Finds the nodes that have a grant of another process. Only a node that has the grant before the extension counts. */
   async #verifyForeign(
     { key, token }: HeldGrant,
     fencingToken: bigint,
@@ -209,7 +209,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     this.timers.clear();
     const releases = this.grants.close();
     const releasing = this.nodeSet.nodes.map(({ releaseQueue }) => releaseQueue.idle());
-    await Promise.all([...releases, ...releasing]); // bounded by the command budget
+    await Promise.all([...releases, ...releasing]); // bounded by `commandTimeoutMs`
     for (const node of this.nodeSet.nodes) {
       node.close();
     }
@@ -229,7 +229,10 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     return (await this.inspect(key)).holders[0];
   }
 
-  /** Makes new tokens differ from the tokens of a clone of this process. @returns the new client id */
+  /**
+   * Makes new tokens differ from the tokens of a clone of this process.
+   * @returns the new client id
+   */
   renewClientId(): string {
     this.random.refresh?.();
     this.#clientId = this.random.id();

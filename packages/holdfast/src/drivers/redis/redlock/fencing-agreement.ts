@@ -5,13 +5,13 @@ import type { NodeSet } from "./node-set.ts";
 import type { VoteOperations } from "./vote-operations.ts";
 import type { Vote } from "./vote.ts";
 
-/** After so many rounds without one number it is given up. */
+/** After this many rounds without one number, the attempt is replaced. */
 const maxRounds = 3;
 
 /** A vote request whose node has voted for the attempt. */
 export type ElectedVote = VoteRequest & { readonly vote: Vote };
 
-/** What the agreement needs of its majority attempt. */
+/** The majority attempt whose votes need one number. */
 interface FencingAgreementHost {
   readonly nodeSet: NodeSet;
   readonly keys: LockKeys;
@@ -22,16 +22,16 @@ interface FencingAgreementHost {
 }
 
 /**
- * How a majority comes to one fencing number for its votes: where the nodes gave different ones they are asked to raise them, in
- * rounds.
+ * Brings a majority to one fencing number. If the nodes gave different numbers, the agreement requests all of them to raise their
+ * numbers to the largest one, in rounds.
  */
 export class FencingAgreement {
-  /** How many rounds it has taken so far. */
+  /** The current round. */
   round = 1;
   readonly #attempt: FencingAgreementHost;
-  /** The number that the nodes are asked to agree on in this round. */
+  /** The number to which the nodes are requested to raise theirs in this round. */
   #proposed = 0;
-  /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
+  /** The vote requests of this round. A node that failed, or has a greater number, gets no second request in the same round. */
   #requested: Set<VoteRequest> | undefined;
 
   constructor(attempt: FencingAgreementHost) {
@@ -40,19 +40,19 @@ export class FencingAgreement {
 
   /**
    * @param elected a majority
-   * @param latest who was heard last
-   * @returns what they agree on; open: more is to be heard; undecided: they could not be brought to one number
+   * @param latest the vote request with the latest reply
+   * @returns the agreed range, "open" if replies are outstanding, or "unresolved" if the nodes could not agree
    */
   settle(elected: readonly ElectedVote[], latest: VoteRequest): FencingRange | "open" | "unresolved" {
     const votes = elected.map(({ vote }) => vote);
     const range = agreedRange(votes, this.#attempt.nodeSet.majority);
-    // What was proposed is on its way: a smaller number is not that of these nodes any more.
+    // A request to raise the numbers is under way, so that the nodes may no longer have a smaller number.
     if (range && range.first >= this.#proposed) {
       return range;
     }
     if (elected.some(({ isRaisingFence }) => isRaisingFence)) {
       if (latest.vote !== undefined && latest.vote.first !== this.#proposed) {
-        this.#requestRaise(latest); // a vote that came late into this round
+        this.#requestRaise(latest); // the vote arrived after the start of this round
       }
     } else if (this.round < maxRounds) {
       this.round += 1;
@@ -97,7 +97,7 @@ export class FencingAgreement {
     const raised = { ...vote, first: Number(first), last: Number(last), round: this.round };
     const hasAgreed = Number(status) === 1;
     if (!isOpen) {
-      // The election was decided before: the node's grant has this number from now on.
+      // The attempt was elected without this node: the node's grant has the raised number from now on.
       if (hasAgreed) {
         this.#attempt.handleLateReply(voteRequest, raised);
       }

@@ -25,13 +25,13 @@ interface GrantRegistryOptions {
 }
 
 /**
- * What this process has on the nodes, by token: bids under way, grants in use, grants that are being released. Decides what a node
- * must have nothing of from now on: what it has of none of these is taken back from it, until it has forgotten that by itself.
+ * All tokens of this process on the nodes: attempts under way, grants in use, and grants that are being released. Decides which
+ * tokens must hold nothing on a node. The registry cleans up the residue of such a token until the node has dropped it.
  */
 export class GrantRegistry {
   readonly #options: GrantRegistryOptions;
   readonly #attempts = new TokenMap<MajorityAttempt>();
-  /** Forgotten when the nodes have forgotten them. */
+  /** The registry drops a grant when the grant has expired on the nodes. */
   readonly #grants = new TokenMap<HeldGrant>();
   readonly #expiries: TimerQueue<HeldGrant>;
   readonly #releases = new TokenMap<QuorumRelease>();
@@ -43,12 +43,12 @@ export class GrantRegistry {
     this.#expiries = new TimerQueue(options.clock, (held) => this.forget(held));
   }
 
-  /** What is heard of its token goes to that bid from now on. */
+  /** Notifications for the token of the attempt go to the attempt from now on. */
   opened(attempt: MajorityAttempt): void {
     this.#attempts.set(attempt.token, attempt);
   }
 
-  /** The bid won: the votes are one grant from now on. */
+  /** The attempt is elected: its votes are one grant from now on. */
   elected(attempt: MajorityAttempt, majorityGrant: MajorityGrant): Grant {
     this.#close(attempt);
     const { token } = attempt;
@@ -62,12 +62,12 @@ export class GrantRegistry {
     }
     this.#expiries.schedule(held, Math.max(held.dueAt, engineExpiry(validity) + ttlMs));
     for (const { releaseQueue } of this.#options.nodeSet.nodes) {
-      releaseQueue.cancelCleanUp(token); // given back by a node that did not vote
+      releaseQueue.cancelCleanUp(token); // a node in quarantine had a clean-up of the vote
     }
     return { key, token, fencingToken: BigInt(first), fencingCount: last - first + 1, validity, isClaim };
   }
 
-  /** The bid is over without a grant: what the nodes may have of it is taken back. */
+  /** The attempt ends without a grant: its residue on the nodes is cleaned up. */
   abandoned(attempt: MajorityAttempt): void {
     this.#close(attempt);
     const proposedFence = this.#options.nodeSet.nextProposal();
@@ -78,7 +78,7 @@ export class GrantRegistry {
     }
   }
 
-  /** Releases a grant, of this process or of another one. Settles as a release of the driver does. */
+  /** Releases a grant of this process or of another process. Settles as `release` of the driver does. */
   release(key: string, token: string, until: number): Promise<boolean> {
     const held = this.grantOf(key, token);
     this.forget(held);
@@ -104,7 +104,7 @@ export class GrantRegistry {
     return held;
   }
 
-  /** It is asked to last so much longer. */
+  /** An extension by `ttlMs` is requested. */
   scheduleExpiry(held: HeldGrant, ttlMs: number): void {
     const end = this.#options.clock.now() + ttlMs;
     if (held.dueAt < end) {
@@ -118,7 +118,7 @@ export class GrantRegistry {
     this.#expiries.cancel(held);
   }
 
-  /** A node has something of a bid that it cannot vote for. */
+  /** A node has residue of an attempt for which the node cannot vote. */
   cleanUpVote(attempt: MajorityAttempt, voteRequest: VoteRequest, proposedFence?: string): void {
     const { key, keys, ttlMs, deadline } = attempt.listener;
     const { token, operations } = attempt;
@@ -132,7 +132,7 @@ export class GrantRegistry {
     this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, latest }, proposedFence);
   }
 
-  /** A node has something of a bid that is over. */
+  /** A node has residue of an attempt that has ended. */
   handleLateReply(attempt: MajorityAttempt, voteRequest: VoteRequest, vote: Vote | undefined): void {
     const { token } = attempt;
     const held = this.#grants.get(token);
@@ -147,7 +147,7 @@ export class GrantRegistry {
     }
   }
 
-  /** What came late of a token is taken back; where that is being given up, in such a way that nobody takes it for lost. */
+  /** Cleans up a late vote or queue entry. During a release of the token, the release does it, so that it still reports `true`. */
   #cleanUpAfterRelease(token: string, node: QuorumNode, isVote: boolean, cleanUp: () => void): void {
     const release = this.#releases.get(token);
     if (!release) {
@@ -159,7 +159,7 @@ export class GrantRegistry {
     }
   }
 
-  /** A node has granted something, by message. */
+  /** A node granted a lock by notification. */
   granted(index: number, grant: PushedGrant): void {
     const { nodeSet, keySpace } = this.#options;
     const attempt = this.#attempts.get(grant.token);
@@ -186,7 +186,7 @@ export class GrantRegistry {
     }
   }
 
-  /** A node wants to be asked again. */
+  /** A node requests that the vote request is sent again. */
   retry(index: number, token: string): void {
     const attempt = this.#attempts.get(token);
     if (attempt?.isOpen === true) {
@@ -194,12 +194,12 @@ export class GrantRegistry {
     }
   }
 
-  /** A rival that came earlier asks a node's vote with this number back. */
+  /** An earlier attempt requests the vote of a node with this number back. */
   voteRequestedBack(index: number, token: string, number: number): void {
     this.#attempts.get(token)?.voteRequests[index]?.voteRequestedBack(number);
   }
 
-  /** A node has ended a grant. @returns what is lost by that */
+  /** A node ended a grant. @returns the grant, if the grant is lost by this */
   ended(index: number, token: string, reason: LossReason): HeldGrant | undefined {
     const node = this.#options.nodeSet.nodes[index] as QuorumNode;
     this.#attempts.get(token)?.voteRequests[index]?.invalidated();
@@ -208,20 +208,20 @@ export class GrantRegistry {
     return held?.members.end(node, reason) === true && wasLost === false ? held : undefined;
   }
 
-  /** Of a lost grant: what is left of it on the nodes that did not end it themselves. */
+  /** Cleans up a lost grant on the nodes that still have the grant. */
   cleanUpLost(held: HeldGrant): void {
     for (const node of this.#options.nodeSet.nodes) {
       this.#cleanUpGrant(held, node);
     }
   }
 
-  /** @returns the releases that are still under way */
+  /** @returns the releases that are under way */
   close(): Promise<void>[] {
     this.#expiries.clear();
     return this.#releases.items().map(({ done }) => done);
   }
 
-  /** A node's vote came when the grant was in use already, or was over. */
+  /** The vote of a node arrived after the election. */
   #lateVote(held: HeldGrant, node: QuorumNode, vote: Pick<Vote, "first" | "runId" | "countsFrom">): void {
     if (held.isLost) {
       this.#cleanUpGrant(held, node);
@@ -230,7 +230,7 @@ export class GrantRegistry {
     }
   }
 
-  /** A node did not know that the grant is over, or was late with its vote. */
+  /** The grant has ended, but the node may still have it. */
   #cleanUpGrant(held: HeldGrant, node: QuorumNode): void {
     if (held.mayBeStoredOn(node)) {
       const { key, keys, token } = held;

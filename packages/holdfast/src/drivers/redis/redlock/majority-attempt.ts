@@ -15,22 +15,22 @@ import { FencingAgreement, type ElectedVote } from "./fencing-agreement.ts";
 import type { Vote } from "./vote.ts";
 import { VoteOperations } from "./vote-operations.ts";
 
-/** What a bid needs of the request that it is made for. */
+/** The request of a majority attempt. */
 export interface MajorityAttemptListener {
   readonly key: string;
   readonly keys: LockKeys;
   readonly ttlMs: number;
-  /** When it stops waiting, on the scale of `clock.now()`. */
+  /** When the request stops waiting, on the scale of `clock.now()`. */
   readonly deadline: number;
-  /** Elected, with one fencing number. */
+  /** A majority has voted, with one fencing number. */
   elected(grant: MajorityGrant): void;
-  /** The nodes could not be brought to one number. */
+  /** The nodes could not agree on one fencing number. */
   unresolved(): void;
-  /** Something was heard, and it is not decided. */
+  /** A reply or notification arrived, and the attempt is still undecided. */
   onProgress(): void;
 }
 
-/** What a majority attempt needs of its driver. */
+/** The driver of a majority attempt. */
 export interface MajorityAttemptHost {
   readonly nodeSet: NodeSet;
   readonly clock: Clock;
@@ -49,11 +49,11 @@ export interface MajorityAttemptHost {
 interface MajorityAttemptOptions {
   readonly acquireRequest: AcquireRequest;
   readonly token: string;
-  /** The bound of the queues does not apply, because a grant is given up with this request. */
+  /** The limit of the queues does not apply, because the caller releases a grant in the same call. */
   readonly ignoresQueueLimit: boolean;
 }
 
-/** A majority of the nodes is ours, and has one number for it. */
+/** The result of an elected attempt: the votes of a majority, with one fencing number. */
 export interface MajorityGrant extends FencingRange {
   readonly validity: Validity;
   readonly isClaim: boolean;
@@ -63,8 +63,9 @@ export interface MajorityGrant extends FencingRange {
 }
 
 /**
- * One token's bid for a majority: a ballot for each node, all asked at once. Elected once a majority is valid and agrees on a
- * fencing number. Until then an earlier rival gets a vote back when it asks (quorum mutual exclusion, after Maekawa).
+ * One attempt to collect the votes of a majority, with one token and one vote request for each node. The attempt is elected once a
+ * majority of valid votes agrees on a fencing number. Until then an attempt yields a vote to an earlier one on request (quorum
+ * mutual exclusion, after Maekawa).
  */
 export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   readonly listener: MajorityAttemptListener;
@@ -72,7 +73,7 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   readonly fencingCount: number;
   readonly operations: VoteOperations;
   readonly voteRequests: readonly VoteRequest[];
-  /** Whether places in the queues are wanted. */
+  /** Whether the nodes queue the attempt. */
   waits: boolean;
   isOpen = true;
   readonly #host: MajorityAttemptHost;
@@ -126,7 +127,10 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     return this.#hasEnoughVotes() && this.#electedVotes().length >= this.nodeSet.majority;
   }
 
-  /** Most nodes have answered. @param isTrusted those that are still to answer are taken to do so */
+  /**
+   * A majority of the nodes has replied.
+   * @param isTrusted count the nodes with an outstanding reply as well
+   */
   isAnswered(isTrusted: boolean): boolean {
     const answered = this.voteRequests.filter(
       ({ hasReplied, isPending }) => hasReplied || (isTrusted && isPending),
@@ -134,31 +138,34 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     return answered.length >= this.nodeSet.majority;
   }
 
-  /** It may be that only a lost message keeps it from its majority: it had better ask again soon. */
+  /** Perhaps only a lost notification prevents the majority: the attempt sends its requests again soon. */
   get isSplitVote(): boolean {
     return this.voteRequests.some(({ vote }) => vote !== undefined) || this.#waitsForYield;
   }
 
-  /** A rival that came later has been asked for its vote, which comes to us by message; one with a majority gives none back. */
+  /**
+   * A node requested the vote of a later attempt back, and will grant the vote by notification. An attempt with a majority yields no
+   * vote.
+   */
   get #waitsForYield(): boolean {
     const { voteRequests, token } = this;
-    const isAsked = voteRequests.some(
+    const isRequested = voteRequests.some(
       ({ reply, position, holder }) => reply === "held" && position === 0 && precedes(token, holder),
     );
-    return isAsked && competingVotes(voteRequests) < this.nodeSet.majority;
+    return isRequested && competingVotes(voteRequests) < this.nodeSet.majority;
   }
 
-  /** It has votes of nodes whose messages do not reach us: nobody can ask those back. */
+  /** The attempt has votes of nodes whose notifications do not arrive here, so that no node can request these votes back. */
   get hasUnreachableVotes(): boolean {
     return this.voteRequests.some(({ vote, mayQueue }) => vote !== undefined && !mayQueue);
   }
 
-  /** What it may have left on the nodes. */
+  /** Whether the attempt may have had an effect on a node. */
   get outcome(): Outcome {
     return this.voteRequests.some(({ history }) => history.outcome === "unknown") ? "unknown" : "none";
   }
 
-  /** When some node is to be asked again. */
+  /** When the next vote request is due. */
   get dueAt(): number {
     let earliest = Infinity;
     for (const { dueAt } of this.voteRequests) {
@@ -167,7 +174,7 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     return earliest;
   }
 
-  /** So far all who answered have voted for it, and others are still to answer. */
+  /** All nodes with a reply have voted for the attempt, and other replies are outstanding. */
   get isUncontested(): boolean {
     let pending = 0;
     for (const { reply, isPending, position } of this.voteRequests) {
@@ -196,12 +203,12 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     }
   }
 
-  /** Answers do not matter any more. */
+  /** Later replies do not count. */
   close(): void {
     this.isOpen = false;
   }
 
-  /** What kept some votes from counting may be over. */
+  /** Votes that did not count may count now. */
   recount(): void {
     for (const voteRequest of this.voteRequests) {
       this.onReply(voteRequest);
@@ -232,11 +239,11 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   }
 
   #agreeOnFence(elected: readonly ElectedVote[], latest: VoteRequest): void {
-    const block = this.#fencingAgreement.settle(elected, latest);
-    if (block === "unresolved") {
+    const range = this.#fencingAgreement.settle(elected, latest);
+    if (range === "unresolved") {
       this.listener.unresolved();
-    } else if (block !== "open") {
-      this.#win(elected, block);
+    } else if (range !== "open") {
+      this.#win(elected, range);
     }
   }
 
@@ -263,7 +270,7 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     });
   }
 
-  /** Whether there are votes enough, whatever they are worth. */
+  /** Whether a majority has voted, valid or not. A cheap check before {@link #electedVotes}. */
   #hasEnoughVotes(): boolean {
     let votes = 0;
     for (const { vote } of this.voteRequests) {
@@ -272,18 +279,18 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     return votes >= this.nodeSet.majority;
   }
 
-  /** The valid votes. */
+  /** The votes that count now. */
   #electedVotes(): ElectedVote[] {
     return this.voteRequests.filter((voteRequest): voteRequest is ElectedVote => voteRequest.countsNow);
   }
 }
 
-/** As the nodes' queues have it. */
+/** The order of the nodes' queues: by ticket, then by token. */
 function precedes(token: string, other: string): boolean {
-  const [position, otherPosition] = [positionOf(token), positionOf(other)];
-  return position === otherPosition ? token.slice(0, 32) < other.slice(0, 32) : position < otherPosition;
+  const [ticket, otherTicket] = [ticketOf(token), ticketOf(other)];
+  return ticket === otherTicket ? token.slice(0, 32) < other.slice(0, 32) : ticket < otherTicket;
 }
 
-function positionOf(token: string): number {
+function ticketOf(token: string): number {
   return Number(token.slice(token.lastIndexOf(":") + 1));
 }

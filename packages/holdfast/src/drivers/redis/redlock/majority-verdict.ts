@@ -1,8 +1,8 @@
 import type { VoteState } from "./vote-state.ts";
 
 /**
- * What the answers to a try come to, as soon as its majority is impossible: a rival has one, nobody has, or too few nodes have said
- * who has their vote. Open: more is to be heard.
+ * The outcome of a try. `open`: a majority is still possible, or replies are outstanding. `held`: another attempt has a majority.
+ * `split`: no attempt has a majority. `unanswered`: too few nodes have replied to decide.
  */
 export type TryOutcome = "open" | "held" | "split" | "unanswered";
 
@@ -21,7 +21,7 @@ export function outcomeOfTry(voteRequests: readonly VoteState[], majority: numbe
   return granted + waiting + held >= majority ? "split" : "unanswered";
 }
 
-/** How many nodes one rival has at the most. */
+/** The largest number of votes of any other attempt. */
 export function competingVotes(voteRequests: readonly VoteState[]): number {
   const votes = new Map<string, number>();
   for (const { reply, holder } of voteRequests) {
@@ -32,7 +32,7 @@ export function competingVotes(voteRequests: readonly VoteState[]): number {
   return Math.max(0, ...votes.values());
 }
 
-/** Our place as most of the nodes that queued us have it. */
+/** The median of the queue positions that the nodes report. */
 export function positionIn(voteRequests: readonly VoteState[]): number | undefined {
   const positions = voteRequests.map(({ position }) => position).filter((position) => position !== undefined);
   return positions.sort((a, b) => a - b)[positions.length >> 1];

@@ -5,20 +5,20 @@ export function majorityOf(nodeCount: number): number {
   return Math.floor(nodeCount / 2) + 1;
 }
 
-/** The fencing numbers of a grant: one, or a block that counts only as a whole. */
+/** The fencing numbers of a grant: one number, or a range that counts only as a whole. */
 export interface FencingRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** A block as one node reported it, and in which round. */
+/** A range as reported by one node in one round. */
 export interface NodeReport extends FencingRange {
   readonly round: number;
 }
 
 /**
- * The agreement rule: a token is what a majority reported in the same round. Only equal values count: a node whose number is
- * already above has not said yes.
+ * The rule of agreement: a fencing token is the range that a majority reported in the same round. Only equal ranges count, because a
+ * node with a greater number has not agreed.
  */
 export function agreedRange(reports: readonly NodeReport[], majority: number): FencingRange | undefined {
   return reports.find((one) => reports.filter((other) => isSame(one, other)).length >= majority);
@@ -28,7 +28,7 @@ function isSame(one: NodeReport, other: NodeReport): boolean {
   return one.first === other.first && one.last === other.last && one.round === other.round;
 }
 
-/** The largest time until which a majority is valid. There have to be so many. */
+/** The longest validity that a majority shares. Needs at least `majority` validities. */
 export function validityOf(validities: readonly Validity[], majority: number): Validity {
   const latestEnds =
     validities.length === majority
@@ -42,12 +42,12 @@ export function validityOf(validities: readonly Validity[], majority: number): V
   return validity;
 }
 
-/** What a majority reaches at least: the value in the place `majority` when sorted from the largest. */
+/** The largest value that a majority reaches: the value at rank `majority`, sorted from the largest. */
 export function majorityReached(values: readonly number[], majority: number): number | undefined {
   return [...values].sort((a, b) => b - a)[majority - 1];
 }
 
-/** The middle value; of an even number of them the mean of the two. */
+/** The middle value, or the mean of the two middle values. */
 export function medianOf(values: readonly number[]): number | undefined {
   const sorted = [...values].sort((a, b) => a - b);
   const upper = sorted[sorted.length >> 1];

@@ -16,7 +16,7 @@ export interface NodeEventsHost {
   renewClientId(): string;
 }
 
-/** Passes the events of the nodes (notifications, losses, changes of the connection) to the grants, the requests and the listeners. */
+/** Forwards the events of the nodes (notifications, losses, changes of connections) to the grants, requests and listeners. */
 export class NodeEvents {
   readonly #host: NodeEventsHost;
   readonly #listeners = new Set<DriverListener>();
@@ -52,7 +52,7 @@ export class NodeEvents {
     }
   }
 
-  /** What is held, or waits, has the same token in the clone: only with new tokens are the two apart. */
+  /** The clone has the same tokens. All leases are lost, and all waiting requests continue with new tokens. */
   #cloned(): void {
     const clientId = this.#host.renewClientId();
     for (const { server } of this.#host.nodeSet.nodes) {
@@ -75,7 +75,7 @@ export class NodeEvents {
     this.#retry(index);
   }
 
-  /** Extensions go first, then releases, then waits. */
+  /** A node is responsive again. Extensions are sent first, then releases, then vote requests. */
   #recovered(index: number): void {
     for (const listener of this.#listeners) {
       listener.engineRecovered();

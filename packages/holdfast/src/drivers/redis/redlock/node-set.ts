@@ -11,11 +11,11 @@ import type { Quarantine } from "./restart-guard.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
 /**
- * So far ahead of the nodes' time a candidate may be. A node keeps it within a second of its own: each would give another number to
- * one that is further ahead, as after a node's clock was wrong.
+ * How far a proposed fencing number may be ahead of the nodes' time. A node limits proposals to one second ahead of its own clock, so
+ * that each node would give another number to a proposal further ahead.
  */
 const maxLeadMicros = 500_000;
-/** By how much the nodes' time may move without that what was written by it is wrong, beside the drift of the clocks. */
+/** A larger change of the nodes' median time, beyond the drift of the clocks, makes the written tickets and deadlines wrong. */
 const maxMoveMs = 50;
 const maxDriftRate = 0.01;
 
@@ -24,23 +24,23 @@ interface NodeSetOptions {
   readonly commandTimeoutMs: number;
 }
 
-/** The nodes of a quorum: the time that they have in common, and which of them may vote. */
+/** The nodes of a quorum: their common time, and which nodes may vote. */
 export class NodeSet {
   readonly nodes: readonly QuorumNode[];
   readonly majority: number;
-  /** A node whose time differs from that of the others by more does not vote. */
+  /** A node whose clock differs by more from the clocks of the other nodes does not vote. */
   readonly maxClockDifferenceMs: number;
   readonly #clock: Clock;
   readonly #commandTimeoutMs: number;
   readonly #clocks: ClockAgreement;
   #lastTicket = 0;
   #lastProposal = 0;
-  /** What our candidates are ahead of `clock.now()`, in microseconds. */
+  /** How far the proposed fencing numbers are ahead of `clock.now()`, in microseconds. */
   #lead = -Infinity;
-  /** By node, as they were when the median was taken last. */
+  /** The offsets of the nodes' clocks at the last calculation of the median. */
   readonly #offsets: (number | undefined)[] = [];
   #median: number | undefined;
-  /** When it was found, on the scale of `clock.now()`. */
+  /** The time of the median's last change, on the scale of `clock.now()`. */
   #medianAt = 0;
   #era = 0;
   #duplicates: readonly [QuorumNode, QuorumNode] | undefined;
@@ -62,20 +62,20 @@ export class NodeSet {
     });
   }
 
-  /** The time of a majority is known. After a sleep the next answers correct it. */
+  /** The clocks of a majority are known. After a suspension of the machine, the next replies correct them. */
   get isReady(): boolean {
     return this.#isReady;
   }
 
-  /** Another one: answers have shown that the nodes' time was wrong, and with it the places and deadlines that were written by it. */
+  /** A new era starts when replies show that the nodes' median time was wrong, and with it the tickets and deadlines in the queues. */
   get era(): number {
     this.#medianOffset();
     return this.#era;
   }
 
   /**
-   * Meets a majority of the nodes; the others are met meanwhile. Rejects with a `QuorumError` where too few answer, with
-   * `unsupported` where two of them are the same server; the next call asks again.
+   * Connects to all nodes, and resolves soon after a majority has replied. Rejects with a `QuorumError` if too few nodes reply, and with
+   * `unsupported` if two nodes are the same server. The next call tries again.
    */
   ready(): Promise<void> {
     this.#readying ??= this.#connect().catch((error: unknown) => {
@@ -85,7 +85,7 @@ export class NodeSet {
     return this.#readying;
   }
 
-  /** A place in the queues for who arrives now: the nodes' median time in microseconds, strictly increasing here. */
+  /** A new ticket for the queues: the nodes' median time in microseconds, strictly increasing in this process. */
   ticket(): number {
     const now = this.#clock.now() * 1000 + (this.#medianOffset() ?? 0);
     this.#lastTicket = Math.max(this.#lastTicket + 1, Math.floor(now));
@@ -107,16 +107,17 @@ export class NodeSet {
 
   /**
    * How much later than the client a node may see a queue entry's deadline pass, ms. The deadline is written `maxClockDifferenceMs`
-   * late and by the median time, and the node compares it with its own clock, which may be behind. A queue without changes ends sooner.
+   * late and by the median time, and the node compares the deadline with its own clock, which may be slow. A queue without changes
+   * expires sooner.
    */
   lagMs({ server: { serverClock } }: QuorumNode): number {
-    const behindMs = serverClock.isKnown ? (this.micros() - serverClock.micros()) / 1000 : 0;
-    return Math.min(Math.max(0, behindMs) + this.maxClockDifferenceMs, queueTtlMs);
+    const slowMs = serverClock.isKnown ? (this.micros() - serverClock.micros()) / 1000 : 0;
+    return Math.min(Math.max(0, slowMs) + this.maxClockDifferenceMs, queueTtlMs);
   }
 
   /**
-   * The fencing number that all nodes are asked to give. It follows the largest number that any of them told, as a clock that
-   * stayed behind would be answered by as many numbers as there are nodes.
+   * The fencing number that is proposed to all nodes. The proposal follows the largest number that any node reported, because the nodes
+   * would each give another number to a smaller proposal.
    */
   nextProposal(): string {
     const now = this.#clock.now() * 1000;
@@ -128,29 +129,30 @@ export class NodeSet {
     return String(this.#lastProposal);
   }
 
-  /** The latest time of a node, ms, at which an operation that is sent now may take effect. */
+  /** The latest server time, ms, at which a node may execute an operation that is sent now. */
   latestExecution(): string {
     return latestTime(Math.floor(this.micros() / 1000), this.#commandTimeoutMs);
   }
 
+  /** A node reported this fencing number: later proposals are greater. */
   raiseProposal(number: number): void {
     this.#lead = Math.max(this.#lead, number - this.#clock.now() * 1000);
   }
 
   /**
-   * Why a node does not vote now; undefined: it does.
-   * @param reading its clock, as the answer or message says that is to count
+   * Why a node does not vote now; undefined: the node votes.
+   * @param reading the node's clock at the reply or notification with the vote; undefined: now
    */
   quarantineOf(node: QuorumNode, reading?: ClockReading): Quarantine | undefined {
     return this.#healthQuarantine(node) ?? this.#clocks.quarantineOf(node, reading);
   }
 
-  /** Why a vote does not count, and will not soon; undefined: it does, or may with the node's next answer. */
+  /** Why a vote does not count for some time; undefined: the vote counts, or may count after the next reply of the node. */
   exclusionOf(node: QuorumNode, reading: ClockReading): Quarantine | undefined {
     return lasting(this.quarantineOf(node, reading));
   }
 
-  /** Why a node is not asked at all. One whose clock is off is: each answer tells its time. */
+  /** Why a node gets no request. A node whose clock is off does, because each reply shows its time. */
   ineligibility(node: QuorumNode): Quarantine | undefined {
     return lasting(this.#healthQuarantine(node));
   }
@@ -161,12 +163,12 @@ export class NodeSet {
       : node.guard.quarantine;
   }
 
-  /** When enough nodes may vote again, as far as it is known; undefined: they may, or it is not. */
+  /** In how many milliseconds a majority may vote again; undefined: a majority may vote, or the time is unknown. */
   votesAgainInMs(): number | undefined {
     const waits = this.nodes.map((node) => {
       const quarantine = this.quarantineOf(node);
       if (!node.isReady || node.server.isUnresponsive) {
-        return Infinity; // nobody knows when it answers
+        return Infinity;
       }
       return quarantine === undefined ? 0 : (quarantine.remainingMs ?? Infinity);
     });
@@ -174,14 +176,14 @@ export class NodeSet {
     return wait > 0 && wait < Infinity ? Math.ceil(wait) : undefined;
   }
 
-  /** After each answer of a node. */
+  /** A node has replied. */
   answered(isNewRun: boolean): void {
     if (isNewRun) {
       this.#duplicates = this.#findDuplicateNodes();
     }
   }
 
-  /** Two endpoints that lead to one server would let it vote twice. */
+  /** Two connections to the same server would give that server two votes. */
   assertDistinctNodes(): void {
     if (this.#duplicates) {
       const [one, other] = this.#duplicates;
@@ -197,7 +199,7 @@ export class NodeSet {
     this.#isReady = true;
   }
 
-  /** Undefined while the time of too few is known to judge. Asked for much more often than an offset changes. */
+  /** Undefined while too few clocks are known. Recalculated only if an offset has changed, because most calls find no change. */
   #medianOffset(): number | undefined {
     let isChanged = false;
     for (const { index, server } of this.nodes) {
@@ -217,7 +219,7 @@ export class NodeSet {
     const movedMs = Math.abs((median ?? 0) - (this.#median ?? median ?? 0)) / 1000;
     if (movedMs > maxMoveMs + (now - this.#medianAt) * maxDriftRate) {
       this.#era += 1;
-      this.#lastTicket = 0; // places of the wrong time may all be ahead of the right one
+      this.#lastTicket = 0; // tickets of the wrong time may all be ahead of the right time
     }
     this.#median = median;
     this.#medianAt = now;

@@ -6,8 +6,8 @@ import type { NodeSet } from "./node-set.ts";
 import { quarantineMessage } from "./restart-guard.ts";
 
 /**
- * That too few nodes voted for a key, with what each of them said.
- * @param attempt undefined: none was asked yet
+ * The error for too few votes, with the vote of each node.
+ * @param attempt undefined: no request was sent yet
  */
 export function quorumNotReached(
   nodeSet: NodeSet,
@@ -20,7 +20,7 @@ export function quorumNotReached(
     const voteRequest = voteRequests[index];
     return voteRequest
       ? nodeVote(voteRequest)
-      : { node: name, vote: "timeout", latencyMs: null, reason: "not asked yet" };
+      : { node: name, vote: "timeout", latencyMs: null, reason: "no request sent yet" };
   });
   const outcome = attempt?.outcome ?? "none";
   const cause = voteRequests.find(({ error }) => error !== undefined)?.error;
@@ -28,15 +28,15 @@ export function quorumNotReached(
   return new QuorumError({ key, votes, outcome, retryable, retryAfterMs, cause });
 }
 
-/** What is told where so many nodes refuse that there can be no majority. Undefined: it may come yet. */
+/** The error if too many nodes refuse for a majority; undefined: a majority is still possible. */
 export function refusalOf(attempt: MajorityAttempt, key: string): unknown {
   const { voteRequests, nodeSet } = attempt;
-  const reply = voteRequests.length - nodeSet.majority;
+  const tolerated = voteRequests.length - nodeSet.majority;
   const hopeless = voteRequests.filter(isHopeless);
-  if (hopeless.length > reply) {
+  if (hopeless.length > tolerated) {
     return permanentRefusal(hopeless, quorumNotReached(nodeSet, key, attempt, false));
   }
-  return voteRequests.filter(({ reply }) => reply === "full").length > reply
+  return voteRequests.filter(({ reply }) => reply === "full").length > tolerated
     ? queueFullError(key)
     : undefined;
 }
@@ -57,28 +57,28 @@ function nodeVote({
       node,
       vote: "held",
       latencyMs,
-      reason: "somebody before was not released, and may hold it still",
+      reason: "an earlier holder was not released, and may rely on its lease",
     };
   } else if (reply === "asked") {
-    return { node, vote: "timeout", latencyMs, reason: reason ?? "not answered yet" };
+    return { node, vote: "timeout", latencyMs, reason: reason ?? "no reply yet" };
   }
   return reply === "full"
     ? { node, vote: "held", latencyMs, reason: "its queue is full" }
     : { node, vote: reply, latencyMs, reason };
 }
 
-/** Nobody asks it with success until somebody changes something. */
+/** A retry to the node fails until an operator changes the node. */
 function isHopeless({ reply, error }: VoteState): boolean {
   return error !== undefined && reply === "error" && !isTransient(error);
 }
 
-/** What is wrong where all say the same of the key, else that there is no quorum. */
+/** A wrong kind of the key has its own error. Any other refusal means that the quorum is not reached. */
 function permanentRefusal(hopeless: readonly VoteState[], quorumError: QuorumError): unknown {
   const error = engineError(hopeless[0]?.error, quorumError.key, "none");
   return error.code === "kind-mismatch" ? error : quorumError;
 }
 
-/** An error of the nodes, told of one key. */
+/** An error of the nodes, with a key. */
 export function withKey(error: unknown, key: string): unknown {
   return error instanceof QuorumError ? error.forKey(key) : error;
 }

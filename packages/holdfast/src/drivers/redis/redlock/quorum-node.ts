@@ -13,13 +13,13 @@ export interface QuorumNodeOptions extends Omit<ServerOptions, "listener"> {
   readonly maxClockDifferenceMs: number;
   readonly isGuardOff: boolean;
   readonly listener: ServerListener;
-  /** An answer came, which told the node's time; `isNewRun`: also that it was started (again). */
+  /** A reply with the node's time arrived. `isNewRun`: the node was started or restarted since the last reply. */
   readonly answered: (isNewRun: boolean) => void;
-  /** Its standing is known (again): what it said may count now. */
+  /** The health of the node was read: its votes may count now. */
   readonly healthChecked: (node: QuorumNode) => void;
 }
 
-/** One node of a quorum, and whether what it says counts. */
+/** One node of a quorum, and whether its votes count. */
 export class QuorumNode {
   readonly index: number;
   readonly server: RedisServer;
@@ -48,7 +48,7 @@ export class QuorumNode {
             publish("node", () => ({ node: this.name, event: "restarted" }));
           }
           if (!this.guard.isExamined && !this.#isClosed) {
-            // The next answer brings another try; whoever asked, a node that was down at first is met by its first answer.
+            // A failed attempt is repeated at the next reply. A node that was down at first has its handshake at its first reply.
             (this.#isReady ? this.#checkHealth() : this.handshake()).catch(() => undefined);
           }
           answered(isNewRun);
@@ -62,7 +62,7 @@ export class QuorumNode {
       commandTimeoutMs,
       undefined,
       (token) => {
-        listener.retry?.(token); // our own next request: the answer is the vote, whatever becomes of the message
+        listener.retry?.(token); // the reply to a retry has the vote, even if the notification is lost
       },
     );
   }
@@ -71,12 +71,12 @@ export class QuorumNode {
     return this.server.connection.name;
   }
 
-  /** Its time and its standing are known. */
+  /** The node's time and health are known. */
   get isReady(): boolean {
     return this.#isReady;
   }
 
-  /** Asks the server who it is, once. Rejects where it does not answer; the next call asks again. */
+  /** Connects to the server, once. Rejects if the server does not reply; the next call tries again. */
   handshake(): Promise<void> {
     this.#handshaking ??= this.#connect().catch((error: unknown) => {
       this.#handshaking = undefined;

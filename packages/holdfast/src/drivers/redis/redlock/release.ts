@@ -11,20 +11,20 @@ import type { HeldGrant } from "./held-grant.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
 /**
- * The release of a grant, or of what a reader does not need of a writer's, on all nodes that may have something of it; goes on
- * behind its result until each has answered or forgotten.
+ * The release of a grant, or its downgrade from writer to reader, on all nodes that may have the grant. The release continues after
+ * its result until each node has replied or has dropped the grant.
  */
 export class QuorumRelease {
-  /** Whether a majority still had it. Rejects with a `QuorumError` after the budget where too few answer. */
+  /** Whether a majority still had the grant. Rejects with a `QuorumError` after the budget if too few nodes reply. */
   readonly result: Promise<boolean>;
-  /** Every node has answered, or was tried for its budget. */
+  /** Every node has replied, or its budget has passed. */
   readonly done: Promise<void>;
   readonly #nodeSet: NodeSet;
   readonly #grant: HeldGrant;
-  /** By node; undefined: nothing of it can be there. */
+  /** By node; undefined: the node cannot have the grant. */
   readonly #releases: readonly (NodeRelease | undefined)[];
   readonly #startedAt: number;
-  /** How many nodes have not answered yet. */
+  /** The nodes without a reply. */
   #pendingCount = 0;
   #releasedCount = 0;
   #notHeldCount = 0;
@@ -53,12 +53,12 @@ export class QuorumRelease {
     });
   }
 
-  /** Every node has answered, or was tried for its budget. */
+  /** Every node has replied, or its budget has passed. */
   get isDone(): boolean {
     return this.#pendingCount === 0;
   }
 
-  /** @param until when the nodes will have forgotten it by themselves, on the scale of `clock.now()` */
+  /** @param until when the grant expires on the nodes, on the scale of `clock.now()` */
   begin(until: number, onDone?: () => void, name: ReleaseOperation = "release"): void {
     const { key, keys, token } = this.#grant;
     const proposedFence = this.#nodeSet.nextProposal();
@@ -77,7 +77,7 @@ export class QuorumRelease {
           pending.until !== residueExpiry ||
           pending.latest !== latest
         ) {
-          pending = { key, keys, token, queueArgs, until: residueExpiry, proposedFence, latest }; // most nodes are told the same
+          pending = { key, keys, token, queueArgs, until: residueExpiry, proposedFence, latest }; // most nodes get the same operation
           args = cleanUpOperation(pending, name);
         }
         node.releaseQueue.enqueue(pending, release, name, args);
@@ -85,7 +85,7 @@ export class QuorumRelease {
     }
   }
 
-  /** A node has answered. */
+  /** A node has replied. */
   answered(release: NodeRelease): void {
     this.#releasedCount += release.wasReleased ? 1 : 0;
     this.#notHeldCount += release.wasReleased ? 0 : 1;
@@ -93,7 +93,7 @@ export class QuorumRelease {
     this.ended(release);
   }
 
-  /** Nobody waits for this node any more. */
+  /** The result no longer waits for this node. */
   ended(release: NodeRelease): void {
     this.#pendingCount -= release.isOpen ? 1 : 0;
     release.isOpen = false;
@@ -101,8 +101,8 @@ export class QuorumRelease {
   }
 
   /**
-   * A vote for the grant came after it was given up. Where the release to that node is on its way behind it, that will have taken
-   * it back; else it has to be taken back once more.
+   * A vote for the grant arrived after the start of the release. If the node confirms the release, the vote is released as well.
+   * Otherwise the vote must be cleaned up.
    */
   lateVote(node: QuorumNode, cleanUp: () => void): void {
     this.#afterReply(node, (isConfirmed) => {
@@ -112,7 +112,10 @@ export class QuorumRelease {
     });
   }
 
-  /** The same of a place in a queue. It is not taken back before the release is answered: that would end what is released. */
+  /**
+   * A queue entry of the grant arrived after the start of the release. The clean-up waits for the reply to the release, because an earlier
+   * clean-up would end the grant and make the release report `false`.
+   */
   lateQueueEntry(node: QuorumNode, cleanUp: () => void): void {
     this.#afterReply(node, cleanUp);
   }
@@ -155,20 +158,20 @@ export class QuorumRelease {
       }
       return wasReleased
         ? { node, vote: "granted", latencyMs, reason: null }
-        : { node, vote: "held", latencyMs, reason: "it was not ours there" };
+        : { node, vote: "held", latencyMs, reason: "the node did not have the grant" };
     });
     return new QuorumError({ key: this.#grant.key, votes, outcome: "unknown", retryable: true });
   }
 }
 
-/** The part of one node, and what it said. */
+/** The release on one node, and the reply of the node. */
 class NodeRelease implements ReleaseListener {
   readonly node: QuorumNode;
   isOpen = true;
   wasReleased = false;
   latencyMs: number | null = null;
   error: unknown;
-  /** To be done when the node has answered, for what came late. Is told whether the node itself says that it released. */
+  /** Handles late votes and queue entries after the reply. `isConfirmed`: the node itself reported the release. */
   afterReply: ((isConfirmed: boolean) => void) | undefined;
   readonly #release: QuorumRelease;
 

@@ -5,14 +5,14 @@ import type { GrantRegistry } from "./grant-registry.ts";
 import type { MajorityAttemptHost } from "./majority-attempt.ts";
 
 /**
- * What a request needs of its driver.
+ * The driver of a request.
  * @typeParam Request - the class of the requests
  */
 export interface QuorumHost<Request extends Scheduled> extends MajorityAttemptHost {
   readonly timers: TimerQueue<Request>;
   readonly commandTimeoutMs: number;
   readonly grants: GrantRegistry;
-  /** A fresh token for an attempt. */
+  /** Creates a token for an attempt. */
   tokenFor(request: AcquireRequest, ticket: number): string;
   settled(request: Request): void;
   holderOf(key: string): Promise<Holder | undefined>;

@@ -14,8 +14,9 @@ import { publishVote } from "./counted-votes.ts";
 import { positionIn, outcomeOfTry } from "./majority-verdict.ts";
 
 /**
- * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
- * where the answers show that nobody has a majority, rivals tried at the same moment: it then waits its turn for one node timeout.
+ * One request for a lock on N nodes. Its majority attempts are repeated until one is elected, the request is cancelled, or its deadline
+ * passes. A try has one attempt. If no attempt has a majority, because several tries were made at the same moment, the try waits in
+ * the queues for `nodeTimeoutMs`.
  */
 export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, MajorityAttemptListener {
   dueAt = 0;
@@ -24,7 +25,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   readonly keys: LockKeys;
   readonly key: string;
   readonly ttlMs: number;
-  /** When it stops waiting, on the scale of `clock.now()`. */
+  /** When the request stops waiting, on the scale of `clock.now()`. */
   deadline: number;
   readonly result: Promise<AcquireResult>;
   readonly #host: QuorumHost<QuorumRequest>;
@@ -38,7 +39,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   #resolve!: (acquired: AcquireResult) => void;
   #reject!: (reason: unknown) => void;
 
-  /** @param ignoresQueueLimit the bound of the queues does not apply, because a grant is given up with this request */
+  /** @param ignoresQueueLimit the limit of the queues does not apply, because the caller releases a grant in the same call */
   constructor(
     host: QuorumHost<QuorumRequest>,
     request: AcquireRequest,
@@ -68,7 +69,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     this.#attempts.start();
   }
 
-  /** Its moment has come: the deadline, or to ask again. */
+  /** The deadline has passed, or a vote request is due. */
   wake(): void {
     const now = this.#host.clock.now();
     if (now >= this.deadline) {
@@ -81,7 +82,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     }
   }
 
-  /** A node's messages reach us (again). */
+  /** The node's notifications arrive again, or the node has recovered. */
   requestVote(index: number): void {
     const voteRequest = this.#attempts.current?.voteRequests[index];
     if (voteRequest && !this.#isSettled && !this.#isTry) {
@@ -89,7 +90,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     }
   }
 
-  /** A node may vote that might not. */
+  /** A node that could not vote may vote now. */
   recount(): void {
     this.#attempts.current?.recount();
   }
@@ -113,14 +114,14 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     this.#resolve({ outcome: "granted", grant });
   }
 
-  /** Another process has our tokens. */
+  /** A clone of this process has the same tokens. */
   cloned(): void {
     if (this.#attempts.current) {
       this.unresolved();
     }
   }
 
-  /** With a fresh token. In the same place, unless the nodes' time is another than the one by which that was written. */
+  /** Continues with a new attempt, which keeps its ticket within an era of the nodes' time. */
   unresolved(): void {
     this.#attempts.restart();
   }
@@ -139,7 +140,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     if (now >= this.#splitVoteTimer.retryAt) {
       this.#splitVoteTimer.retried();
       if (this.#splitVoteTimer.isPauseDue && attempt.hasUnreachableVotes) {
-        // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance.
+        // No node can request these votes back. The pause returns them and resolves the split by chance.
         const pauseMs = this.#splitVoteTimer.pauseMs;
         this.#attempts.close();
         this.retryAt(now + pauseMs);
@@ -152,20 +153,20 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     this.#waitForVotes();
   }
 
-  /** Not elected: goes on waiting for answers and messages, unless the nodes say that it is in vain. */
+  /** Waits for further replies and notifications, unless the replies so far end the request. */
   #waitForVotes(): void {
     const attempt = this.#attempts.current;
     if (!attempt || this.#isSettled) {
       return;
     }
-    if (attempt.isUncontested || !this.#endsUnused(attempt)) {
+    if (attempt.isUncontested || !this.#endsByReplies(attempt)) {
       this.#splitVoteTimer.observe(attempt.isSplitVote);
       this.retryAt(Math.min(attempt.dueAt, this.#splitVoteTimer.retryAt));
     }
   }
 
-  /** Whether what the nodes have said ends this bid. */
-  #endsUnused(attempt: MajorityAttempt): boolean {
+  /** Ends the request if the replies so far make a majority impossible. @returns whether the request has ended */
+  #endsByReplies(attempt: MajorityAttempt): boolean {
     const { voteRequests } = attempt;
     if (this.isSettling && outcomeOfTry(voteRequests, attempt.nodeSet.majority) === "held") {
       this.#finishTry();
@@ -199,7 +200,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     }
   }
 
-  /** Nobody has a majority: the rivals are settled by their places, as if they had waited. */
+  /** No attempt has a majority: the tries queue for a short time, and the order of the queues decides. */
   #settleTry(): void {
     const { clock, nodeTimeoutMs } = this.#host;
     const attempt = this.#attempts.current as MajorityAttempt;
@@ -243,7 +244,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     this.#reject(error);
   }
 
-  /** Gives up: what the nodes may have of it is taken back. */
+  /** Ends the request and cleans up its residue on the nodes. */
   #abandon(): void {
     this.#settle();
     this.#attempts.close();

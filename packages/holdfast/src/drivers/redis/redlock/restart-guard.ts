@@ -1,32 +1,33 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ServerHealth } from "../server/health.ts";
 
-/** Added to what a node may have promised: uptimes are whole seconds, and clocks drift. */
+/** Added to the largest TTL of a grant, because uptimes are whole seconds and clocks drift. */
 const marginMs = 2_400;
 const minExclusionMs = 50;
 const maxExclusionMs = 5_000;
 
-/** Why a node of a quorum does not vote, and for how long, as far as that is known. */
+/** Why a node of a quorum does not vote, and for how long. */
 export interface Quarantine {
   readonly reason: string;
+  /** Null: unknown. */
   readonly remainingMs: number | null;
-  /** It may be over with the next answer: what the node says is kept, and counts from then on. */
+  /** The quarantine may end with the next reply: a vote of the node is kept, and counts from then on. */
   readonly isMomentary: boolean;
 }
 
-/** As a vote tells it: with the seconds that are left, where they are known. */
+/** The reason with the remaining seconds, if they are known. */
 export function quarantineMessage({ reason, remainingMs }: Quarantine): string {
   return remainingMs === null ? reason : `${reason}, for ${Math.ceil(remainingMs / 1000)} s more`;
 }
 
-/** When a node that does not vote is thought of again. */
+/** The delay until the next request to a node in quarantine. */
 export function exclusionMs({ remainingMs }: Quarantine): number {
   return Math.min(maxExclusionMs, Math.max(minExclusionMs, remainingMs ?? Infinity));
 }
 
 /**
- * Keeps a node from voting that may have forgotten grants which are still valid: until its uptime exceeds the largest TTL, unless
- * it had every write on its disk. A restart that we saw is waited for on our own clock. Also a node that is no master.
+ * Keeps a restarted node from voting, because the node may have lost grants that are still valid. The node votes again once all these
+ * grants have expired, or at once if every write was on its disk. Also keeps a node from voting that is no master.
  */
 export class RestartGuard {
   readonly #clock: Clock;
@@ -38,7 +39,7 @@ export class RestartGuard {
   #health: ServerHealth | undefined;
   #mayForgetUntil = -Infinity;
 
-  /** @param promisedMs the largest TTL of anybody who uses these nodes, and how long votes wait behind it */
+  /** @param promisedMs the largest TTL of any client of these nodes, plus the longest wait of a vote after an expired grant */
   constructor(clock: Clock, promisedMs: number, isOff: boolean) {
     this.#clock = clock;
     this.#memoryMs = promisedMs + marginMs;
@@ -49,22 +50,25 @@ export class RestartGuard {
     return this.#runId;
   }
 
-  /** What this run of the server says of itself is known. */
+  /** The health of this run of the server is known. */
   get isExamined(): boolean {
     return this.#health !== undefined;
   }
 
-  /** It was found to have every write on its disk before it answers. */
+  /** The server has every write on its disk before it replies, in this run and in the run before. */
   get isDurable(): boolean {
     return this.#health?.isDurable === true && this.#wasDurable;
   }
 
-  /** An answer came from this run of the server. True: its standing has to be asked for. */
+  /**
+   * A reply came from this run of the server. A restart during the life of this guard is timed by the clock of the client.
+   * @returns whether the run is new, so that its health must be read
+   */
   observe(runId: string, reportedUptimeMs: number): boolean {
     if (runId === this.#runId) {
       return false;
     }
-    const uptimeMs = reportedUptimeMs > 0 ? reportedUptimeMs : 0; // negative: its clock was put back since; that says nothing, nor does NaN
+    const uptimeMs = reportedUptimeMs > 0 ? reportedUptimeMs : 0; // a negative uptime, after the clock was set back, or NaN shows nothing
     this.#isFirstRun = this.#runId === undefined;
     this.#wasDurable = this.#isFirstRun || this.isDurable;
     this.#runId = runId;
@@ -74,8 +78,9 @@ export class RestartGuard {
   }
 
   /**
-   * What the server says of itself. Returns what it shows to have been forgotten without a restart. The examination of another run
-   * than the one that answers is ignored: its answer may be read behind the first answer of the next run.
+   * Records the health of the server. The health of another run than the latest is ignored, because its reply may arrive after the first
+   * reply of the next run.
+   * @returns how the server may have lost grants without a restart; undefined: it has not
    */
   examine(health: ServerHealth): string | undefined {
     if (this.#runId === undefined) {
@@ -95,7 +100,7 @@ export class RestartGuard {
     return before && before.flushes !== health.flushes ? "keys were flushed" : undefined;
   }
 
-  /** Undefined: it may vote. */
+  /** Undefined: the node may vote. */
   get quarantine(): Quarantine | undefined {
     const health = this.#health;
     const now = this.#clock.now();
@@ -106,10 +111,10 @@ export class RestartGuard {
       return undefined;
     }
     if (this.#mayForgetUntil > now) {
-      const reason = "it may have forgotten since it restarted";
+      const reason = "it restarted, and may have forgotten grants";
       return { reason, remainingMs: this.#mayForgetUntil - now, isMomentary: !health };
     }
-    return health ? undefined : { reason: "it was not examined yet", remainingMs: null, isMomentary: true };
+    return health ? undefined : { reason: "not examined yet", remainingMs: null, isMomentary: true };
   }
 
   #mayForget(forMs: number): void {

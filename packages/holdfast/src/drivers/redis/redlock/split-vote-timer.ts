@@ -11,11 +11,11 @@ interface SplitVoteHost {
 }
 
 /**
- * When a bid that has some votes and no majority, for which others may be waiting, or that has asked for the votes of who came
- * later, asks all nodes again: messages may be lost. Ever later while that lasts.
+ * After a split vote, decides when the attempt sends its requests to all nodes again, because the notifications that resolve the
+ * split can be lost. The delay doubles with each retry.
  */
 export class SplitVoteTimer {
-  /** On the scale of `clock.now()`; Infinity: it is not split. */
+  /** On the scale of `clock.now()`; Infinity: the vote is not split. */
   retryAt: number = Infinity;
   readonly #host: SplitVoteHost;
   readonly #ttlMs: number;
@@ -26,7 +26,7 @@ export class SplitVoteTimer {
     this.#ttlMs = ttlMs;
   }
 
-  /** @param isSplit whether there are votes, or may be, of a bid that is not elected */
+  /** @param isSplit whether an attempt without a majority has votes, or may have them */
   observe(isSplit: boolean): void {
     if (!isSplit) {
       this.#retryCount = 0;
@@ -36,24 +36,24 @@ export class SplitVoteTimer {
       const delayMs = Math.min(
         maxDelayMs,
         minDelayMs * 2 ** Math.min(this.#retryCount, 3),
-        Math.min(this.#ttlMs, claimMs) / 3, // before the first of them is over, also of those that we were not told of
+        Math.min(this.#ttlMs, claimMs) / 3, // before the first vote expires, known or unknown
       );
       this.retryAt = clock.now() + jittered(random, delayMs, 0.5);
     }
   }
 
-  /** Its moment has come. */
+  /** The requests were sent again. */
   retried(): void {
     this.retryAt = Infinity;
     this.#retryCount += 1;
   }
 
-  /** Every other time that it asks again it had better stop asking for a while, where nobody can ask for its votes. */
+  /** At every second retry, an attempt whose votes no node can request back should pause. */
   get isPauseDue(): boolean {
     return this.#retryCount % 2 === 0;
   }
 
-  /** How long it asks for no votes once it has given back those that no rival can ask for. */
+  /** How long the request has no attempt after it has returned votes that no node can request back. */
   get pauseMs(): number {
     return backoffMs(this.#host.random, Math.min(this.#retryCount, 3));
   }

@@ -9,7 +9,8 @@ import type { RenewalHost } from "./renewal.ts";
 
 /**
  * Requests from all nodes whether a majority has the grant. For a grant of another process, the replies show which nodes have it. A node
- * with a greater number than the lease's does not count: a late request got that grant, and others may have held the lock before.
+ * with a greater number than the lease's does not count, because a late request got that grant. Another client may have held the lock
+ * before.
  */
 export function verifyGrant(
   { nodeSet, clock, driftFactor }: RenewalHost,
@@ -42,8 +43,9 @@ export function verifyGrant(
     },
     (isComplete) => {
       const validity = held.length < majority ? undefined : validityOf(held, majority);
-      // The remaining nodes may have the grant for longer. Their replies are awaited if the validity is short: too short for a renewal,
-      // which takes as long as this verification did, or much shorter than one node's grant, because another node has only a claim.
+      // The remaining nodes may have the grant for longer. Their replies are awaited if the validity is too short for a renewal, which
+      // takes as long as this verification did. The replies are also awaited if the validity is much shorter than the grant of one node,
+      // because another node may have only a claim.
       const restMs = validity ? remainingValidityMs(validity, clock) : 0;
       const maxRemainingMs = Math.max(0, ...held.map((one) => remainingValidityMs(one, clock)));
       const isEnough = restMs > 2 * (clock.now() - startedAt) && restMs > maxRemainingMs / 2;

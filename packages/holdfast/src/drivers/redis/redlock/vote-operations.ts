@@ -10,29 +10,29 @@ interface VoteOperationsOptions {
   readonly claimMs: number;
   readonly nodeSet: NodeSet;
   readonly request: AcquireRequest;
-  /** When its request stops waiting, on the scale of `clock.now()`. */
+  /** When the request stops waiting, on the scale of `clock.now()`. */
   readonly deadline: number;
   readonly token: string;
   readonly ignoresQueueLimit: boolean;
 }
 
-/** What a bid says to a node, in the words of the script. */
+/** Builds the operations of one majority attempt for the scripts of the nodes. */
 export class VoteOperations {
   readonly #token: string;
   readonly #ttlMs: string;
   readonly #fencingCount: string;
-  /** An owner's own words. */
+  /** The metadata of the holder. */
   readonly #info: string;
-  /** How many numbers a grant has. */
+  /** The fencing numbers of one grant. */
   readonly #count: number;
-  /** How a place in a queue is asked for. */
+  /** The argument of a request that asks for a queue entry. */
   readonly #queueArgument: string;
   readonly #nodeSet: NodeSet;
-  /** What a queue member says between its token and the kind of its channel. */
+  /** The part of a queue entry between the token and the kind of the channel. */
   readonly #queueArgs: string;
-  /** The same with the kind: that of most nodes. */
+  /** The last queue entry, without the token. Most nodes have the same kind of channel. */
   #queueEntry = "";
-  /** Most nodes are asked in the same words: they get one array. */
+  /** Most nodes get the same request: they share one array of arguments. */
   #lastRequest: readonly string[] = [];
   #args: readonly string[] = [];
 
@@ -40,7 +40,7 @@ export class VoteOperations {
     const { clock, claimMs, nodeSet, request, deadline, token, ignoresQueueLimit } = options;
     const { ttlMs, fencingCount, info } = request;
     const remainingMs = deadline - clock.now();
-    // A node's clock may be ahead of the median: it must not pass over who still waits.
+    // A node's clock may be ahead of the median, and must not remove a queue entry whose request still waits.
     const { maxClockDifferenceMs } = nodeSet;
     const until =
       remainingMs === Infinity ? 0 : Math.ceil(nodeSet.micros() / 1000 + remainingMs + maxClockDifferenceMs);
@@ -54,7 +54,10 @@ export class VoteOperations {
     this.#nodeSet = nodeSet;
   }
 
-  /** The request for a node's vote. @param waits a place in its queue is wanted as well */
+  /**
+   * The request for a node's vote.
+   * @param waits ask for a queue entry as well
+   */
   request(node: QuorumNode, proposedFence: string, waits: boolean): readonly string[] {
     const queueEntry = this.queueEntryOn(node);
     const wait = waits ? this.#queueArgument : "0";
@@ -67,7 +70,7 @@ export class VoteOperations {
     return this.#args;
   }
 
-  /** The vote with this number is given back, and asked for again. */
+  /** Yields the vote with this number, and queues the request again. */
   yield(node: QuorumNode, number: number, proposedFence: string): readonly string[] {
     const args = [
       "yield",
@@ -82,12 +85,12 @@ export class VoteOperations {
     return withProposedFence(args, proposedFence);
   }
 
-  /** The grant shall have this number from now on, where it is not above it already. */
+  /** Raises the number of the grant to this number, unless the grant has a greater one. */
   raiseFence(number: number): readonly string[] {
     return withProposedFence(["raiseFence", this.#token, String(number), this.#fencingCount], String(number));
   }
 
-  /** What its queue member says on this node after the token. */
+  /** The queue entry on this node, without the token. */
   queueEntryOn(node: QuorumNode): string {
     const kind = node.server.channelKind;
     if (!this.#queueEntry.endsWith(kind)) {
@@ -96,7 +99,7 @@ export class VoteOperations {
     return this.#queueEntry;
   }
 
-  /** A node says no more of a usual grant than its first number. */
+  /** The full reply of a node that replied with only the first number, as to the usual grant. */
   grantFrom(first: number): readonly unknown[] {
     return [1, first, first + this.#count - 1];
   }

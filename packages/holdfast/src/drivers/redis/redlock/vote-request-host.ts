@@ -5,7 +5,7 @@ import type { VoteSenderHost } from "./vote-sender.ts";
 import type { Vote, VoteContext } from "./vote.ts";
 
 /**
- * What a vote request needs of its majority attempt.
+ * The majority attempt of a vote request.
  * @typeParam Request - the class of the vote requests
  */
 export interface VoteRequestHost<Request> extends VoteContext, VoteSenderHost {

@@ -14,10 +14,13 @@ import { nextRequestFor, voteByNotification, voteByReply, type Vote } from "./vo
 import type { QuorumNode } from "./quorum-node.ts";
 import { VoteYield } from "./vote-yield.ts";
 
-/** How the script says that it did nothing because its latest time is over. */
+/** The status of a request that the node executed after the latest time of the request, and therefore without effect. */
 const executedTooLate = 4;
 
-/** What one node says to one bid. Knows that node's answers, messages and inquiries, and not what they come to. */
+/**
+ * The request of one majority attempt for one node's vote: sends the request, retries it, and reads the node's replies and
+ * notifications. The attempt decides what the votes of all nodes amount to.
+ */
 export class VoteRequest extends VoteState {
   /** When to send the next request if no reply or notification arrives before, on the scale of `clock.now()`. */
   dueAt: number = Infinity;
@@ -39,17 +42,17 @@ export class VoteRequest extends VoteState {
     return this.residue.history;
   }
 
-  /** Its moment has come. */
+  /** The time `dueAt` has come: a vote that had to wait counts now, otherwise the request is sent again. */
   wake(proposedFence: string): void {
     if (this.vote && this.hasValidVote && !this.isWaiting) {
       this.dueAt = Infinity;
-      this.#host.onReply(this); // it counts from now on
+      this.#host.onReply(this);
     } else {
       this.send(proposedFence);
     }
   }
 
-  /** Asks for the vote, or asks again: the place in the queue stays, and so does a vote. */
+  /** Requests the vote. A repeated request keeps the queue entry and the vote. */
   send(proposedFence: string = this.#host.nodeSet.nextProposal()): void {
     this.dueAt = Infinity;
     this.history.count += 1;
@@ -59,14 +62,14 @@ export class VoteRequest extends VoteState {
     }
     const quarantine = this.#host.nodeSet.ineligibility(this.node);
     if (!quarantine) {
-      this.#sendNow(proposedFence);
+      this.#sender.send(this.#voteYield.number, proposedFence);
       return;
     }
     this.#exclude(quarantine);
     queueMicrotask(() => this.#host.onReply(this));
   }
 
-  /** A message says that the node's vote is ours. */
+  /** A notification grants the vote. */
   granted(grant: PushedGrant): void {
     const { nodeSet } = this.#host;
     const { server, guard } = this.node;
@@ -75,21 +78,21 @@ export class VoteRequest extends VoteState {
     if (refusal) {
       this.#cleanUpVote(refusal);
     } else if (ageMs === undefined || grant.runId !== guard.runId || guard.quarantine) {
-      this.send(); // the reply dates it, and says whose it is
+      this.send(); // only a reply shows the age of the vote, and the run that gave it
     } else {
       this.#acceptVote(voteByNotification(this.#host, grant, ageMs));
       this.#host.onReply(this);
     }
   }
 
-  /** A rival that came earlier asks the vote with this number back. */
+  /** An earlier request of another client requests the vote with this number back. */
   voteRequestedBack(number: number): void {
     if (this.#voteYield.voteRequestedBack(number)) {
       this.yieldIfRequested();
     }
   }
 
-  /** Gives the vote back that was asked for, unless we have won already. */
+  /** Yields a vote that was requested back, unless the attempt is elected. */
   yieldIfRequested(): void {
     if (
       this.vote === undefined ||
@@ -131,7 +134,7 @@ export class VoteRequest extends VoteState {
       this.reason = messageOf(error);
       const quarantine = this.reply === "error" ? this.#host.nodeSet.ineligibility(this.node) : undefined;
       if (quarantine) {
-        this.reply = "quarantined"; // a read-only replica refuses what it may not do anyway
+        this.reply = "quarantined"; // a read-only replica refuses the request because it is no master
         this.reason = quarantineMessage(quarantine);
       }
     }
@@ -143,7 +146,7 @@ export class VoteRequest extends VoteState {
     this.#sender.connect(
       () => {
         if (this.#host.isOpen) {
-          this.#sendNow(proposedFence);
+          this.#sender.send(this.#voteYield.number, proposedFence);
         }
       },
       (error) => {
@@ -152,10 +155,6 @@ export class VoteRequest extends VoteState {
         }
       },
     );
-  }
-
-  #sendNow(proposedFence: string): void {
-    this.#sender.send(this.#voteYield.number, proposedFence);
   }
 
   answered(reply: Reply, { yielded, requestNumber }: SentVoteRequest): void {
@@ -184,30 +183,26 @@ export class VoteRequest extends VoteState {
         this.#handleHeld(values, reply);
         break;
       case 1:
-        this.#grantedByReply(values, reply);
+        this.#acceptVote(voteByReply(this.#host, values, reply));
         break;
       case 2:
         this.reply = "full";
         this.#retryIn(queuedPollDelay(this.#host.random, 0, -1, this.#host.ttlMs));
         break;
       case 3:
-        this.send(); // dead waiters are left before us
+        this.send(); // dead waiters remain before this request: the next request removes more of them
         return;
       case executedTooLate:
         this.#handleExecutedTooLate();
         break;
       default:
-        this.#handleFailure(serverRefusal("an answer that is none of ours"));
+        this.#handleFailure(serverRefusal("an unknown reply of the script"));
         return;
     }
     this.#host.onReply(this);
   }
 
-  #grantedByReply(values: readonly unknown[], reply: Reply): void {
-    this.#acceptVote(voteByReply(this.#host, values, reply));
-  }
-
-  /** What does not count must not keep out those for whom it may. */
+  /** A vote that does not count is cleaned up, because another request may be able to use it. */
   #acceptVote(vote: Vote): void {
     const exclusion = this.#host.nodeSet.exclusionOf(this.node, vote.reading);
     if (exclusion) {
@@ -223,7 +218,7 @@ export class VoteRequest extends VoteState {
     this.#exclude(quarantine);
   }
 
-  /** It is not asked before it may vote again. */
+  /** The next request to the node waits until the node may vote again. */
   #exclude(quarantine: Quarantine): void {
     this.vote = undefined;
     this.reply = "quarantined";
@@ -231,10 +226,10 @@ export class VoteRequest extends VoteState {
     this.#retryIn(exclusionMs(quarantine));
   }
 
-  /** The node's vote is ours. */
+  /** Records the vote of the node. */
   count(vote: Vote): void {
     if (this.#voteYield.hasYielded(vote) || vote.first < (this.vote?.first ?? 0)) {
-      return; // given back, or told before what we know
+      return; // yielded, or older than the recorded vote
     }
     this.vote = vote;
     this.reply = "granted";
@@ -253,7 +248,7 @@ export class VoteRequest extends VoteState {
       nodeSet.raiseProposal(Number(first));
     }
     if (this.vote && this.vote.receivedAt > reply.sent.now) {
-      return; // messages and answers come by different connections: it was asked before we had the vote
+      return; // the request was sent before the vote arrived by notification, on another connection
     }
     this.vote = undefined;
     this.reply = "held";
@@ -263,15 +258,15 @@ export class VoteRequest extends VoteState {
     if (this.#host.waits) {
       this.#retryIn(this.#pollDelay(random, Number(remainingMs)));
     } else if (reply.sameConnection && this.history.outcome === "none" && !this.#voteYield.hasBegun) {
-      this.residue.clear(); // nothing of us is there; who yields is queued, also of a try
+      this.residue.clear(); // the node has neither a grant nor, without a yield, a queue entry
     }
   }
 
-  /** The node did nothing: the question was long on its way, or one of the clocks is off. */
+  /** The node did nothing, because the request was late or one of the clocks is off. */
   #handleExecutedTooLate(): void {
     if (!this.vote) {
       this.reply = "timeout";
-      this.reason = "it was asked too late, by its clock";
+      this.reason = "the request reached the node too late, by the node's clock";
     }
     this.#retryIn(unqueuedPollDelay(this.#host.random, this.history.count, -1));
   }
@@ -281,11 +276,14 @@ export class VoteRequest extends VoteState {
       return queuedPollDelay(random, this.position, remainingMs, this.#host.ttlMs);
     }
     return this.mayQueue && !this.#sender.requestedQueueing
-      ? 0 // proved since we asked: now we may queue
+      ? 0 // notifications were verified after the request was sent
       : unqueuedPollDelay(random, this.history.count, remainingMs);
   }
 
-  /** Order holds only within one connection and one script: a late answer may have queued us or voted for us once more. */
+  /**
+   * The attempt has ended. Requests on different connections have no order, so a late request may have been granted or queued after
+   * the clean-up.
+   */
   #handleLateReply(values: readonly unknown[], reply: Reply): void {
     const status = Number(values[0]);
     if (status === 1) {

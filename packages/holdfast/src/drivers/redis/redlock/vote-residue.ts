@@ -3,8 +3,8 @@ import { outcomeOf } from "../server/errors.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
 /**
- * What the requests for one node's vote may have left on that node: a grant, or a queue entry. The residue outlives its majority
- * attempt, because late replies and failures still change it.
+ * The residue of the requests for one node's vote: the node may have a grant, or a queue entry. The residue outlives its majority
+ * attempt, because late replies and failures still change the residue.
  */
 export class VoteResidue {
   readonly history: RequestHistory = new RequestHistory();

@@ -15,7 +15,7 @@ interface VoteStateHost {
   readonly nodeSet: NodeSet;
 }
 
-/** What one node last replied to a majority attempt, and whether the node's vote counts now. */
+/** The last reply of one node to a majority attempt, and whether the node's vote counts now. */
 export class VoteState {
   readonly node: QuorumNode;
   readonly residue: VoteResidue = new VoteResidue();

@@ -1,18 +1,18 @@
 import type { Vote } from "./vote.ts";
 
 /**
- * The votes of one node that a bid gives back, as a rival that came earlier asks for them. From the moment that one is given back a
- * vote of that node counts only with a greater number, however it arrives.
+ * The votes of one node that an attempt yields to an earlier attempt. After a yield, a vote of the node counts only with a greater
+ * number, whether the vote arrives by reply or by notification.
  */
 export class VoteYield {
-  /** The number of the last one that was given back. */
+  /** The number of the last yielded vote. */
   #yielded = 0;
-  /** No answer says yet that it was: until then every question is that. */
+  /** No reply has confirmed the yield yet: until then every request to the node yields. */
   #isPending = false;
-  /** The number of an inquiry that came before the vote that it asks back. */
+  /** The largest number that was requested back. An inquiry can arrive before its vote. */
   #requestedBack = 0;
 
-  /** A rival asks the vote with this number back. One that is not here yet is remembered. @returns whether that is news */
+  /** An earlier attempt requests the vote with this number back. @returns whether the vote has not been yielded yet */
   voteRequestedBack(number: number): boolean {
     if (number <= this.#yielded) {
       return false;
@@ -25,18 +25,18 @@ export class VoteYield {
     return this.#requestedBack >= vote.first;
   }
 
-  /** What was asked for is given back, with the next question. */
+  /** The next request yields the vote. */
   begin(): void {
     this.#yielded = this.#requestedBack;
     this.#isPending = true;
   }
 
-  /** The number of the vote that the next question gives back; 0: none is. */
+  /** The number of the vote that the next request yields; 0: none. */
   get number(): number {
     return this.#isPending ? this.#yielded : 0;
   }
 
-  /** A question that gave the vote with this number back was answered. */
+  /** The node replied to a request that yielded the vote with this number. */
   answered(number: number): void {
     this.#isPending &&= number !== this.#yielded;
   }
@@ -45,7 +45,7 @@ export class VoteYield {
     return vote.first <= this.#yielded;
   }
 
-  /** Something was given back at some time. */
+  /** The attempt has yielded a vote of the node before. */
   get hasBegun(): boolean {
     return this.#yielded > 0;
   }

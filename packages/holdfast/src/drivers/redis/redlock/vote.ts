@@ -11,16 +11,16 @@ const minRetryMs = 20;
 /** The grant of one node. */
 export interface Vote extends NodeReport {
   readonly validity: Validity;
-  /** Of a message: for less than the TTL, until it is extended. */
+  /** The vote is valid for less than the TTL until its first extension, because the node granted the vote by notification. */
   readonly isClaim: boolean;
   readonly isNotified: boolean;
-  /** Which run of the node gave it. */
+  /** The run of the node that voted. */
   readonly runId: string;
-  /** When we heard of it, on the scale of `clock.now()`. */
+  /** When the vote arrived here, on the scale of `clock.now()`. */
   readonly receivedAt: number;
-  /** From when on it counts, on the same scale: a holder before may believe in its lease until then. */
+  /** From when on the vote counts, on the same scale: an earlier holder may rely on its lease until then. */
   readonly countsFrom: number;
-  /** The node's clock as it voted. */
+  /** The node's clock at the time of the vote. */
   readonly reading: ClockReading;
 }
 
@@ -28,11 +28,11 @@ export interface VoteContext {
   readonly clock: Clock;
   readonly ttlMs: number;
   readonly driftFactor: number;
-  /** In which round of its bid it is heard. */
+  /** The round of the attempt in which the vote arrives. */
   readonly round: number;
 }
 
-/** Counts from the moment that it was asked for. */
+/** The validity of a vote by reply starts when its request was sent. */
 export function voteByReply(
   { clock, ttlMs, driftFactor, round }: VoteContext,
   [, first, last, , waitMs]: readonly unknown[],
@@ -53,7 +53,7 @@ export function voteByReply(
   };
 }
 
-/** @param ageMs how long ago it may have been given, by what is known of the node's time */
+/** @param ageMs the largest possible age of the notification, by the estimate of the node's clock */
 export function voteByNotification(
   { clock, ttlMs, driftFactor, round }: VoteContext,
   grant: PushedGrant,
@@ -77,7 +77,10 @@ export function voteByNotification(
   };
 }
 
-/** @param waitMs what the node said is left until then, by its own clock */
+/**
+ * When a vote begins to count.
+ * @param waitMs the remaining time until then, by the clock of the node
+ */
 export function countsFrom(receivedAt: number, waitMs: number, driftFactor: number): number {
   return waitMs > 0 ? receivedAt + waitMs * (1 + driftFactor) : receivedAt;
 }

@@ -5,12 +5,12 @@ import { withProposedFence } from "../../protocol/operation.ts";
 import type { NodeSet } from "../node-set.ts";
 import type { QuorumLockView } from "./lock-view.ts";
 
-/** How long dead waiters are passed over for, ms: after that somebody's poll does it. */
+/** How long the break removes dead waiters, ms. Later, the poll of a live waiter removes them. */
 const breakTimeoutMs = 2_000;
 
 /**
- * An operator's force: ends the lease with this number on every node that has it, whatever number that node gave.
- * @returns whether it was the present one; rejects with a `QuorumError` where it could not be ended on a majority
+ * Breaks the lease with this fencing token on every node that has the lease, whatever number the node gave.
+ * @returns whether the lease was the current one. Rejects with a `QuorumError` if a majority could not break the lease.
  */
 export async function breakByMajority(
   nodeSet: NodeSet,
@@ -27,7 +27,7 @@ export async function breakByMajority(
   const proposedFence = nodeSet.nextProposal();
   const votes = await Promise.all(
     grants.map(
-      ({ voter: node, name: grant }) =>
+      ({ node, name: grant }) =>
         new Promise<NodeVote>((resolve) => {
           const { server, name } = node;
           const failed = (error: unknown): void => {
@@ -43,7 +43,7 @@ export async function breakByMajority(
                 return;
               }
               if (Number(more) === 1) {
-                // Dead waiters are left before the living: a release of what nobody holds passes over them.
+                // Dead waiters are queued before the live ones: the release of an unknown token removes them.
                 const until = nodeSet.now() + breakTimeoutMs;
                 node.releaseQueue.cleanUp({ key, keys, token: "-", queueArgs: "", until, proposedFence });
               }

@@ -11,9 +11,9 @@ import { scanScript } from "../../protocol/scripts.generated.ts";
 import type { QuorumNode } from "../quorum-node.ts";
 
 /**
- * The locks that a majority holds. What a majority has is on at least one of any N − majority + 1 nodes: so many are gone through,
- * one after another, and each lock is told by the first of them that has it. The cursor is "<the nodes that are done, separated by commas>:<node>:<the node's
- * own cursor>".
+ * Lists the locks that a majority holds. Such a lock is on at least one of any N − majority + 1 nodes. The list scans this number of
+ * nodes, one after another, and the first scanned node that has the lock reports it. The cursor is
+ * "<the scanned nodes, separated by commas>:<node>:<the node's own cursor>".
  */
 export async function listByMajority(
   nodeSet: NodeSet,
@@ -34,7 +34,7 @@ export async function listByMajority(
     }
     const page = await pageOf(node, keySpace.patternOf(prefix), at, limit).catch(() => undefined);
     if (!page) {
-      [index, at] = [index + 1, "0"]; // what it has is told by the next that has it too
+      [index, at] = [index + 1, "0"]; // the next node that has the locks reports them
       continue;
     }
     const keys = page.found.map((lock) => keySpace.keyOf(lock)).filter((key) => key !== undefined);
@@ -87,7 +87,7 @@ function tooFewNodes({ nodes }: NodeSet): QuorumError {
       node: name,
       vote: "error",
       latencyMs: null,
-      reason: "it could not be listed",
+      reason: "the node could not be scanned",
     })),
     outcome: "none",
     retryable: true,

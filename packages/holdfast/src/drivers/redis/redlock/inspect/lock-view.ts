@@ -25,23 +25,23 @@ import { queryNode, quorumNotReached, type AnsweredReply, type NodeReply } from 
 
 const pauseMs = 50;
 
-/** What the nodes say of one lock, and what the majority says. */
+/** The state of one lock by the reply of each node, and by the majority. */
 export class QuorumLockView {
   readonly key: string;
   readonly replies: readonly NodeReply[];
-  /** The token that has a majority; "" nobody's. */
+  /** The token that holds the lock on a majority; "": none. */
   readonly holder: string;
-  /** Of a lock that several may hold. */
+  /** The state of a shared lock; undefined: the lock is a mutex. */
   readonly shared: SharedView | undefined;
   readonly #nodeSet: NodeSet;
-  /** Of those who answered, who may vote. */
+  /** The replies of nodes that may vote. */
   readonly #counted: readonly AnsweredReply[];
 
   private constructor(nodeSet: NodeSet, key: string, replies: readonly NodeReply[]) {
     this.#nodeSet = nodeSet;
     this.key = key;
     this.replies = replies;
-    // Only now: the last of the answers may have shown that the nodes have one time, as after the machine slept.
+    // After all replies, because the last reply may show that the clocks agree again, as after a suspension of the machine.
     this.#counted = this.#answered.filter(({ node }) => !nodeSet.quarantineOf(node));
     const holders = this.#counted.map(({ snapshot }) => snapshot.holder);
     this.holder = this.#mostReported(holders.filter((holder) => holder !== "")) ?? "";
@@ -52,8 +52,8 @@ export class QuorumLockView {
   }
 
   /**
-   * Asks all nodes, until what they say is enough. Rejects with a `QuorumError` where it is not until `budgetMs` has passed, as
-   * where less than a majority answers.
+   * Requests the lock's state from all nodes, and repeats that until the replies are enough. Rejects with a `QuorumError` if they are
+   * not enough within `budgetMs`, as when less than a majority replies.
    */
   static async of(
     nodeSet: NodeSet,
@@ -74,7 +74,7 @@ export class QuorumLockView {
         if (!isTransient(error) || nodeSet.now() + pauseMs > endsAt) {
           throw error;
         }
-        await nodeSet.pause(pauseMs); // nodes that are late answer the next question at once, or not at all
+        await nodeSet.pause(pauseMs); // a slow node answers the next request at once, or not at all
       }
     }
   }
@@ -87,22 +87,22 @@ export class QuorumLockView {
     return new QuorumLockView(nodeSet, key, replies);
   }
 
-  /** The nodes that have the majority's holder; where there are several, the first of them. */
+  /** The nodes that have the holder of the majority; of a shared lock, the first holder. */
   get holding(): readonly AnsweredReply[] {
     const holder = this.holder === "" ? this.shared?.holders[0]?.token : this.holder;
     return holder === undefined ? [] : this.#answered.filter(({ snapshot }) => has(snapshot, holder));
   }
 
-  /** The nodes that have the lease with this number, and how each names it; undefined: it is not a present one. */
+  /** The nodes that have the lease with this number, and the name of the grant on each; undefined: there is no such lease now. */
   grantsOf(
     fencingToken: bigint,
-  ): readonly { readonly voter: QuorumNode; readonly name: string }[] | undefined {
+  ): readonly { readonly node: QuorumNode; readonly name: string }[] | undefined {
     const sharing = this.shared?.holders.find((holder) => holder.fencingToken === fencingToken);
     if (sharing) {
       const { token } = sharing;
       return this.#answered
         .filter(({ snapshot }) => has(snapshot, token))
-        .map(({ node }) => ({ voter: node, name: token }));
+        .map(({ node }) => ({ node, name: token }));
     }
     const { newest, holding } = this;
     if (this.holder === "" || newest === null || fencingToken < newest) {
@@ -112,10 +112,10 @@ export class QuorumLockView {
       holding.find(({ snapshot }) => newestFence(snapshot) === newest)?.snapshot.last ?? newest;
     return fencingToken > reported
       ? undefined
-      : holding.map(({ node, snapshot }) => ({ voter: node, name: String(snapshot.first ?? 0) }));
+      : holding.map(({ node, snapshot }) => ({ node, name: String(snapshot.first ?? 0) }));
   }
 
-  /** With the nodes that did not answer, or do not count, a majority may have a present lease with this number. */
+  /** Whether a majority may have a lease with this number now, if the nodes without a counted reply have it. */
   isUnresolved(fencingToken: bigint): boolean {
     const { majority, nodes } = this.#nodeSet;
     const reporting = this.#counted.filter(({ snapshot }) => issued(snapshot, fencingToken)).length;
@@ -123,14 +123,14 @@ export class QuorumLockView {
     return this.grantsOf(fencingToken) === undefined && reporting + missing >= majority;
   }
 
-  /** The number of the present lease, as a majority has it; of a free lock that of the last one. */
+  /** The fencing token of the current lease, by a majority; of a free lock, of the last lease. */
   get newest(): bigint | null {
-    const reported = this.holder === "" ? this.#counted : this.holding; // of those who share, that of the last grant
+    const reported = this.holder === "" ? this.#counted : this.holding; // a shared lock has the number of its last grant
     const numbers = reported.map(({ snapshot }) => newestFence(snapshot)).filter((number) => number !== null);
     return this.#mostReported(numbers) ?? null;
   }
 
-  /** Whether the lease with this number holds the key: where a majority has its token, and gave the number. */
+  /** Whether the lease with this number holds the key: a majority has the token of the lease, and gave the number. */
   compareFence(fencingToken: bigint): FenceState {
     const { majority } = this.#nodeSet;
     const sharing = this.#counted.flatMap(
@@ -145,11 +145,11 @@ export class QuorumLockView {
       return "current";
     } else if (
       issuing.length < majority ||
-      holding.some(({ snapshot }) => wasHandedOn(snapshot, fencingToken))
+      holding.some(({ snapshot }) => wasHandedOver(snapshot, fencingToken))
     ) {
       return "stale";
     }
-    // A node that was filled again has the token with another block, and knows the number by a renewal.
+    // A restored node has the token with another range, and knows the number from a renewal.
     const blocks = issuing.filter(
       ({ snapshot }) => snapshot.first !== null && snapshot.first <= fencingToken,
     );
@@ -218,7 +218,7 @@ export class QuorumLockView {
     };
   }
 
-  /** Who waits, in order: in the queues of a majority, or with the votes of some nodes instead. */
+  /** The waiting tokens in order: on a majority, a token has a queue entry or the vote of the node. */
   #queuedEntries(): string[] {
     const seen = new Map<string, number>();
     for (const { snapshot } of this.#answered) {
@@ -233,13 +233,13 @@ export class QuorumLockView {
       seen.delete(token);
     }
     const { majority } = this.#nodeSet;
-    const placeOf = (token: string): number => Number(token.slice(token.lastIndexOf(":") + 1));
+    const ticketOf = (token: string): number => Number(token.slice(token.lastIndexOf(":") + 1));
     return [...seen.keys()]
       .filter((token) => (seen.get(token) ?? 0) >= majority)
-      .sort((a, b) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1));
+      .sort((a, b) => ticketOf(a) - ticketOf(b) || (a < b ? -1 : 1));
   }
 
-  /** A client is known by each node that it has greeted: one of those that answered will know it. */
+  /** A client is known to each node with which it had its handshake: one of the replying nodes should know the client. */
   async #ownersOf(tokens: readonly string[]): Promise<Map<string, string>> {
     const owners = new Map<string, string>();
     for (const { node } of this.#answered) {
@@ -259,7 +259,7 @@ export class QuorumLockView {
     return this.replies.filter((one): one is AnsweredReply => one.snapshot !== undefined);
   }
 
-  /** What a majority says; undefined: they do not agree. */
+  /** The value that a majority reports; undefined: there is none. */
   #mostReported<T>(reported: readonly T[]): T | undefined {
     return reported.find((one) => reported.filter((other) => other === one).length >= this.#nodeSet.majority);
   }
@@ -269,7 +269,7 @@ function has({ holder, shared }: LockSnapshot, token: string): boolean {
   return holder === token || shared?.holders.some((one) => one.token === token) === true;
 }
 
-/** Whether a node's present grant, or one of them, has this number there. */
+/** Whether a current grant of the node has this number. */
 function issued(snapshot: LockSnapshot, fencingToken: bigint): boolean {
   if (snapshot.shared?.holders.some((holder) => holder.fencingToken === fencingToken) === true) {
     return true;
@@ -279,8 +279,8 @@ function issued(snapshot: LockSnapshot, fencingToken: bigint): boolean {
   return snapshot.holder !== "" && isInBlock;
 }
 
-/** Whether the holder of a node reported a later number of its lease. */
-function wasHandedOn({ info }: LockSnapshot, fencingToken: bigint): boolean {
+/** Whether the holder reported a later number of its lease, after a hand-over within its process. */
+function wasHandedOver({ info }: LockSnapshot, fencingToken: bigint): boolean {
   const reported = info.get("number");
   return reported !== undefined && BigInt(reported) > fencingToken;
 }

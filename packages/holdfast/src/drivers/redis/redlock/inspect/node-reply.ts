@@ -5,7 +5,7 @@ import type { LockKeys } from "../../protocol/keys.ts";
 import { noProposal, withProposedFence } from "../../protocol/operation.ts";
 import type { QuorumNode } from "../quorum-node.ts";
 
-/** What one node answered to `inspect`, or why it did not. */
+/** The reply of one node to `inspect`, or why there is none. */
 export interface NodeReply {
   readonly node: QuorumNode;
   readonly snapshot: LockSnapshot | undefined;

@@ -7,13 +7,13 @@ import type { NodeSet } from "../node-set.ts";
 import { listByMajority } from "./list.ts";
 import { QuorumLockView } from "./lock-view.ts";
 
-/** What operators ask of a quorum: each answer is what a majority of the nodes says. */
+/** The operations for operators of a quorum. Each result is the state on a majority of the nodes. */
 export class OperatorApi {
   readonly #nodeSet: NodeSet;
   readonly #keySpace: KeySpace;
   readonly #budgetMs: number;
 
-  /** @param budgetMs how long the nodes are asked at the most */
+  /** @param budgetMs the longest time for one operation */
   constructor(nodeSet: NodeSet, keySpace: KeySpace, budgetMs: number) {
     this.#nodeSet = nodeSet;
     this.#keySpace = keySpace;
@@ -39,7 +39,7 @@ export class OperatorApi {
     return (await this.#view(key, (view) => !view.isUnresolved(fencingToken))).compareFence(fencingToken);
   }
 
-  /** Also of those who do not vote, and why. */
+  /** The state of all nodes, with the reason if a node does not vote. */
   nodes(): Promise<NodeState[]> {
     return Promise.all(
       this.#nodeSet.nodes.map(async (node) => {
@@ -54,7 +54,7 @@ export class OperatorApi {
     );
   }
 
-  /** Behind the first meeting with a majority. */
+  /** Performs the action after the first handshake with a majority. */
   async ready<T>(key: string | undefined, action: () => Promise<T>): Promise<T> {
     if (!this.#nodeSet.isReady) {
       try {

@@ -8,7 +8,7 @@ import {
 import { newestMetadata } from "../../protocol/metadata.ts";
 import { majorityReached } from "../majority.ts";
 
-/** Of a lock that several may hold: who holds it by what a majority of the nodes says. */
+/** The holders of a shared lock, by a majority of the nodes. */
 export class SharedView {
   readonly kind: SharedLockSnapshot["kind"];
   readonly limit: number;
@@ -20,7 +20,7 @@ export class SharedView {
     this.holders = holders;
   }
 
-  /** Undefined: no node says that it is such a lock. */
+  /** Undefined: no node reports a shared lock. */
   static of(answered: readonly LockSnapshot[], majority: number): SharedView | undefined {
     const reported = answered.map(({ shared }) => shared).filter((shared) => shared !== undefined);
     const [first] = reported;
@@ -45,7 +45,7 @@ export class SharedView {
   }
 }
 
-/** What the nodes say of one holder; undefined: less than a majority has it. Of different numbers the most told one is the lease's. */
+/** The holder by all nodes; undefined: less than a majority has the holder. Of different numbers, the most reported is the lease's. */
 function merged(grants: readonly SharedHolderEntry[], majority: number): SharedHolderEntry | undefined {
   const [snapshot] = grants;
   const remainingMs = majorityReached(

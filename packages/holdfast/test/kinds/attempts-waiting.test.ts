@@ -22,11 +22,11 @@ describe("a repeat while the first waits", () => {
   test("sends no second request, and all repeats get the same grant at once", async () => {
     const { locks, acquire } = openCounted();
     const other = await open().acquire("k", { ttlMs });
-    const asked = [1, 2, 3].map(() => locks.acquire("k", attempt));
+    const requests = [1, 2, 3].map(() => locks.acquire("k", attempt));
     await clock.advance(10);
     expect([acquire.mock.calls.length, await waiters()]).toEqual([1, 1]);
     await other.release();
-    const leases = await Promise.all(asked);
+    const leases = await Promise.all(requests);
     expect(new Set(leases.map(({ fencingToken }) => fencingToken)).size).toBe(1);
     const answers = [];
     for (const lease of leases) {
@@ -39,13 +39,13 @@ describe("a repeat while the first waits", () => {
   test("all are granted before the first of them can release", async () => {
     const locks = open();
     const other = await open().acquire("k", { ttlMs });
-    const asked = [1, 2, 3].map(async () => {
+    const requests = [1, 2, 3].map(async () => {
       const lease = await locks.acquire("k", attempt);
       await lease.release();
       return lease.fencingToken;
     });
     await other.release();
-    expect(new Set(await Promise.all(asked)).size).toBe(1);
+    expect(new Set(await Promise.all(requests)).size).toBe(1);
     expect(await holders()).toBe(0);
   });
 
@@ -97,16 +97,16 @@ describe("a repeat while the first waits", () => {
     const locks = open();
     const holder = await open().acquire("k", { ttlMs });
     const [one, two] = [new AbortController(), new AbortController()];
-    const asked = [one, two].map(({ signal }) =>
+    const requests = [one, two].map(({ signal }) =>
       locks.acquire("k", { ...attempt, signal }).catch((error: unknown) => error),
     );
     await clock.advance(10);
     one.abort("first");
-    expect(await settled(asked[0] as Promise<unknown>)).toBe("first");
+    expect(await settled(requests[0] as Promise<unknown>)).toBe("first");
     await clock.advance(10);
     expect(await waiters()).toBe(1);
     two.abort("second");
-    expect(await settled(asked[1] as Promise<unknown>)).toBe("second");
+    expect(await settled(requests[1] as Promise<unknown>)).toBe("second");
     expect(await waiters()).toBe(0);
     await holder.release();
     expect(await holders()).toBe(0);
@@ -140,10 +140,10 @@ describe("a repeat while the first waits", () => {
   test("close rejects all repeats", async () => {
     const locks = open();
     const holder = await open().acquire("k", { ttlMs });
-    const asked = [1, 2].map(() => locks.acquire("k", attempt).catch((error: unknown) => error));
+    const requests = [1, 2].map(() => locks.acquire("k", attempt).catch((error: unknown) => error));
     await clock.advance(10);
     await locks.close();
-    expect(await Promise.all(asked)).toMatchObject([{ code: "closed" }, { code: "closed" }]);
+    expect(await Promise.all(requests)).toMatchObject([{ code: "closed" }, { code: "closed" }]);
     await holder.release();
     expect(await holders()).toBe(0);
   });

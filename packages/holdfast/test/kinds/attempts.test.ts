@@ -25,8 +25,8 @@ describe("tries of one attempt at once", () => {
     const abort = new AbortController();
     const one = locks.tryAcquire("k", { ...attempt, signal: abort.signal }).catch((error: unknown) => error);
     const two = locks.tryAcquire("k", attempt);
-    abort.abort("gone");
-    expect(await settled(one)).toBe("gone");
+    abort.abort("aborted");
+    expect(await settled(one)).toBe("aborted");
     const lease = await two;
     expect([acquire.mock.calls.length, await holders()]).toEqual([1, 1]);
     expect(await lease?.release()).toBe(true);
@@ -38,8 +38,8 @@ describe("tries of one attempt at once", () => {
     const tried = open()
       .tryAcquire("k", { ...attempt, signal: abort.signal })
       .catch((error: unknown) => error);
-    abort.abort("gone");
-    expect(await settled(tried)).toBe("gone");
+    abort.abort("aborted");
+    expect(await settled(tried)).toBe("aborted");
     await clock.advance(1);
     expect(await holders()).toBe(0);
   });

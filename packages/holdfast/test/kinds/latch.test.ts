@@ -117,9 +117,9 @@ test("a waiter is counted while it polls: a dead process is dropped after 15 s",
   const { world } = await waitingWorld();
   const [observer] = world.locks;
   const waiters = async (): Promise<number> => {
-    const asked = observer?.inspect("k");
+    const counting = observer?.inspect("k");
     await world.clock.advance(10);
-    return (await asked)?.waiterCount ?? -1;
+    return (await counting)?.waiterCount ?? -1;
   };
   await world.clock.advance(20_000);
   expect(await waiters()).toBe(1);

@@ -21,7 +21,7 @@ const steps = fc.array(
     {
       weight: 10,
       arbitrary: fc.record({
-        ask: keysOf,
+        acquire: keysOf,
         by,
         waitMs: fc.constantFrom(null, 0, 150, 1_050, Infinity, Infinity),
         ttlMs: fc.constantFrom(201, 501),
@@ -50,7 +50,7 @@ interface PlayedRequest {
 /** Plays steps, and checks that a holder of one of its keys holds all of them exclusively. */
 class ScenarioPlayer {
   readonly #world: SimulatedEngine;
-  readonly #asked: PlayedRequest[] = [];
+  readonly #requests: PlayedRequest[] = [];
   readonly #newest = new Map<string, bigint>();
   #givesBack = false;
   #failure: unknown;
@@ -70,12 +70,12 @@ class ScenarioPlayer {
   }
 
   async #do(step: Step): Promise<void> {
-    if ("ask" in step) {
+    if ("acquire" in step) {
       this.#startRequest(step);
     } else if ("release" in step) {
       this.#forEachHeld(step.release, (request, lease) => this.#release(request, lease));
     } else if ("abort" in step) {
-      this.#asked
+      this.#requests
         .filter(({ state }) => state === "waiting")
         .at(-1 - step.abort)
         ?.controller.abort("enough");
@@ -94,11 +94,16 @@ class ScenarioPlayer {
     }
   }
 
-  #startRequest({ ask, by: process, waitMs, ttlMs, renew }: Extract<Step, { ask: string[] }>): void {
-    const lock = this.#world.locks[process]?.all(ask);
+  #startRequest({ acquire, by: process, waitMs, ttlMs, renew }: Extract<Step, { acquire: string[] }>): void {
+    const lock = this.#world.locks[process]?.all(acquire);
     const controller = new AbortController();
-    const request: PlayedRequest = { keys: ask.toSorted(), controller, state: "waiting", lease: undefined };
-    this.#asked.push(request);
+    const request: PlayedRequest = {
+      keys: acquire.toSorted(),
+      controller,
+      state: "waiting",
+      lease: undefined,
+    };
+    this.#requests.push(request);
     const options = { ttlMs, renew, signal: controller.signal };
     const granting: Promise<Lease | null> | undefined =
       waitMs === null ? lock?.tryAcquire(options) : lock?.acquire({ ...options, waitMs });
@@ -127,7 +132,7 @@ class ScenarioPlayer {
     expect(lease.key).toBe(request.keys[0]);
     expect(lease.remainingMs()).toBeGreaterThan(0);
     for (const key of lease.keys) {
-      const holders = this.#asked.filter(
+      const holders = this.#requests.filter(
         (other) => other.keys.includes(key) && (other.lease?.remainingMs() ?? 0) > 0,
       );
       expect(holders.length, `holders of ${key}`).toBe(1);
@@ -169,7 +174,7 @@ class ScenarioPlayer {
   }
 
   #holders(): PlayedRequest[] {
-    return this.#asked.filter(({ state }) => state === "granted");
+    return this.#requests.filter(({ state }) => state === "granted");
   }
 
   #forEachHeld(index: number, action: (request: PlayedRequest, lease: Lease) => void): void {
@@ -200,7 +205,7 @@ class ScenarioPlayer {
     await clock.advance(5_000);
     expect(this.#failure).toBeUndefined();
     expect(
-      this.#asked.filter(({ state }) => state === "waiting").map(({ keys }) => keys),
+      this.#requests.filter(({ state }) => state === "waiting").map(({ keys }) => keys),
       "every caller gets its turn",
     ).toEqual([]);
     await closeSimulated(this.#world);

@@ -59,25 +59,25 @@ describe("a caller that waits for several keys", () => {
   });
 
   test("sends no further request if the first was unanswered until its deadline", async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const locks = open({
       acquireMany: async () => {
         await new Promise<void>((resolve) => clock.setTimer(resolve, 2_000, true));
         throw unreachable;
       },
       acquire: (request) => {
-        asked.push(request.key);
+        requests.push(request.key);
         return engine.acquire(request);
       },
     } as Partial<Driver>);
     const late = settledAt(locks.all(["a", "b"], { ttlMs }).acquire({ waitMs: 200 }));
     await clock.advance(2_000);
     expect((await late).error).toBe(unreachable);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
     const inTime = locks.all(["a", "b"], { ttlMs }).acquire({ waitMs: 5_000 });
     await clock.advance(2_000);
     expect(await (await inTime).release()).toBe(true);
-    expect(asked).toEqual(["a", "b"]);
+    expect(requests).toEqual(["a", "b"]);
   });
 
   test("re-acquires a key that it lost while it waited for another", async () => {
@@ -206,16 +206,16 @@ describe("one lease of several keys", () => {
   });
 
   test("tries to release every key, and rejects if the engine is unreachable", async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const locks = open({
       release: async (key, token, until) => {
-        asked.push(key);
+        requests.push(key);
         return key === "a" ? Promise.reject(unreachable) : engine.release(key, token, until);
       },
     });
     const lease = await locks.all(["a", "b"], { ttlMs }).acquire();
     await expect(lease.release()).rejects.toBe(unreachable);
-    expect(asked).toEqual(["a", "b"]);
+    expect(requests).toEqual(["a", "b"]);
     expect(await held("b")).toEqual([false]);
   });
 });

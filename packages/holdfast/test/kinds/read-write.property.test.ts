@@ -20,11 +20,11 @@ const patiently = { ttlMs: 401, waitMs: Infinity, renew: true };
 
 /** Rare by chance: a lost reply, a new reader, a repeated downgrade, the release of that reader, and a waiting writer. */
 const downgradedTwice: Step[] = [
-  { ask: everybody, by: 0, ...patiently },
-  { ask: 1, by: 1, ...patiently },
+  { acquire: everybody, by: 0, ...patiently },
+  { acquire: 1, by: 1, ...patiently },
   { downgrade: 0, isAnswerLost: true },
   { advance: 400 },
-  { ask: everybody, by: 2, ...patiently },
+  { acquire: everybody, by: 2, ...patiently },
   { release: 0 },
   { advance: 600 },
 ];

@@ -100,12 +100,12 @@ describe("a downgrade", () => {
 
   test("during a renewal: the renewal extends the reader", async () => {
     let answer: (extension: ExtendResult) => void = () => undefined;
-    const asked = new Promise<ExtendResult>((resolve) => (answer = resolve));
+    const firstReply = new Promise<ExtendResult>((resolve) => (answer = resolve));
     let renewals = 0;
     const locks = open({
       extend: (request) => {
         renewals += 1;
-        return renewals === 1 ? asked : engine.extend(request);
+        return renewals === 1 ? firstReply : engine.extend(request);
       },
     });
     const writer = await locks.readWrite("k").write.acquire({ ttlMs });
@@ -159,9 +159,9 @@ describe("a downgrade", () => {
     const writer = await locks.readWrite("k").write.acquire({ ttlMs });
     const { signal } = writer;
     const reader = await writer.downgrade();
-    const told = reader.signal;
+    const readerSignal = reader.signal;
     await open().breakLock("k", { fencingToken: reader.fencingToken, reason: "test" });
-    expect([told.aborted, signal.aborted]).toEqual([true, false]);
+    expect([readerSignal.aborted, signal.aborted]).toEqual([true, false]);
     expect(await writer.release()).toBe(false);
   });
 
@@ -222,10 +222,10 @@ describe("a transferred or unrenewed share", () => {
 
   test("the orphan of one reader expires alone", async () => {
     const { read, write } = open().readWrite("k");
-    const [gone, stays] = [await read.acquire({ ttlMs }), await read.acquire({ ttlMs })];
-    gone.orphan();
+    const [orphaned, stays] = [await read.acquire({ ttlMs }), await read.acquire({ ttlMs })];
+    orphaned.orphan();
     await clock.advance(ttlMs);
-    expect([gone.remainingMs(), stays.remainingMs() > 0]).toEqual([0, true]);
+    expect([orphaned.remainingMs(), stays.remainingMs() > 0]).toEqual([0, true]);
     expect((await open().inspect("k")).holders).toHaveLength(1);
     expect(await write.tryAcquire()).toBeNull();
   });

@@ -5,7 +5,7 @@ import { ReentrantScenarioPlayer } from "../support/reentrant-player.ts";
 import { steps, type Step } from "../support/reentrant-steps.ts";
 import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
-const patiently = { ask: "lease", ttlMs: 850, renew: true, waitMs: Infinity } as const;
+const patiently = { acquire: "lease", ttlMs: 850, renew: true, waitMs: Infinity } as const;
 const session = { by: 1, as: { session: "s" } };
 
 /** Rare by chance: the requesting caller of a session aborts, and the next caller requests until its own deadline. */

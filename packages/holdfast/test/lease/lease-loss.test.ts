@@ -137,8 +137,8 @@ test("validUntil is never after the end that maxHoldMs sets", async () => {
 });
 
 test("ifLost continue: the signal is not aborted, and throwIfLost still throws", async () => {
-  const told: unknown[] = [];
-  const listen = (message: unknown): void => void told.push(message);
+  const losses: unknown[] = [];
+  const listen = (message: unknown): void => void losses.push(message);
   subscribe("holdfast:lost", listen);
   try {
     const extend = async (): Promise<ExtendResult> => ({ outcome: "lost", reason: "stolen" });
@@ -149,7 +149,7 @@ test("ifLost continue: the signal is not aborted, and throwIfLost still throws",
     expect(() => {
       lease.throwIfLost();
     }).toThrow(lost("stolen"));
-    expect(told).toEqual([{ key: "k", reason: "stolen", fencingToken: lease.fencingToken }]);
+    expect(losses).toEqual([{ key: "k", reason: "stolen", fencingToken: lease.fencingToken }]);
   } finally {
     unsubscribe("holdfast:lost", listen);
   }

@@ -112,14 +112,14 @@ test("a run of hand-overs ends after handover.maxMs", async () => {
 
 test("a request repeats its first arguments, however many callers join the local queue while it waits", async () => {
   const theirs = await open().acquire("k", { ttlMs });
-  const asked: AcquireRequest[] = [];
+  const requests: AcquireRequest[] = [];
   const acquire: Driver["acquire"] = (request) => {
-    asked.push(request);
+    requests.push(request);
     return engine.acquire(request);
   };
   const ours = open({ acquire });
   const waiting = Array.from({ length: 4 }, () => ours.acquire("k", { ttlMs }));
-  expect(asked.map(({ fencingCount }) => fencingCount)).toEqual([1]);
+  expect(requests.map(({ fencingCount }) => fencingCount)).toEqual([1]);
   await theirs.release();
   const { fencingToken } = (await settled(waiting[0] as Promise<Lease>)) as Lease;
   expect(await open().checkFence("k", fencingToken)).toBe("current");

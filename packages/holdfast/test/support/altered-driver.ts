@@ -1,6 +1,6 @@
 import type { Driver } from "../../src/driver.ts";
 
-/** A driver some of whose calls are answered otherwise. */
+/** A driver with other replies to some calls. */
 export function altered(driver: Driver, changes: Partial<Driver>): Driver {
   return new Proxy(driver, {
     get(target, name) {

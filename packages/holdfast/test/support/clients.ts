@@ -6,10 +6,10 @@ import { createClient as createClient5 } from "redis5";
 
 import type { RedisClient } from "holdfast/redis";
 
-/** A client as a user has it, connected. */
+/** A connected client, as a user creates it. */
 export interface OpenClient {
   readonly client: RedisClient;
-  /** Names the connection at the server, and answers with its id there. */
+  /** Names the connection at the server, and returns its id there. */
   id(): Promise<number>;
   close(): void;
 }
@@ -18,7 +18,7 @@ export interface ClientOptions {
   readonly database?: number;
   /** Of ioredis only. */
   readonly keyPrefix?: string;
-  /** By which the server knows its connections, also those that are duplicated from it. */
+  /** The name of its connections at the server, including duplicated connections. */
   readonly name?: string;
 }
 
@@ -79,7 +79,7 @@ function open(client: RedisClient, id: () => Promise<number>, close: () => void)
 }
 
 function ignore(): void {
-  // Errors of a connection are told by the commands that they concern.
+  // The affected commands report the errors of a connection.
 }
 
 function ioredisOptions(

@@ -2,7 +2,7 @@ import { ServerClocks, type ServerClock } from "@holdfast/test-kit";
 
 import { onCleanup } from "./quorum-servers.ts";
 
-/** So many clocks for servers. They are gone after the test. */
+/** Creates `count` clocks for servers, and removes them after the test. */
 export async function makeClocks(count: number): Promise<readonly ServerClock[]> {
   const made = await ServerClocks.make(count);
   onCleanup(() => made[Symbol.asyncDispose]());

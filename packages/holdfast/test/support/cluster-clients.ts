@@ -6,7 +6,7 @@ import { createCluster as createCluster5 } from "redis5";
 
 import type { RedisClient } from "holdfast/redis";
 
-/** The client of a cluster as a user has it, connected. */
+/** The connected client of a cluster, as a user creates it. */
 export interface OpenCluster {
   readonly client: RedisClient;
   close(): void;
@@ -54,5 +54,5 @@ function open(client: RedisClient, close: () => void): OpenCluster {
 }
 
 function ignore(): void {
-  // Errors of a connection are told by the commands that they concern.
+  // The affected commands report the errors of a connection.
 }

@@ -8,7 +8,7 @@ import { slotOf } from "../../src/drivers/redis/cluster/hash-slot.ts";
 import { clusterLibraries } from "./cluster-clients.ts";
 import type { RecordEntry } from "./workers.ts";
 
-/** A cluster of one test, with all that was opened for it. */
+/** A cluster of one test, with the clients and locks opened for it. */
 export class ClusterFixture implements AsyncDisposable {
   readonly cluster: RedisCluster;
   readonly #cleanups: (() => void | Promise<void>)[] = [];
@@ -25,12 +25,12 @@ export class ClusterFixture implements AsyncDisposable {
     return this.cluster.ports[0] as number;
   }
 
-  /** Done at the end, the newest first. */
+  /** The cleanups at the end of the test, in reverse order. */
   onCleanup(cleanup: () => void | Promise<void>): void {
     this.#cleanups.push(cleanup);
   }
 
-  /** Of a client of each supported library. */
+  /** One `Locks` for a client of each supported library. */
   async locksPerLibrary(): Promise<Map<string, Locks>> {
     const clients = new Map<string, Locks>();
     for (const [name, open] of Object.entries(clusterLibraries)) {
@@ -43,7 +43,7 @@ export class ClusterFixture implements AsyncDisposable {
     return clients;
   }
 
-  /** Of a client of its own. */
+  /** A `Locks` with its own client. */
   locks(options?: RedisOptions, locksOptions?: LocksOptions): Locks {
     const client = this.client();
     const locks = createLocks(redis(client, options), { closeTimeoutMs: 1_000, ...locksOptions });
@@ -73,7 +73,7 @@ export function slotOfLock(key: string): number {
   return slotOf(`lock:${key}`);
 }
 
-/** Keys of locks in each of the first `count` servers' slots in turn, where the slots are in equal shares. */
+/** Keys of locks in the slots of the first `count` servers in turn, if each server has the same number of slots. */
 export function keysOnDifferentPrimaries(count: number, name: string, each: number): string[][] {
   const keys = Array.from({ length: count }, (): string[] => []);
   for (let i = 0; keys.some((found) => found.length < each); i++) {
@@ -86,7 +86,7 @@ export function keysOnDifferentPrimaries(count: number, name: string, each: numb
   return keys;
 }
 
-/** The pairs of turns that overlap in a record. */
+/** The overlapping pairs of turns in a record. */
 export function overlapsOf(entries: readonly RecordEntry[]): string[] {
   const found: string[] = [];
   const holders = new Set<string>();

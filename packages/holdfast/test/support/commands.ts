@@ -1,7 +1,7 @@
 import type { Script } from "../../src/drivers/redis/protocol/script.ts";
 import * as scripts from "../../src/drivers/redis/protocol/scripts.generated.ts";
 
-/** How a script names `redis.call` or `redis.pcall` where the same text is to run with either. */
+/** The alias of `redis.call` or `redis.pcall` in scripts that run with either. */
 const alias = /^local call = redis\.p?call$/gm;
 
 /** The commands that our scripts may run, in lower case, read from their sources. */
@@ -23,5 +23,5 @@ export function commandsOfScripts(allScripts: readonly Script[] = Object.values(
   return commands;
 }
 
-/** Those that the adapters send outside of scripts, unless somebody reads `nodes()` of a quorum or its standing: `config|get`. */
+/** The commands that the adapters send outside scripts. Only `nodes()` of a quorum and its health also need `config|get`. */
 export const ownCommands: readonly string[] = ["evalsha", "eval", "subscribe", "ssubscribe"];

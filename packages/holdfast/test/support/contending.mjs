@@ -1,6 +1,6 @@
-// What a process does that contends with others for a kind of lock. See shares.mjs and quorum-worker.mjs.
+// The work of a process that contends with others for a kind of lock. See shares.mjs and quorum-worker.mjs.
 //
-// Its tasks take their turns, and append to `record` when each begins and ends, as event-loop-turns.ts reads it:
+// Its tasks append the begin and end of each turn to `record`, in the format of event-loop-turns.ts:
 //
 //   begin|end <process>.<task> <weight> <fencing token> <key>
 
@@ -35,21 +35,21 @@ export async function contend(locks, name, { kind, keys, tasks, rounds, record }
 }
 
 const turns = {
-  /** One in ten writes, and counts as a thousand. */
+  /** One acquire in ten is a writer, with a weight of 1 000. */
   async "read-write"({ locks, keys: [key], task, round, who, inside }) {
     const { read, write } = locks.readWrite(key);
     const writes = (task + round) % 10 === 0;
     await (writes ? write : read).withLock({ waitMs }, (lease) => inside(who, writes ? 1000 : 1, lease));
   },
 
-  /** Every third wants two of the four. */
+  /** Every third acquire needs two of the four permits. */
   async semaphore({ locks, keys: [key], task, round, who, inside }) {
     const permits = (task + round) % 3 === 0 ? 2 : 1;
     const semaphore = locks.semaphore(key, { limit: 4 });
     await semaphore.withLock({ permits, waitMs }, (lease) => inside(who, permits, lease));
   },
 
-  /** Two to four of the keys, in any order. Every other time it only tries at first, and has all of them or none. */
+  /** Acquires two to four of the keys, in any order. Every second acquire begins with a try, which gets all keys or none. */
   async all({ locks, keys, round, who, inside }) {
     const some = shuffled(keys).slice(0, 2 + Math.floor(Math.random() * 3));
     const lock = locks.all(some);
@@ -60,7 +60,7 @@ const turns = {
     }
   },
 
-  /** Nested: by frames, two of them at once, or by a session, which outlives its first lease. Nested ones weigh nothing. */
+  /** Nests by two concurrent `withLock` branches, or by a session that outlives its first lease. Nested leases weigh nothing. */
   async reentrant({ locks, keys: [key], round, who, inside }) {
     if (round % 2 === 0) {
       const lock = locks.reentrant(key);

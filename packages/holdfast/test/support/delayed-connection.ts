@@ -2,7 +2,7 @@ import type { Connection } from "holdfast/redis";
 
 import { commandText } from "./diagnostics-log.ts";
 
-/** A connection that keeps requests back, and lets the server execute them later without telling the client. */
+/** A connection that holds requests, and lets the server execute them later without a reply to the client. */
 export class DelayedConnection implements Connection {
   readonly keyPrefix: string;
   readonly name: string;
@@ -19,18 +19,18 @@ export class DelayedConnection implements Connection {
     this.name = inner.name;
   }
 
-  /** From now on these operations do not arrive. */
+  /** From now on these operations do not reach the server. */
   holdBack(operations: readonly string[], atMost: number = Infinity): void {
     this.#heldOperations = operations;
     this.#atMost = atMost;
   }
 
-  /** From now on these are executed, and their answers are lost. */
+  /** From now on these operations are executed, and their replies are lost. */
   loseReplies(operations: readonly string[]): void {
     this.#lostOperations = operations;
   }
 
-  /** What was kept back arrives now. Nothing is kept back any more. */
+  /** The held requests reach the server now. Later requests are not held. */
   executeHeld(): void {
     this.#atMost = 0;
     for (const send of this.#heldCalls.splice(0)) {
@@ -38,7 +38,7 @@ export class DelayedConnection implements Connection {
     }
   }
 
-  /** How often an operation was asked for. */
+  /** How often an operation was requested. */
   whenSent(operation: string): number {
     return this.#sentListeners.filter((name) => name === operation).length;
   }

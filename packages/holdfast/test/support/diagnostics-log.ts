@@ -1,6 +1,5 @@
 /**
- * All that a call of the scripts `execute` and `operate` asks for: names and arguments of its operations, one after the other. Of another
- * script nothing.
+ * The names and arguments of all operations in one call of the scripts `execute` and `operate`. Empty for another script.
  */
 export function commandText(args: readonly string[]): readonly string[] {
   const json = args.findIndex((arg) => arg.startsWith("["));
@@ -11,7 +10,7 @@ export function commandText(args: readonly string[]): readonly string[] {
 }
 
 /**
- * An answer as one that is not the usual one says it: a usual release is told by 1, a usual grant by its first number.
+ * A reply in its long form. The short form of a release is 1, and the short form of a grant is its first fencing token.
  * @param isBlock the number is the first of as many as were asked for, as on a node of a quorum
  */
 export function wholeCommand(

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 
-/** What a record says of the turns at one key. See contending.mjs. */
+/** The statistics of the recorded turns at one key. See contending.mjs. */
 export interface TurnStatistics {
-  /** What was inside at once at the most. */
+  /** The largest total weight of concurrent turns. */
   readonly heaviest: number;
-  /** Who had how many; of nested ones the outermost only. */
+  /** The number of turns of each task, without nested turns. */
   readonly counts: ReadonlyMap<string, number>;
-  /** In the order of their beginnings. */
+  /** The turns in the order of their beginnings. */
   readonly startedOrder: readonly TurnRecord[];
-  /** Who was beside somebody else, in words. */
+  /** The pairs of concurrent tasks, as text. */
   readonly concurrentKinds: readonly string[];
 }
 
@@ -18,7 +18,7 @@ export interface TurnRecord {
   readonly token: bigint;
 }
 
-/** By key. */
+/** The statistics of each key. */
 export function readTurnRecords(path: string): ReadonlyMap<string, TurnStatistics> {
   const keys = new Map<string, TurnReader>();
   for (const line of readFileSync(path, "latin1").trim().split("\n")) {
@@ -62,7 +62,7 @@ class TurnReader implements TurnStatistics {
   }
 }
 
-/** Who writes begins when all before it have ended: its number is greater than all of theirs. Those of which this is wrong. */
+/** The writers without a larger fencing token than all earlier turns. A writer begins only after all earlier turns have ended. */
 export function writersOutOfOrder({ startedOrder }: TurnStatistics): TurnRecord[] {
   let newest = -1n;
   return startedOrder.filter(({ weight, token }) => {

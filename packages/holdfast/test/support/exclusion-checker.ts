@@ -1,8 +1,8 @@
 import type { Lease } from "holdfast";
 
 /**
- * Who held what, by the leases' own clocks: no lease is granted while another is valid and not given back, and each has a larger
- * number than all before it. For holders in this process; others write a `Recording`.
+ * Checks the holders of this process by the clocks of their leases. No lease is granted while another is valid and unreleased.
+ * Each fencing token is larger than all earlier ones of its key. Other processes write a `Recording`.
  */
 export class ExclusionChecker {
   readonly #holders = new Map<string, Set<Lease>>();
@@ -10,7 +10,7 @@ export class ExclusionChecker {
   readonly faults: string[] = [];
   grants = 0;
 
-  /** To be called in the turn of the grant. */
+  /** Call it in the same turn of the event loop as the grant. */
   granted(lease: Lease): Lease {
     const { key, fencingToken } = lease;
     this.grants += 1;
@@ -32,7 +32,7 @@ export class ExclusionChecker {
     return lease;
   }
 
-  /** What it held does not matter from before its release is sent. */
+  /** Stops checking the lease before its release is sent. */
   async release(lease: Lease): Promise<boolean> {
     this.#holders.get(lease.key)?.delete(lease);
     return lease.release();

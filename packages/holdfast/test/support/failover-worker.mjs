@@ -39,7 +39,7 @@ const orders = {
     say("done");
   },
 
-  /** Says when every task has had that many turns more. */
+  /** Sends "counted" after every task has had `wanted` further turns. */
   async count({ wanted }) {
     counted.fill(0);
     while (Math.min(...counted) < wanted) {
@@ -59,7 +59,7 @@ const orders = {
   },
 };
 
-/** Holds it until the time is over or it is told that it is lost. The record says until when it believed to have it. */
+/** Holds the key for `ms`, or until its loss. The record has the end of the hold by the worker's own knowledge. */
 async function hold(key, ms) {
   const lease = await locks.acquire(key);
   const begun = now();
@@ -68,10 +68,10 @@ async function hold(key, ms) {
   const ended = now();
   const line = { key, token: String(lease.fencingToken), who: process.pid, begun, ended, end };
   writeSync(file, `${JSON.stringify(line)}\n`);
-  await lease.release().catch(() => false); // goes on in the background
+  await lease.release().catch(() => false); // the release is retried in the background
 }
 
-/** The same in every process of this machine. */
+/** Milliseconds of a clock that all processes of this machine share. */
 function now() {
   return performance.timeOrigin + performance.now();
 }
@@ -91,7 +91,7 @@ async function makeClient() {
   if (Redis) {
     return new Redis({ sentinels, name });
   }
-  const reconnectStrategy = (retries) => (retries > 5 ? new Error("gone") : 50); // redis 5 would wait for a dead primary for ever
+  const reconnectStrategy = (retries) => (retries > 5 ? new Error("the primary is down") : 50); // node-redis 5 would wait for a dead primary forever
   return createSentinel({
     name,
     sentinelRootNodes: sentinels,

@@ -16,7 +16,7 @@ type WorkerOrders = {
   close: object;
 };
 
-/** A process of its own, with the built library and a client of its own that goes by sentinels. */
+/** A separate process with the built library and a client that uses sentinels. */
 export class FailoverWorker {
   readonly #library: string;
   readonly #child: ChildProcess;
@@ -32,7 +32,7 @@ export class FailoverWorker {
         this.#emitter.emit(event);
       }
     });
-    this.#emitter.on("error", () => undefined); // told to whoever awaits an event
+    this.#emitter.on("error", () => undefined); // a waiter for an event gets the error
   }
 
   static async start(
@@ -55,7 +55,7 @@ export class FailoverWorker {
     this.#child.send({ order, ...details });
   }
 
-  /** Rejects when the worker fails before. */
+  /** Rejects if the worker fails first. */
   async event(event: "ready" | "counted" | "done"): Promise<void> {
     try {
       await once(this.#emitter, event, { signal: AbortSignal.timeout(timeoutMs) });
@@ -81,12 +81,12 @@ export interface HoldRecord {
   readonly token: bigint;
   readonly who: number;
   readonly begun: number;
-  /** Until when the holder took it for its own, ms. */
+  /** When the holder stopped relying on its lease, ms. */
   readonly ended: number;
   readonly end: "released" | "lost";
 }
 
-/** Every hold of the key, in order of beginning. */
+/** Every hold of the key, in the order of their beginnings. */
 export function readHolds(record: string): HoldRecord[] {
   const lines = readFileSync(record, "utf8").split("\n").slice(0, -1);
   const holds = lines.map((line) => {

@@ -3,29 +3,29 @@ import { createLocks, type Driver, type Locks, type LocksOptions } from "holdfas
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
-/** One that locks, and what goes wrong between it and each node. */
+/** A locking process, with fault injectors between it and each node. */
 export interface FakeProcess {
   readonly locks: Locks;
   readonly driver: Driver;
   readonly faults: readonly FaultInjector[];
-  /** How many scripts it has sent to the nodes so far. */
+  /** The number of scripts that the process has sent to the nodes. */
   readonly sent: () => number;
 }
 
 export interface ProcessOptions {
   readonly redlock?: RedlockOptions;
   readonly locks?: LocksOptions;
-  /** How far each node is, in ms and one way. @defaultValue 1 */
+  /** The one-way latency to each node, in ms. @defaultValue 1 */
   readonly distancesMs?: readonly number[];
 }
 
-/** Nodes and processes in this process, with one clock for all. */
+/** Simulated nodes and processes in this process, with one clock for all. */
 export class FakeQuorum {
   readonly clock: ManualClock = manualClock();
   readonly nodes: readonly FakeRedis[];
   #processes = 0;
 
-  /** @param each what is special about a node */
+  /** @param each the options of one node */
   constructor(
     count: number,
     each: (clock: ManualClock, index: number) => Partial<FakeRedisOptions> = () => ({}),
@@ -60,7 +60,7 @@ export class FakeQuorum {
     return { locks: createLocks(driver, options.locks), driver, faults, sent: () => sent };
   }
 
-  /** One that knows the nodes and has heard that messages arrive. */
+  /** A process that has connected to all nodes and verified its subscriptions. */
   async warmUp(options?: ProcessOptions): Promise<FakeProcess> {
     const process = this.process(options);
     const lease = await this.settleWithin(
@@ -71,25 +71,25 @@ export class FakeQuorum {
     return process;
   }
 
-  /** Lets so much time pass, in which the answer has to come. */
+  /** Advances the clock by `ms`, and expects the reply in that time. */
   async settleWithin<T>(ms: number, answer: Promise<T>): Promise<T> {
-    answer.catch(() => undefined); // it is awaited below
+    answer.catch(() => undefined); // the rejection is handled below
     await this.clock.advance(ms);
     return Promise.race([answer, Promise.reject(new Error(`Expected an answer within ${ms} ms`))]);
   }
 
-  /** As after an eviction of what it keeps of a lock: the node does not remember who has it. */
+  /** Deletes the data of a lock on a node, as an eviction does. */
   loseData(index: number, key = "k"): void {
     this.nodes[index]?.del(`lock:${key}`);
     this.nodes[index]?.del(`holdfast:fence:{lock:${key}}`);
   }
 
-  /** Per node, who has the lock there. */
+  /** The holder of the lock on each node. */
   holders(key: string): (string | null)[] {
     return this.nodes.map((node) => node.get(`lock:${key}`));
   }
 
-  /** Per node, how many wait for the lock there. */
+  /** The number of waiters for the lock on each node. */
   waiting(key: string): number[] {
     return this.nodes.map((node) => {
       const queue = node.dump(`holdfast:queue:{lock:${key}}`);
@@ -98,9 +98,9 @@ export class FakeQuorum {
   }
 }
 
-/** What becomes of something while others go on. */
+/** The state of a promise that is not awaited. */
 export interface TrackedPromise<T> {
-  /** What it came to; undefined: nothing yet, or it failed. */
+  /** The result. Undefined while pending, and after a rejection. */
   value: T | undefined;
   error: unknown;
   isSettled: boolean;
@@ -115,7 +115,7 @@ export function track<T>(promise: Promise<T>): TrackedPromise<T> {
   return followed;
 }
 
-/** As of a server that is down. */
+/** The error of a server that is down. */
 export function refusedError(): Error {
   return new Error("connect ECONNREFUSED");
 }

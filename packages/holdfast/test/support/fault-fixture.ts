@@ -12,7 +12,7 @@ import { startProxy, type Proxy, startRedis, type RedisServer, waitUntil } from 
 import type { RenewTrace } from "../../src/diagnostics.ts";
 import { onRedis } from "./servers.ts";
 
-/** What a machine under load may be late by, where only a much larger lateness would be a fault. */
+/** The lateness that tests allow for a loaded machine. A real fault causes a much larger lateness. */
 export const slackMs = 800;
 
 export let shared: RedisServer;
@@ -20,7 +20,7 @@ export let direct: Redis;
 let cleanups: (() => void | Promise<void>)[] = [];
 let keys = 0;
 
-/** `describe` for tests of faults: a server for the file, and nothing left on it after a test. */
+/** `describe` for tests of faults, with one server for the file. After each test no key may remain on the server. */
 export function onSharedRedis(name: string, tests: () => void): void {
   onRedis(name, () => {
     beforeAll(async () => {
@@ -33,8 +33,8 @@ export function onSharedRedis(name: string, tests: () => void): void {
         await cleanup();
       }
       cleanups = [];
-      await waitUntil(async () => (await direct.keys("lock:*")).length === 0, "no lock is left");
-      await waitUntil(async () => (await direct.keys("holdfast:queue:*")).length === 0, "no queue is left");
+      await waitUntil(async () => (await direct.keys("lock:*")).length === 0, "no lock remains");
+      await waitUntil(async () => (await direct.keys("holdfast:queue:*")).length === 0, "no queue remains");
     });
 
     afterAll(async () => {
@@ -50,7 +50,7 @@ export function newKey(): string {
   return `fault:${process.pid}:${keys}`;
 }
 
-/** Done after the test, the newest first. */
+/** The cleanups after the test, in reverse order. */
 export function onCleanup(cleanup: () => void | Promise<void>): void {
   cleanups.push(cleanup);
 }
@@ -61,7 +61,7 @@ export function open(client: RedisClient, options?: RedisOptions, locksOptions?:
   return locks;
 }
 
-/** A client that outlives its server, or has another way to it. */
+/** A client that reconnects forever, perhaps by a proxy. */
 export function connect(port: number, options?: Omit<ClientOptions, "protocol" | "replyMapping">): Redis {
   const client = new Redis(port, "127.0.0.1", { ...options });
   client.on("error", () => undefined);
@@ -87,10 +87,13 @@ export async function ownProxy(server: RedisServer): Promise<Proxy> {
   return proxy;
 }
 
-/** Acquires and releases, and hears messages: everything is connected and known. */
+/** Acquires and releases once, and awaits the subscription, so that every connection is established. */
 export async function warmUp(locks: Locks): Promise<void> {
   await locks.withLock(newKey(), () => undefined);
-  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(
+    async () => (await locks.nodes())[0]?.notifications === "verified",
+    "the subscription is verified",
+  );
 }
 
 export function reasonOf(signal: AbortSignal): string {
@@ -98,7 +101,7 @@ export function reasonOf(signal: AbortSignal): string {
   return (signal.reason as LeaseLostError).reason;
 }
 
-/** The outcomes of renewals of a key, as they come. */
+/** The outcomes of the renewals of a key, in order. */
 export function renewals(key: string): string[] {
   const outcomes: string[] = [];
   const listen = (message: unknown): void => {

@@ -21,7 +21,7 @@ export function onFaultyConnection(): void {
   });
 }
 
-export function ask(name: string): void {
+export function send(name: string): void {
   const args = ["channel", "s", name, "60000", "owner", name];
   connection.run(handshakeScript, [`client:${name}`], args).then(
     (answer) => log.push(`${name}: ${String((answer as unknown[])[1])}`),

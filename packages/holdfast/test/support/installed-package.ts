@@ -12,7 +12,7 @@ const require = createRequire(import.meta.url);
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 export const dist = join(root, "dist");
 
-/** Locks once by the URL that it is given, and tells how it went. */
+/** Acquires one lock by the URL in its argument, and prints the result. */
 export const program = `
     import { createLocks } from "holdfast";
     import { connect } from "holdfast/connect";
@@ -44,7 +44,7 @@ export function onInstalledPackage(): void {
   });
 }
 
-/** A project that has the package as npm would install it, and nothing else but the types of Node. */
+/** Creates a project that contains the package, as npm installs it, and the types of Node. */
 async function install(): Promise<void> {
   const modules = join(folder, "node_modules");
   await mkdir(join(modules, "holdfast"), { recursive: true });
@@ -55,7 +55,7 @@ async function install(): Promise<void> {
   await symlink(nodeTypes, join(modules, "@types", "node"), "junction");
 }
 
-/** Installs a client library, from that of our own packages. */
+/** Installs a client library from the packages of this repository. */
 export async function provide(name: string, from: string): Promise<void> {
   const ours = join(root, "..", "..", "node_modules", from);
   await symlink(ours, join(folder, "node_modules", name), "junction");
@@ -85,7 +85,7 @@ export async function compile(source: string): Promise<void> {
   expect(stdout).toBe("");
 }
 
-/** A fresh process that knows nothing of this one's options. */
+/** Runs Node without the options of this process. */
 export function runNode(args: string[]): Promise<{ stdout: string }> {
   const env = { ...process.env };
   delete env["NODE_OPTIONS"];

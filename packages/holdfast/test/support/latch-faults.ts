@@ -31,7 +31,7 @@ export function faultSteps(): fc.Arbitrary<FaultStep[]> {
   return fc.array(step, { maxLength: 30, size: "max" }) as fc.Arbitrary<FaultStep[]>;
 }
 
-/** Plays steps while answers and messages are lost or come twice, and watches over what was promised all the same. */
+/** Plays steps while replies and notifications are lost or repeated, and checks the guarantees of a latch. */
 export class LatchFaultScenario {
   readonly #world: SimulatedEngine;
   readonly #latches: readonly Latch[];
@@ -70,10 +70,10 @@ export class LatchFaultScenario {
       counting?.then(
         (remaining) => {
           this.#answered.add(name);
-          expect(remaining, "each attempt that was answered counted").toBeLessThanOrEqual(
+          expect(remaining, "each answered attempt counted").toBeLessThanOrEqual(
             Math.max(0, count - this.#answered.size),
           );
-          expect(remaining, "none counted twice").toBeGreaterThanOrEqual(
+          expect(remaining, "no attempt counted twice").toBeGreaterThanOrEqual(
             Math.max(0, count - this.#sent.size),
           );
         },
@@ -91,7 +91,7 @@ export class LatchFaultScenario {
     this.#follow(
       this.#latches[by]?.wait({ waitMs: Infinity }).then(() => {
         this.#waiting -= 1;
-        expect(this.#sent.size, "it is not open before").toBeGreaterThanOrEqual(count);
+        expect(this.#sent.size, "the latch does not open early").toBeGreaterThanOrEqual(count);
       }),
     );
   }
@@ -125,7 +125,7 @@ export class LatchFaultScenario {
     }
   }
 
-  /** Answers come again. All count down, and all who wait are let go at the latest by their poll. */
+  /** Ends the faults. All attempts count down, and every wait ends by its poll at the latest. */
   async #checkEnd(isMuted: boolean): Promise<void> {
     const { clock, faults, residue } = this.#world;
     for (const own of faults) {
@@ -144,7 +144,7 @@ export class LatchFaultScenario {
     await this.#advance(10);
     expect((await this.#track(() => this.#world.locks[0]?.inspect("k")))?.remaining).toBe(0);
     await this.#advance(isMuted ? 6_000 : 100);
-    expect(this.#waiting, "all who wait are let go").toBe(0);
+    expect(this.#waiting, "every wait ends").toBe(0);
     await closeSimulated(this.#world);
     await clock.advance(ttlMs);
     expect(residue?.() ?? [], "nothing is left").toEqual([]);

@@ -1,4 +1,4 @@
-/** One caller's view: which latch it has met. */
+/** The latch that one caller knows. */
 export interface ModelHandle {
   readonly count: number;
   readonly ttlMs: number;
@@ -11,7 +11,7 @@ export interface ModelWait {
   readonly latch: number;
   readonly deadline: number;
   state: WaitState;
-  /** When it got its state. */
+  /** When the latch entered its state. */
   since: number;
 }
 
@@ -22,7 +22,7 @@ interface CurrentLatch {
   readonly attempts: Set<string>;
 }
 
-/** What the latches of one key are to be, at every moment. */
+/** The specified state of the latches of one key. */
 export class LatchModel {
   now: number;
   readonly waits: ModelWait[] = [];
@@ -33,12 +33,12 @@ export class LatchModel {
     this.now = now;
   }
 
-  /** What is left; undefined: there is no latch. */
+  /** The remaining count. Undefined if no latch exists. */
   get remaining(): number | undefined {
     return this.#current && remainingOf(this.#current);
   }
 
-  /** What is left, or how it is refused. */
+  /** The remaining count, or the error code of a refusal. */
   countDown(handle: ModelHandle, attempt: string): number | "latch-expired" | "limit-mismatch" {
     const latch = this.#loadOrCreate(handle);
     if (typeof latch === "string") {

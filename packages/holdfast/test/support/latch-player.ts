@@ -7,7 +7,7 @@ import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
 const processes = 3;
 const key = "k";
-/** How late an end may be told on Redis: the shortest pause of a poll, its jitter, and the way. */
+/** How late an end may be reported on Redis: the shortest poll delay, its jitter, and the latency. */
 const expiryReportMs = 100;
 
 export type Step =
@@ -18,7 +18,7 @@ export type Step =
   | { readonly advance: number }
   | { readonly close: number };
 
-/** Times are such that an end, a deadline and a step never fall on the same moment. */
+/** The times are chosen so that an end, a deadline and a step never coincide. */
 export function latchSteps(): fc.Arbitrary<Step[]> {
   const by = fc.nat(processes - 1);
   const which = fc.nat(5);
@@ -40,7 +40,7 @@ export function latchSteps(): fc.Arbitrary<Step[]> {
   return fc.array(step, { maxLength: 40, size: "max" }) as fc.Arbitrary<Step[]>;
 }
 
-/** A latch object of the library beside its counterpart in the model. */
+/** A latch object of the library with its counterpart in the model. */
 interface CreatedLatch {
   readonly by: number;
   readonly latch: Latch;
@@ -51,11 +51,11 @@ interface WaitingCall {
   readonly by: number;
   readonly controller: AbortController;
   state: WaitState;
-  /** When its caller gave up. */
+  /** When its caller aborted. */
   leftAt: number;
 }
 
-/** Plays steps against an engine that nothing goes wrong with, and compares each answer and each moment with the model. */
+/** Plays steps against an engine without faults, and compares each reply and its time with the model. */
 export class LatchScenarioPlayer {
   readonly #world: SimulatedEngine;
   readonly #model: LatchModel;
@@ -117,10 +117,10 @@ export class LatchScenarioPlayer {
     this.#follow(
       answer.then(
         (remaining) => {
-          expect(remaining, "what is left").toBe(expected);
+          expect(remaining, "the remaining count").toBe(expected);
         },
         (error: unknown) => {
-          expect(codeOf(error), "how a count is refused").toBe(expected);
+          expect(codeOf(error), "the refusal of a count").toBe(expected);
         },
       ),
     );
@@ -164,7 +164,7 @@ export class LatchScenarioPlayer {
   #close(by: number): void {
     const locks = this.#world.locks[by];
     if (!locks || this.#closed.has(by) || this.#closed.size === processes - 1) {
-      return; // the last one closes the engine
+      return; // the close of the last process would close the engine
     }
     this.#closed.add(by);
     this.#waiting.forEach((waiting, index) => {
@@ -190,7 +190,7 @@ export class LatchScenarioPlayer {
       const mayBeTold = expected?.state === "latch-expired" && this.#world.name === "redis";
       const isRecent = mayBeTold && this.#model.now - expected.since < expiryReportMs;
       if (mayBeTold && isRecent && state === "waiting") {
-        return; // nobody tells of an end: who waits asks
+        return; // no notification reports an expiry, so a waiter polls
       }
       const wasOverBefore = mayBeTold && expected.deadline - expected.since < expiryReportMs;
       const hadLeft = mayBeTold && leftAt - expected.since < expiryReportMs;
@@ -217,7 +217,7 @@ export class LatchScenarioPlayer {
     expect(remainingMs === null).toBe(remaining === undefined);
   }
 
-  /** Who still waits is told when the TTL is over, and nothing is left. */
+  /** The remaining waits end when the TTL expires, and no residue remains. */
   async #checkEnd(): Promise<void> {
     const { clock, residue } = this.#world;
     await this.#advance(3_000);

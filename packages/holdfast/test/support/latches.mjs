@@ -1,9 +1,9 @@
-// A process that counts a latch down, and waits for it. See integration/single/latch.test.ts.
+// A process that counts a latch down and waits for the latch. See integration/single/latch.test.ts.
 //
 //   node latches.mjs <port> <name> <order as JSON>
 //
-// Order: { key, count, attempts, ttlMs }. Counts every attempt of "attempt 0" to the last by eight tasks, some of them twice, prints
-// "counted <the least that was left>", and when it is open "open <how many waits ended>". It uses the built library, as users have it.
+// Order: { key, count, attempts, ttlMs }. Eight tasks count every attempt from "attempt 0" on, some attempts twice. Then it prints
+// "counted <the smallest remaining count>", and after the opening "open <the number of ended waits>". It uses the built library.
 
 import { setPriority } from "node:os";
 

@@ -10,7 +10,7 @@ import { altered } from "./altered-driver.ts";
 export const ttlMs = 3_000;
 /** 3 000 ms less the drift of 32 ms. */
 export const endMs = 2_968;
-/** The loss is declared 2 ms before the end, where no timer has been late. */
+/** If no timer has been late, the loss is declared 2 ms before the end. */
 export const lossMs = endMs - 2;
 export const unreachable = new EngineError("the engine is away", { outcome: "unknown", retryable: true });
 
@@ -35,7 +35,7 @@ export function onManualClock(): void {
   });
 }
 
-/** One process at the engine, some of whose calls are answered otherwise. */
+/** One process at the engine, with other replies to some calls. */
 export function open(changes: Partial<Driver> = {}, options?: LocksOptions): Locks {
   const locks = createLocks(altered(engine, { close: async () => undefined, ...changes }), options);
   opened.push(locks);
@@ -48,7 +48,7 @@ export function openCounted(): { locks: Locks; acquire: ReturnType<typeof vi.fn>
   return { locks: open({ acquire }), acquire };
 }
 
-/** What a promise has come to by now, without waiting for it. */
+/** The present result of a promise, or "pending". */
 export async function settled(promise: Promise<unknown>): Promise<unknown> {
   let result: unknown = "pending";
   promise.then(

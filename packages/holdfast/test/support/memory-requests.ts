@@ -1,6 +1,6 @@
 import type { AcquireResult, AcquireRequest, Driver, Grant, PendingAcquire } from "../../src/driver.ts";
 
-/** A request for `key` with what matters to a test; by default it waits for a minute and holds for ten seconds. */
+/** A request for `key`. By default the request waits for a minute and has a TTL of ten seconds. */
 export function request(driver: Driver, key: string, more: Partial<AcquireRequest> = {}): AcquireRequest {
   const deadline = driver.clock.now() + 60_000;
   return {
@@ -15,7 +15,7 @@ export function request(driver: Driver, key: string, more: Partial<AcquireReques
   };
 }
 
-/** The grant that a request is expected to get. */
+/** The expected grant of a request. */
 export async function grantOf(pending: PendingAcquire): Promise<Grant> {
   const acquired = await pending.result;
   if (acquired.outcome !== "granted") {
@@ -28,7 +28,7 @@ export function acquireNow(driver: Driver, key: string, more: Partial<AcquireReq
   return grantOf(driver.acquire(request(driver, key, more)));
 }
 
-/** What has become of a request by now; undefined: it waits. */
+/** The present result of a request. Undefined while the request waits. */
 export function outcomeOf(pending: PendingAcquire): Promise<AcquireResult | undefined> {
   return Promise.race([pending.result, Promise.resolve(undefined)]);
 }

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 
 export type ErrorKind = typeof TypeError | typeof RangeError;
 
-/** Asserts that a call throws, not rejects, and that the message has the name, what was expected, and the value. */
+/** Asserts that a call throws synchronously, with the option's name, the expected value and the actual value in the message. */
 export function throwsFor(call: () => unknown, kind: ErrorKind, ...fragments: string[]): void {
   let result: unknown;
   try {

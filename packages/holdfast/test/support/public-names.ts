@@ -1,4 +1,4 @@
-/** The public names: values, then types. Who changes them changes what users rely on. */
+/** The public names: values, then types. Users rely on them. */
 export const publicNames: Readonly<Record<string, { values: readonly string[]; types: readonly string[] }>> =
   {
     holdfast: {

@@ -5,13 +5,13 @@ import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock
 
 import type { Clock } from "../../src/runtime/clock.ts";
 
-/** A process that locks, and what may go wrong between it and each node. */
+/** A locking process, with fault injectors between it and each node. */
 export interface QuorumClient {
   readonly locks: Locks;
   readonly faults: readonly FaultInjector[];
 }
 
-/** Some nodes and processes, one clock for all, and a step for each of its milliseconds. */
+/** Simulated nodes and processes, with one clock that advances by single milliseconds. */
 export class QuorumFixture {
   readonly clock: ManualClock = manualClock();
   readonly servers: readonly FakeRedis[];
@@ -34,7 +34,7 @@ export class QuorumFixture {
     );
   }
 
-  /** The same clock for who reads the wall clock so many ms ahead. */
+  /** The same clock with a wall clock that is `ms` ahead. */
   stepClock(ms: () => number): Clock {
     const { clock } = this;
     return {
@@ -47,7 +47,7 @@ export class QuorumFixture {
     };
   }
 
-  /** Everybody knows everybody then, and messages arrive. @param between stands between it and each node */
+  /** After it, all processes are connected and subscribed. @param between alters the connection to each node */
   async client(
     options: RedlockOptions = {},
     between: (connection: Connection) => Connection = (connection) => connection,
@@ -62,7 +62,7 @@ export class QuorumFixture {
     return { locks, faults: links.map(({ controls }) => controls) };
   }
 
-  /** As after an eviction of what it keeps of a lock: the node does not remember who has it. */
+  /** Deletes the data of a lock on a node, as an eviction does. */
   forget(index: number, key = "k"): void {
     this.servers[index]?.del(`lock:${key}`);
     this.servers[index]?.del(`holdfast:fence:{lock:${key}}`);

@@ -20,10 +20,10 @@ import {
 import { encode, withProposedFence } from "../../src/drivers/redis/protocol/operation.ts";
 import { wholeCommand } from "./diagnostics-log.ts";
 
-/** How long a vote waits behind a holder that was not released. */
+/** How long a vote waits for a holder that was not released. */
 export const waitMs = 600;
 
-/** Where a candidate may be from the server's time, in microseconds. */
+/** The allowed distance between a proposed fencing token and the server's time, in microseconds. */
 export const candidateMicros = 1_000_000;
 
 type Operation = readonly [keys: LockKeys, args: readonly string[], candidate: number];
@@ -33,7 +33,7 @@ interface NotificationLog {
   readonly messages: string[];
 }
 
-/** What tests do to the data of a node behind the scripts' back, and how they look at it. */
+/** Direct access of tests to the data of a node, without its scripts. */
 interface Data {
   get(key: string): Promise<string | null>;
   set(key: string, value: string): Promise<unknown>;
@@ -46,7 +46,7 @@ interface Data {
   zrange(key: string): Promise<string[]>;
 }
 
-/** The same tests on a real server and on the fake Redis, each a node of a quorum. */
+/** Runs the same tests on a real server and on the fake Redis, each as a node of a quorum. */
 export function onNodes(title: string, tests: (fixture: QuorumScriptFixture) => void): void {
   for (const kind of ["a real server", "the fake Redis"] as const) {
     const on = kind === "the fake Redis" ? describe : onRedis;
@@ -59,7 +59,7 @@ export function onNodes(title: string, tests: (fixture: QuorumScriptFixture) => 
   }
 }
 
-/** As of one server, but its queue member does not say the TTL of a grant that a reply tells. */
+/** As for one server, but its queue entry lacks the TTL of a grant by reply. */
 export function requester(...options: Parameters<typeof askerOfOneServer>): Requester {
   const { token, queueArgs: exclusive } = askerOfOneServer(...options);
   const queueArgs = exclusive.slice(0, exclusive.lastIndexOf(" "));
@@ -71,7 +71,7 @@ export function fenceOf([, , , fence = ""]: LockKeys): string {
   return fence;
 }
 
-/** A node of a quorum for the tests of one group, and who listens to its messages. */
+/** A node of a quorum for the tests of one group, with a subscriber to its notifications. */
 export class QuorumScriptFixture {
   data!: Data;
   connection!: Connection;
@@ -113,7 +113,7 @@ export class QuorumScriptFixture {
     return this.#keySpace.keysOf(`k${this.#made}`);
   }
 
-  /** What stands before the answers, and the answers. */
+  /** The head of the reply, and the results. */
   async call(
     operations: readonly Operation[],
     bound = 100_000,
@@ -127,12 +127,12 @@ export class QuorumScriptFixture {
     return { header, answers: operations.map(([, own], i) => wholeCommand(own, answers[i], true)) };
   }
 
-  /** One operation's answer. @param candidate without one it is as low as the server lets it be */
+  /** The result of one operation. @param candidate the proposed fencing token; by default the lowest that the server accepts */
   async run(keys: LockKeys, args: readonly string[], candidate = 0, bound?: number): Promise<ScriptReply> {
     return (await this.call([[keys, args, candidate]], bound)).answers[0] as ScriptReply;
   }
 
-  /** Asks without waiting for a place, and expects the grant. */
+  /** Sends an acquire that does not queue, and expects the grant. */
   async grant(
     keys: LockKeys,
     requester: Requester,
@@ -145,7 +145,7 @@ export class QuorumScriptFixture {
     return { first: Number(first), last: Number(last) };
   }
 
-  /** Asks for a place in the queue. */
+  /** Sends an acquire that queues. */
   queue(keys: LockKeys, clients: Requester): Promise<ScriptReply> {
     return this.run(keys, acquireOf(clients, { wait: "1" }));
   }
@@ -155,7 +155,7 @@ export class QuorumScriptFixture {
     return Number((await this.#greet("none", "n", ""))[0]);
   }
 
-  /** Somebody receives what is sent to the client from now on. */
+  /** Subscribes to the notifications of the client. */
   async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
     if (this.#logs.has(client)) {
       await this.received(client);
@@ -172,7 +172,7 @@ export class QuorumScriptFixture {
     });
   }
 
-  /** Takes what the client has received so far. */
+  /** Returns the notifications that the client has received, and clears the log. */
   async received(client: number): Promise<string[]> {
     const log = this.#logs.get(client);
     if (!log) {
@@ -181,7 +181,7 @@ export class QuorumScriptFixture {
     this.#made += 1;
     const last = `last ${this.#made}`;
     await this.#greet(channelOf(id(client)), log.kind, last);
-    await waitUntil(() => log.messages.includes(last), "our own message");
+    await waitUntil(() => log.messages.includes(last), "the fixture's own notification");
     return log.messages.splice(0).filter((text) => text !== last);
   }
 
@@ -191,7 +191,7 @@ export class QuorumScriptFixture {
   }
 }
 
-/** What names the latest time at which it may be executed, and is given none, comes in time. */
+/** The default of the latest time at which an operation may be executed is far in the future. */
 function inTime(args: readonly string[]): readonly string[] {
   const isDue = ["acquire", "yield"].includes(args[0] ?? "") && args.length === 7;
   return isDue ? [...args, String(Number.MAX_SAFE_INTEGER)] : args;

@@ -19,12 +19,12 @@ import { onRedis } from "./servers.ts";
 
 export { ExclusionChecker } from "./exclusion-checker.ts";
 
-/** Such a node has every write on its disk, so it votes from its start, and again after a restart. */
+/** A node with these arguments writes every change to its disk, so the node votes from its start and after each restart. */
 export const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 
 let cleanups: (() => void | Promise<void>)[] = [];
 
-/** `describe` for tests of a quorum on real servers; after each test nothing of it is left. */
+/** `describe` for tests of a quorum on real servers. After each test its servers, clients and files are removed. */
 export function onQuorum(name: string, tests: () => void): void {
   onRedis(name, () => {
     afterEach(async () => {
@@ -40,20 +40,20 @@ export function onQuorum(name: string, tests: () => void): void {
   });
 }
 
-/** Done after the test, the newest first. */
+/** The cleanups after the test, in reverse order. */
 export function onCleanup(cleanup: () => void | Promise<void>): void {
   cleanups.push(async () => cleanup());
 }
 
-/** Where a client finds a node: itself, or a proxy before it. */
+/** The address of a node: its own, or that of a proxy. */
 export interface Endpoint {
   readonly port: number;
 }
 
-/** A server of a quorum, which stays the same node over its restarts. */
+/** A server of a quorum, which remains the same node after restarts. */
 export class QuorumNode implements Endpoint {
   readonly port: number;
-  /** For looking and meddling; comes back by itself. */
+  /** Direct access for tests. It reconnects automatically. */
   readonly direct: Redis;
   readonly #folder: string;
   #server: RedisServer | undefined;
@@ -69,7 +69,7 @@ export class QuorumNode implements Endpoint {
     return this.#server !== undefined;
   }
 
-  /** It keeps its connections and answers nothing. */
+  /** The server keeps its connections and sends no reply. */
   freeze(): void {
     this.#server?.freeze();
   }
@@ -78,7 +78,7 @@ export class QuorumNode implements Endpoint {
     this.#server?.thaw();
   }
 
-  /** By SIGKILL. */
+  /** Kills the server by SIGKILL. */
   async kill(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
@@ -86,7 +86,7 @@ export class QuorumNode implements Endpoint {
     await server?.stop();
   }
 
-  /** On the same port, with what is on its disk. Without arguments it forgets, and is not durable. */
+  /** Restarts the server on the same port, with the data on its disk. Without arguments the server is not durable. */
   async restart(args: readonly string[] = []): Promise<void> {
     await this.kill();
     this.#server = await startRedis({ port: this.port, args: ["--dir", this.#folder, ...args] });
@@ -99,7 +99,7 @@ export class QuorumNode implements Endpoint {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** The keys of locks and queues there. */
+  /** The keys of locks and queues on the node. */
   async remainingKeys(): Promise<string[]> {
     const [locks, queues] = await Promise.all([
       this.direct.keys("lock:*"),
@@ -108,7 +108,7 @@ export class QuorumNode implements Endpoint {
     return [...locks, ...queues];
   }
 
-  /** What these keys hold and for how long, and how far its clock is ahead of ours: for who reads of a failure. */
+  /** The contents and TTLs of these keys, and the node's clock offset, for messages of failures. */
   async describeKeys(keys: readonly string[]): Promise<string> {
     const contents = keys.map(async (key) => {
       const isText = (await this.direct.type(key)) === "string";
@@ -120,7 +120,7 @@ export class QuorumNode implements Endpoint {
     return `${(await Promise.all(contents)).join("; ")}; its clock is ${aheadMs.toFixed(0)} ms ahead of ours`;
   }
 
-  /** As by an eviction of all that it keeps of a lock. */
+  /** Deletes the data of a lock, as an eviction does. */
   async loseData(key: string): Promise<void> {
     await this.direct.del(`lock:${key}`, `holdfast:fence:{lock:${key}}`);
   }
@@ -133,11 +133,11 @@ export class QuorumNode implements Endpoint {
 export interface NodesOptions {
   /** Arguments of the servers. @defaultValue durable */
   readonly args?: readonly string[];
-  /** Starts one instead, on a free port, with these arguments. */
+  /** Replaces the start of a server. It must use a free port and these arguments. */
   readonly start?: (args: string[], index: number) => Promise<RedisServer>;
 }
 
-/** Starts so many nodes. At the end of the test nothing may be left on those that are up. */
+/** Starts `count` nodes. At the end of the test no residue may remain on running nodes. */
 export async function startNodes(
   count = 5,
   { args = durable, start }: NodesOptions = {},
@@ -159,14 +159,14 @@ export async function startNodes(
   return nodes;
 }
 
-/** Far less than the TTLs that tests leave to run out, and enough for releases that go on in the background. */
+/** The default wait is far below the TTLs of tests, and sufficient for releases in the background. */
 export async function expectNoResidue(nodes: readonly QuorumNode[], withinMs = 8_000): Promise<void> {
   let remaining: string[] = [];
   for (const node of nodes.filter(({ isUp }) => isUp)) {
     node.thaw();
     await waitUntil(
       async () => (remaining = await node.remainingKeys()).length === 0,
-      "nothing is left",
+      "no residue remains",
       withinMs,
     ).catch(async () => {
       throw new Error(`left on node ${nodes.indexOf(node)}: ${await node.describeKeys(remaining)}`);
@@ -174,16 +174,16 @@ export async function expectNoResidue(nodes: readonly QuorumNode[], withinMs = 8
   }
 }
 
-/** What these drivers asked for is answered, and nothing is left of it: else it may stay where they are cut off. */
+/** Waits until all requests are answered and no residue remains. After a disconnection, residue would stay until its TTL. */
 export async function closeAndExpectNoResidue(
   drivers: readonly Locks[],
   nodes: readonly QuorumNode[],
 ): Promise<void> {
-  await Promise.all(drivers.map((locks) => locks.nodes())); // comes behind all else
+  await Promise.all(drivers.map((locks) => locks.nodes())); // the reply comes after all earlier replies
   await expectNoResidue(nodes);
 }
 
-/** One proxy before each node: one client's way there. */
+/** Starts one proxy for each node, for one client. */
 export async function startProxies(nodes: readonly Endpoint[]): Promise<Proxy[]> {
   const proxies = await Promise.all(nodes.map(({ port }) => startProxy(port)));
   onCleanup(async () => {
@@ -192,7 +192,7 @@ export async function startProxies(nodes: readonly Endpoint[]): Promise<Proxy[]>
   return proxies;
 }
 
-/** As if there were no way from this client to these nodes, and every connection there was ended. */
+/** Ends every connection of this client to these nodes, and refuses new connections. */
 export function disconnect(proxies: readonly Proxy[]): void {
   for (const proxy of proxies) {
     proxy.refuse(true);
@@ -206,7 +206,7 @@ export function reconnect(proxies: readonly Proxy[]): void {
   }
 }
 
-/** A client that outlives its server. */
+/** A client that reconnects forever. */
 export function connect(
   { port }: Endpoint,
   options?: Omit<ClientOptions, "protocol" | "replyMapping">,
@@ -219,7 +219,7 @@ export function connect(
   return client;
 }
 
-/** A driver of its own, as another process would have it. */
+/** A `Locks` with its own driver and clients, like another process. */
 export function open(
   endpoints: readonly Endpoint[],
   options?: RedlockOptions,
@@ -231,7 +231,7 @@ export function open(
   return locks;
 }
 
-/** Messages are heard from so many nodes, and their scripts are loaded: how it is after a while. */
+/** Waits for the subscriptions to `count` nodes, and loads their scripts. */
 export async function warmUp(locks: Locks, count?: number): Promise<void> {
   await awaitSubscribed(locks, count);
   for (let turn = 0; turn < 3; turn += 1) {
@@ -239,7 +239,7 @@ export async function warmUp(locks: Locks, count?: number): Promise<void> {
   }
 }
 
-/** Messages of so many nodes reach us, of all unless said. */
+/** Waits for the verified subscriptions to `count` nodes. The default is all nodes. */
 export async function awaitSubscribed(locks: Locks, count?: number): Promise<void> {
   await waitUntil(
     async () => {
@@ -248,7 +248,7 @@ export async function awaitSubscribed(locks: Locks, count?: number): Promise<voi
         states.filter(({ notifications }) => notifications === "verified").length >= (count ?? states.length)
       );
     },
-    "messages are heard",
+    "the subscriptions are verified",
     20_000,
   );
 }
@@ -260,12 +260,12 @@ export function newKey(): string {
   return `quorum:${process.pid}:${keys}`;
 }
 
-/** So many nodes have this lock, and if told for how many grants: the holder's tokens. */
+/** The value of the lock's key on each node. It begins with the holder's token. */
 export async function holders(nodes: readonly QuorumNode[], key: string): Promise<(string | null)[]> {
   return Promise.all(nodes.map((node) => node.holder(key)));
 }
 
-/** So many wait on each of the nodes. */
+/** Waits until `count` waiters are queued on each node. */
 export async function queued(nodes: readonly QuorumNode[], key: string, count: number): Promise<void> {
   const queue = `holdfast:queue:{lock:${key}}`;
   await waitUntil(
@@ -278,10 +278,10 @@ export async function queued(nodes: readonly QuorumNode[], key: string, count: n
   );
 }
 
-/** Their tickets differ by more than two clients may disagree about the nodes' time. */
+/** Tickets at this distance differ by more than the disagreement of two clients about the nodes' time. */
 export const distanceMs = 60;
 
-/** How often a node was asked to run a script. */
+/** How many script calls a node has received. */
 export async function scriptCalls(node: QuorumNode): Promise<number> {
   const stats = await node.direct.info("commandstats");
   return Array.from(stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g), ([, calls]) => Number(calls)).reduce(
@@ -290,14 +290,14 @@ export async function scriptCalls(node: QuorumNode): Promise<number> {
   );
 }
 
-/** What the nodes said, in their order, of an error that says that there was no quorum. */
+/** The votes in a `QuorumError`, in the order of the nodes. */
 export function votesOf(error: unknown): readonly NodeVote[] {
   expect(error).toBeInstanceOf(QuorumError);
   expect(error).toMatchObject({ code: "quorum-not-reached" });
   return (error as QuorumError).votes;
 }
 
-/** A port that nobody listens on. */
+/** A port without a listener. */
 export async function findFreePort(): Promise<Endpoint> {
   return { port: await freePort() };
 }

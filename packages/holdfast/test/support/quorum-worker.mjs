@@ -1,4 +1,4 @@
-// A process with drivers of a quorum, told by its parent over IPC what to do. See quorum-workers.ts.
+// A process with drivers of a quorum, which executes the orders of its parent over IPC. See quorum-workers.ts.
 //
 //   node quorum-worker.mjs <{ name, drivers: [[port, ...], ...], redlock, locks } as JSON>
 //
@@ -31,7 +31,7 @@ function connect(port) {
 }
 
 const orders = {
-  /** Messages of so many nodes are heard, and the scripts are known there. */
+  /** Waits for the subscriptions to `count` nodes, and loads their scripts. */
   async warmUp({ count }) {
     for (const [index, locks] of members.entries()) {
       for (;;) {
@@ -46,7 +46,7 @@ const orders = {
     say("warm");
   },
 
-  /** So many callers of each driver acquire `key` at the moment `at`, record it, hold it for `holdMs` and release it, once. */
+  /** At the time `at`, `callers` callers of each driver acquire `key`, record the turn, hold for `holdMs` and release, once. */
   async takeTurns({ key, record, callers, acquire, holdMs, at }) {
     const file = openSync(record, "a");
     await moment(at);
@@ -67,7 +67,7 @@ const orders = {
     });
   },
 
-  /** So many callers of each driver try to get `key` at the moment `at`. Who wins holds it until told to release. */
+  /** At the time `at`, `callers` callers of each driver try to acquire `key`. The winner holds it until the order `release`. */
   async tryAll({ key, callers, acquire, at }) {
     await moment(at);
     const won = await each(callers, async (locks, who) => {
@@ -114,7 +114,7 @@ const orders = {
     say("released", { key, released: lease ? await lease.release() : false });
   },
 
-  /** What it knows of its lease: until when it may use it. */
+  /** Reports until when the holder may rely on its lease. */
   async judge({ key }) {
     const lease = leases.get(key);
     const validUntil = now() + (lease.validUntil - performance.now());
@@ -158,7 +158,7 @@ function now() {
 async function moment(at) {
   await pause(Math.max(0, at - now() - 5));
   while (now() < at) {
-    // busy: timers are not exact enough
+    // a busy wait, because timers are not exact enough
   }
 }
 

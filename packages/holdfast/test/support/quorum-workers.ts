@@ -38,7 +38,7 @@ type WorkerOrders = {
   close: object;
 };
 
-/** What a worker says. Moments are those of `sharedNow`. */
+/** An event of a worker. Its times are those of `sharedNow`. */
 interface Events {
   ready: object;
   warm: object;
@@ -54,7 +54,7 @@ interface Events {
 
 export interface QuorumWorkerOptions {
   readonly name: string;
-  /** The nodes of each of its drivers. */
+  /** The nodes of each driver of the worker. */
   readonly drivers: readonly (readonly Endpoint[])[];
   readonly redlock?: RedlockOptions;
   readonly locks?: LocksOptions;
@@ -69,7 +69,7 @@ export function sharedNow(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** A process of its own, with drivers of a quorum. It is gone after the test. */
+/** A separate process with drivers of a quorum. The process ends after the test. */
 export class QuorumWorker {
   readonly name: string;
   readonly #child: ChildProcess;
@@ -88,7 +88,7 @@ export class QuorumWorker {
     child.on("exit", (code, signal) => {
       this.#emitter.emit("error", new Error(`worker ${name} ended: ${code ?? signal}`));
     });
-    this.#emitter.on("error", () => undefined); // told to whoever awaits an event
+    this.#emitter.on("error", () => undefined); // a waiter for an event gets the error
   }
 
   static async start({ name, drivers, ...options }: QuorumWorkerOptions): Promise<QuorumWorker> {
@@ -103,7 +103,7 @@ export class QuorumWorker {
     return worker;
   }
 
-  /** The next event of that name. Rejects when the worker fails or ends before. */
+  /** The next event of that name. Rejects if the worker fails or ends first. */
   async event<Event extends keyof Events>(event: Event): Promise<Events[Event]> {
     try {
       const [details] = (await once(this.#emitter, event, {
@@ -119,7 +119,7 @@ export class QuorumWorker {
     this.#child.send({ order, ...details });
   }
 
-  /** Gives an order, and waits for what it leads to. */
+  /** Sends an order, and waits for its event. */
   async request<Order extends keyof WorkerOrders, Event extends keyof Events>(
     order: Order,
     details: WorkerOrders[Order],
@@ -130,7 +130,7 @@ export class QuorumWorker {
     return answer;
   }
 
-  /** SIGSTOP: it keeps its connections and does nothing. */
+  /** SIGSTOP: the process keeps its connections and does nothing. */
   freeze(): void {
     this.#child.kill("SIGSTOP");
   }
@@ -139,7 +139,7 @@ export class QuorumWorker {
     this.#child.kill("SIGCONT");
   }
 
-  /** Resolves when it is gone. */
+  /** Resolves when the process has ended. */
   async kill(): Promise<void> {
     const exited = once(this.#child, "exit");
     this.#child.kill("SIGKILL");

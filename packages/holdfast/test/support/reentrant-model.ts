@@ -1,41 +1,41 @@
-/** An acquire as the model knows it. */
+/** An acquire in the model. */
 export interface ModelRequest {
   readonly id: number;
-  /** Whose line of acquires: a process and its session. Undefined: each by itself. */
+  /** The process and its session. Undefined if each acquire stands alone. */
   readonly session: string | undefined;
-  /** In whose work it is made. */
+  /** The request whose work contains this acquire. */
   readonly inside: ModelRequest | undefined;
-  /** By `withLock`. */
+  /** Whether it is a `withLock`. */
   readonly isWork: boolean;
-  /** `Infinity`: it is renewed. */
+  /** `Infinity` with renewal. */
   readonly ttlMs: number;
-  /** When to stop waiting; null: it does not wait. */
+  /** When to stop waiting. Null for a try. */
   readonly deadline: number | null;
 }
 
 export type Outcome =
   "waiting" | "held" | "lost" | "released" | "enough" | "wait-timeout" | "null" | "lease-lost";
 
-/** One hold at the engine, and those who stand on it. */
+/** One hold at the engine, with the requests that share it. */
 interface ModelHold {
   readonly inside: Set<ModelRequest>;
   readonly dueAt: number;
 }
 
-/** Who has the turn to enter, and who waits for it. */
+/** The request whose turn it is, and the waiting requests. */
 interface ModelTurn {
   holder: ModelRequest | undefined;
   readonly waiting: ModelRequest[];
 }
 
-/** What a reentrant lock is said to be: one holder, one queue, and nests that are counted. In plain words, to be compared with. */
+/** The specification of a reentrant lock as a simple model: one holder, one queue, and counted nested holds. */
 export class ReentrantModel {
   now: number;
   readonly #outcomes = new Map<ModelRequest, Outcome>();
   readonly #answers = new Map<ModelRequest, boolean>();
   readonly #nests = new Map<ModelRequest, ModelHold>();
   readonly #mutexes = new Map<ModelRequest | string, ModelTurn>();
-  /** By session: what it had last. */
+  /** The last hold of each session. */
   readonly #sessions = new Map<string, ModelHold>();
   readonly #queue: ModelRequest[] = [];
   #holder: ModelHold | undefined;
@@ -48,55 +48,55 @@ export class ReentrantModel {
     return this.#holder !== undefined;
   }
 
-  /** How many wait at the engine. */
+  /** The number of waiters at the engine. */
   get waiterCount(): number {
     return this.#queue.length;
   }
 
-  outcomeOf(ask: ModelRequest): Outcome | undefined {
-    return this.#outcomes.get(ask);
+  outcomeOf(request: ModelRequest): Outcome | undefined {
+    return this.#outcomes.get(request);
   }
 
-  request(ask: ModelRequest): void {
-    this.#outcomes.set(ask, "waiting");
-    const around = this.#enclosing(ask);
-    if (around ?? ask.session) {
-      this.#acquireTurn(around ?? (ask.session as string), ask);
+  request(request: ModelRequest): void {
+    this.#outcomes.set(request, "waiting");
+    const around = this.#enclosing(request);
+    if (around ?? request.session) {
+      this.#acquireTurn(around ?? (request.session as string), request);
     } else {
-      this.#requestFromEngine(ask);
+      this.#requestFromEngine(request);
     }
   }
 
-  /** The answer of its release. */
-  release(ask: ModelRequest): boolean {
-    const answered = this.#answers.get(ask);
+  /** The result of its release. */
+  release(request: ModelRequest): boolean {
+    const answered = this.#answers.get(request);
     if (answered !== undefined) {
-      return answered; // one too many
+      return answered; // a repeated release
     }
-    const hold = this.#nests.get(ask) as ModelHold;
+    const hold = this.#nests.get(request) as ModelHold;
     const isHolder = this.#holder === hold;
-    this.#answers.set(ask, isHolder);
-    hold.inside.delete(ask);
-    this.#outcomes.set(ask, "released");
+    this.#answers.set(request, isHolder);
+    hold.inside.delete(request);
+    this.#outcomes.set(request, "released");
     if (isHolder && hold.inside.size === 0) {
       this.#free();
     }
     for (const [of, turn] of this.#mutexes) {
-      if (turn.holder === ask) {
+      if (turn.holder === request) {
         this.#releaseTurn(of);
       }
     }
     return isHolder;
   }
 
-  abort(ask: ModelRequest): void {
-    this.#refuse(ask, "enough");
+  abort(request: ModelRequest): void {
+    this.#refuse(request, "enough");
   }
 
-  /** The holder loses what it has, if it has something. */
+  /** The holder loses its hold, if one exists. */
   markLost(): void {
-    for (const ask of this.#holder?.inside ?? []) {
-      this.#outcomes.set(ask, "lost");
+    for (const request of this.#holder?.inside ?? []) {
+      this.#outcomes.set(request, "lost");
     }
     this.#free();
   }
@@ -108,9 +108,9 @@ export class ReentrantModel {
       if ((this.#holder?.dueAt ?? Infinity) <= next) {
         this.markLost();
       }
-      for (const [ask, outcome] of this.#outcomes) {
-        if (outcome === "waiting" && ask.deadline !== null && ask.deadline <= next) {
-          this.#refuse(ask, "wait-timeout");
+      for (const [request, outcome] of this.#outcomes) {
+        if (outcome === "waiting" && request.deadline !== null && request.deadline <= next) {
+          this.#refuse(request, "wait-timeout");
         }
       }
     }
@@ -118,11 +118,13 @@ export class ReentrantModel {
   }
 
   #nextEvent(): number {
-    const waiting = [...this.#outcomes].filter(([, outcome]) => outcome === "waiting").map(([ask]) => ask);
+    const waiting = [...this.#outcomes]
+      .filter(([, outcome]) => outcome === "waiting")
+      .map(([request]) => request);
     return Math.min(this.#holder?.dueAt ?? Infinity, ...waiting.map(({ deadline }) => deadline ?? Infinity));
   }
 
-  /** The innermost work around it that has not ended. */
+  /** The innermost running work around the request. */
   #enclosing({ inside }: ModelRequest): ModelRequest | undefined {
     let around = inside;
     while (around && this.#outcomes.get(around) === "released") {
@@ -131,16 +133,16 @@ export class ReentrantModel {
     return around;
   }
 
-  #acquireTurn(of: ModelRequest | string, ask: ModelRequest): void {
+  #acquireTurn(of: ModelRequest | string, request: ModelRequest): void {
     const turn = this.#mutexes.get(of) ?? { holder: undefined, waiting: [] };
     this.#mutexes.set(of, turn);
     if (!turn.holder) {
-      turn.holder = ask;
-      this.#startHold(of, ask);
-    } else if (ask.deadline === null) {
-      this.#outcomes.set(ask, "null");
+      turn.holder = request;
+      this.#startHold(of, request);
+    } else if (request.deadline === null) {
+      this.#outcomes.set(request, "null");
     } else {
-      turn.waiting.push(ask);
+      turn.waiting.push(request);
     }
   }
 
@@ -152,34 +154,34 @@ export class ReentrantModel {
     }
   }
 
-  /** It is this one's turn. */
-  #startHold(of: ModelRequest | string, ask: ModelRequest): void {
+  /** Gives the request its turn. */
+  #startHold(of: ModelRequest | string, request: ModelRequest): void {
     const hold = typeof of === "string" ? this.#sessions.get(of) : this.#nests.get(of);
     const isHolder = hold !== undefined && hold === this.#holder;
     if (typeof of === "string" && !isHolder) {
-      this.#requestFromEngine(ask);
+      this.#requestFromEngine(request);
     } else if (isHolder && (typeof of === "string" || this.#outcomes.get(of) === "held")) {
-      this.#enterHold(hold, ask);
-      if (typeof of === "string" || !ask.isWork) {
+      this.#enterHold(hold, request);
+      if (typeof of === "string" || !request.isWork) {
         this.#releaseTurn(of);
       }
     } else {
-      this.#outcomes.set(ask, "lease-lost");
+      this.#outcomes.set(request, "lease-lost");
       this.#releaseTurn(of);
     }
   }
 
-  #enterHold(hold: ModelHold, ask: ModelRequest): void {
-    hold.inside.add(ask);
-    this.#nests.set(ask, hold);
-    this.#outcomes.set(ask, "held");
+  #enterHold(hold: ModelHold, request: ModelRequest): void {
+    hold.inside.add(request);
+    this.#nests.set(request, hold);
+    this.#outcomes.set(request, "held");
   }
 
-  #requestFromEngine(ask: ModelRequest): void {
-    this.#queue.push(ask);
+  #requestFromEngine(request: ModelRequest): void {
+    this.#queue.push(request);
     this.#serve();
-    if (ask.deadline === null && this.#queue.includes(ask)) {
-      this.#refuse(ask, "null");
+    if (request.deadline === null && this.#queue.includes(request)) {
+      this.#refuse(request, "null");
     }
   }
 
@@ -201,21 +203,21 @@ export class ReentrantModel {
     }
   }
 
-  /** It waits no more, wherever it did. */
-  #refuse(ask: ModelRequest, outcome: Outcome): void {
-    this.#outcomes.set(ask, outcome);
+  /** Removes the request from every queue. */
+  #refuse(request: ModelRequest, outcome: Outcome): void {
+    this.#outcomes.set(request, outcome);
     for (const waiting of [this.#queue, ...[...this.#mutexes.values()].map((turn) => turn.waiting)]) {
-      const index = waiting.indexOf(ask);
+      const index = waiting.indexOf(request);
       if (index >= 0) {
         waiting.splice(index, 1);
       }
     }
-    this.#giveIfTaken(ask);
+    this.#giveIfTaken(request);
   }
 
-  #giveIfTaken(ask: ModelRequest): void {
-    if (ask.session !== undefined && this.#mutexes.get(ask.session)?.holder === ask) {
-      this.#releaseTurn(ask.session);
+  #giveIfTaken(request: ModelRequest): void {
+    if (request.session !== undefined && this.#mutexes.get(request.session)?.holder === request) {
+      this.#releaseTurn(request.session);
     }
   }
 }

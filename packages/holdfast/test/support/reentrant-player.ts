@@ -12,10 +12,10 @@ const key = "k";
 
 type ReentrantLockable = ReturnType<Locks["reentrant"]>;
 
-/** Plays steps, watches over what was promised, and compares with the model where the engine is exact. */
+/** Plays steps, checks the guarantees, and compares with the model if the engine is exact. */
 export class ReentrantScenarioPlayer {
   readonly #world: SimulatedEngine;
-  /** Of an engine that is exact. */
+  /** Undefined if the engine is not exact. */
   readonly #model: ReentrantModel | undefined;
   readonly #requests: PlayedRequest[] = [];
   readonly #broken = new Set<bigint>();
@@ -39,11 +39,11 @@ export class ReentrantScenarioPlayer {
   }
 
   async #do(step: Step): Promise<void> {
-    if ("ask" in step) {
+    if ("acquire" in step) {
       this.#request(step);
     } else if ("release" in step) {
       const leases = this.#requests.filter(({ isWork, lease }) => !isWork && lease);
-      this.#release(leases.at(-1 - step.release)); // perhaps once too many
+      this.#release(leases.at(-1 - step.release)); // perhaps a repeated release
     } else if ("end" in step) {
       this.#finish(this.#working().at(-1 - step.end));
     } else if ("abort" in step) {
@@ -60,7 +60,7 @@ export class ReentrantScenarioPlayer {
     await this.#world.clock.advance(ms);
   }
 
-  #request(step: Extract<Step, { ask: string }>): void {
+  #request(step: Extract<Step, { acquire: string }>): void {
     const { as, ttlMs, renew, waitMs } = step;
     const request = this.#createRequest(step);
     this.#requests.push(request);
@@ -77,7 +77,14 @@ export class ReentrantScenarioPlayer {
     }
   }
 
-  #createRequest({ ask, by, as, ttlMs, renew, waitMs }: Extract<Step, { ask: string }>): PlayedRequest {
+  #createRequest({
+    acquire,
+    by,
+    as,
+    ttlMs,
+    renew,
+    waitMs,
+  }: Extract<Step, { acquire: string }>): PlayedRequest {
     const works = this.#requests.filter(({ scope }) => scope);
     const inside = as && "inside" in as ? works.at(-1 - as.inside) : undefined;
     const session = as && "session" in as ? `${by} ${as.session}` : undefined;
@@ -87,7 +94,7 @@ export class ReentrantScenarioPlayer {
       by: inside?.by ?? by,
       session,
       inside,
-      isWork: ask === "work",
+      isWork: acquire === "work",
       ttlMs: renew ? Infinity : ttlMs,
       deadline: waitMs === null ? null : this.#world.clock.now() + waitMs,
       controller: new AbortController(),
@@ -122,7 +129,7 @@ export class ReentrantScenarioPlayer {
     } else if (!(await lock.tryWithLock(options, work)).ran) {
       request.outcome = "null";
     }
-    expect(request.wasReported, "work is told of a loss").toBe(false);
+    expect(request.wasReported, "a loss rejects the work").toBe(false);
   }
 
   async #callLease(
@@ -156,24 +163,24 @@ export class ReentrantScenarioPlayer {
     const strangers = inside.filter((other) => other.lease?.fencingToken !== fencingToken);
     expect(
       strangers.map(({ id }) => id),
-      "nobody else is inside",
+      "no other caller is inside",
     ).toEqual([]);
     const nest = this.#requests.filter((other) => other.lease?.fencingToken === fencingToken);
-    expect(new Set(nest.map(({ root }) => root)), "only its own share its hold").toEqual(
+    expect(new Set(nest.map(({ root }) => root)), "only its own requests share its hold").toEqual(
       new Set([request.root]),
     );
     if (nest.length === 1) {
-      expect(fencingToken, "numbers rise").toBeGreaterThan(this.#largest);
+      expect(fencingToken, "fencing tokens rise").toBeGreaterThan(this.#largest);
       this.#largest = fencingToken;
     }
-    expect(lease.remainingMs(), "nobody is given what is over").toBeGreaterThan(0);
+    expect(lease.remainingMs(), "no expired lease is granted").toBeGreaterThan(0);
     this.#giveBack(request);
   }
 
   #refused(request: PlayedRequest, error: unknown): void {
     if (request.lease) {
-      expect(error, "work is told of a loss").toBeInstanceOf(LeaseLostError);
-      expect(request.signal?.aborted, "and was told before").toBe(true);
+      expect(error, "a loss rejects the work").toBeInstanceOf(LeaseLostError);
+      expect(request.signal?.aborted, "the signal was aborted first").toBe(true);
       request.outcome = "released";
     } else if (error === "enough") {
       request.outcome = "enough";
@@ -196,7 +203,7 @@ export class ReentrantScenarioPlayer {
       .release()
       .then((wasOurs) => {
         if (expected !== undefined && !this.#checksRelease) {
-          expect(wasOurs, "the answer of a release").toBe(expected);
+          expect(wasOurs, "the result of a release").toBe(expected);
         } else if (wasValid && outcome === undefined && !this.#broken.has(lease.fencingToken)) {
           expect(wasOurs, "a valid lease is released").toBe(true);
         }
@@ -253,14 +260,14 @@ export class ReentrantScenarioPlayer {
     return this.#requests.filter(({ scope, outcome }) => scope && outcome === undefined);
   }
 
-  /** Those who may believe that they hold it. */
+  /** The requests that may rely on their leases. */
   #inside(): PlayedRequest[] {
     return this.#requests.filter(
       ({ lease }) => lease && lease.remainingMs() > 0 && !this.#broken.has(lease.fencingToken),
     );
   }
 
-  /** In memory every moment is exact. */
+  /** In memory every time is exact. */
   async #compare(): Promise<void> {
     const model = this.#model;
     if (!model) {
@@ -270,14 +277,17 @@ export class ReentrantScenarioPlayer {
     expect(seen).toEqual(this.#requests.map((request) => [request.id, model.outcomeOf(request)]));
     for (const { signal, outcome, lease, wasReported } of this.#requests.filter((request) => request.lease)) {
       const isLost = outcome === undefined ? lease?.remainingMs() === 0 : wasReported;
-      expect(signal?.aborted, "a loss is told to all in the nest, and to nobody who left it").toBe(isLost);
+      expect(
+        signal?.aborted,
+        "a loss aborts the signals of the hold, and no signal of a released lease",
+      ).toBe(isLost);
     }
     const state = await this.#world.locks[0]?.inspect(key);
     expect(state?.holders.length, "whether it is held").toBe(model.isHeld ? 1 : 0);
     expect(state?.waiterCount, "how many wait at the engine").toBe(model.waiterCount);
   }
 
-  /** Everybody gives back at once what he has or gets: all have their turn, and nothing is left. */
+  /** Every holder releases at once. Every waiter gets its turn, and no residue remains. */
   async #end(): Promise<void> {
     const { clock, residue } = this.#world;
     this.#checksRelease = true;
@@ -288,10 +298,10 @@ export class ReentrantScenarioPlayer {
     expect(this.#failure).toBeUndefined();
     expect(
       this.#waiting().map(({ id }) => id),
-      "everybody has his turn",
+      "every waiter gets its turn",
     ).toEqual([]);
     await closeSimulated(this.#world);
-    expect(residue?.() ?? [], "nothing is left").toEqual([]);
+    expect(residue?.() ?? [], "no residue remains").toEqual([]);
     expect(this.#failure).toBeUndefined();
   }
 }

@@ -11,21 +11,21 @@ export interface RequestOptions {
   readonly session: string | undefined;
 }
 
-/** One acquire, from the asking to the release. */
+/** One acquire, from its request to its release. */
 export interface PlayedRequest extends ModelRequest {
   readonly by: number;
   readonly inside: PlayedRequest | undefined;
   readonly controller: AbortController;
-  /** Whoever shares a hold with it has the same. */
+  /** The same for all requests that share a hold. */
   readonly root: string;
   lease: Lease | undefined;
   signal: AbortSignal | undefined;
-  /** Of work: where it runs, and its end. */
+  /** The context in which its work runs, and the end of that work. */
   scope: AsyncResource | undefined;
   finish: () => void;
-  /** Why it ended. */
+  /** The outcome, if the request has ended. */
   outcome: Outcome | undefined;
-  /** Whether it had been told of a loss when it was released. */
+  /** Whether its signal was aborted before the release. */
   wasReported: boolean;
 }
 

@@ -2,9 +2,9 @@ import fc from "fast-check";
 
 export type Step =
   | {
-      readonly ask: "work" | "lease";
+      readonly acquire: "work" | "lease";
       readonly by: number;
-      /** A session, a work around it (the newest is 0), or neither. */
+      /** A session, an enclosing work (0 is the newest), or neither. */
       readonly as: { readonly session: string } | { readonly inside: number } | null;
       readonly ttlMs: number;
       readonly renew: boolean;
@@ -18,13 +18,13 @@ export type Step =
 
 const which = fc.nat(5);
 
-/** Times are such that an expiry and a deadline never fall on the same moment: hundreds of ms, and 50 or 20 more. */
+/** Times are hundreds of ms plus 50 or 20, so that an expiry and a deadline never coincide. */
 export const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
     {
       weight: 24,
       arbitrary: fc.record({
-        ask: fc.constantFrom("work", "lease"),
+        acquire: fc.constantFrom("work", "lease"),
         by: fc.nat(1),
         as: fc.oneof(
           { weight: 1, arbitrary: fc.constant(null) },

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-/** Whether a key may stay where nobody holds or waits: a counter, which has no TTL; and what expires. */
+/** Whether a key may remain without holders and waiters: a counter, which has no TTL, or a key that expires. */
 export async function mayRemain(probe: Redis, key: string): Promise<boolean> {
   if (/^holdfast:fence(:\{[a-z\d]+\})?$/.test(key)) {
     return true;
@@ -8,7 +8,7 @@ export async function mayRemain(probe: Redis, key: string): Promise<boolean> {
   return (await isRetained(probe, key)) && (await probe.pttl(key)) > 0;
 }
 
-/** The description of a client, a latch, and what a break leaves beside a lock for a holder that its message did not reach. */
+/** The record of a client, a latch, and the record of a break for a holder that the notification did not reach. */
 async function isRetained(probe: Redis, key: string): Promise<boolean> {
   if (key.startsWith("holdfast:info:")) {
     return (await probe.hexists(key, "broken")) === 1;

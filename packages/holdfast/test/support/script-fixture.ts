@@ -9,16 +9,16 @@ import { encode } from "../../src/drivers/redis/protocol/operation.ts";
 import { wholeCommand } from "./diagnostics-log.ts";
 
 export const retentionMs = 3_600_000;
-/** Behind all times of a test. */
+/** A time after all times of a test. */
 const noDeadline = 9_999_999_999_999;
 const keySpace = new KeySpace("", "lock:");
 
-/** 32 hex digits that end in `n`: an attempt, or a client. */
+/** 32 hex digits that end in `n`, for an attempt or a client. */
 export function id(n: number): string {
   return n.toString(16).padStart(32, "0");
 }
 
-/** A token and what its queue member says. */
+/** A token with the fields of its queue entry. */
 export interface Requester {
   readonly token: string;
   readonly queueArgs: string;
@@ -28,7 +28,7 @@ export interface Requester {
 interface RequesterOptions {
   readonly client?: number;
   readonly ticket?: number;
-  /** Of a lock that several may hold. */
+  /** The mode of a shared lock. */
   readonly lockMode?: string;
   readonly ttlMs?: number;
   readonly fencingCount?: number;
@@ -67,7 +67,7 @@ export function acquireOf({ token, queueArgs }: Requester, options: AcquireOptio
 
 export type ScriptReply = readonly unknown[];
 
-/** A real server for the tests of one file, the scripts on it, and who listens to its messages. */
+/** A real server for the tests of one file, its scripts, and a subscriber to its notifications. */
 export class ScriptFixture {
   readonly server: RedisServer;
   readonly redis: Redis;
@@ -106,23 +106,23 @@ export class ScriptFixture {
     return keySpace.keysOf(`k${this.#keys}`);
   }
 
-  /** The token that holds a mutex; null where nobody does. */
+  /** The token that holds a mutex. Null without a holder. */
   async holder([K]: LockKeys): Promise<string | null> {
     return (await this.redis.get(K))?.split(" ")[0] ?? null;
   }
 
-  /** The numbers of the grant that holds a mutex. */
+  /** The fencing tokens of the grant that holds a mutex. */
   async numbersOf([K]: LockKeys): Promise<{ first: number; last: number }> {
     const [, first, count] = (await this.redis.get(K))?.split(" ") ?? [];
     return { first: Number(first), last: Number(first) + Number(count) - 1 };
   }
 
-  /** The last number that the server's counter says; 0: there is none. */
+  /** The last fencing token of the server's counter. 0 without a counter. */
   async counter(): Promise<number> {
     return Number(await this.redis.get(counterKey()));
   }
 
-  /** One operation's answer. */
+  /** The result of one operation. */
   async run(
     keys: LockKeys,
     args: readonly string[],
@@ -131,7 +131,7 @@ export class ScriptFixture {
     return (await this.batch([[keys, args]], settings))[0] as ScriptReply;
   }
 
-  /** The answers of several operations in one call. */
+  /** The results of several operations in one call. */
   async batch(
     operations: readonly (readonly [LockKeys, readonly string[]])[],
     { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
@@ -147,7 +147,7 @@ export class ScriptFixture {
     return operations.map(([, own], i) => wholeCommand(own, answers[i], false));
   }
 
-  /** Asks without waiting for a place, and expects the grant. */
+  /** Sends an acquire that does not queue, and expects the grant. */
   async grant(
     keys: LockKeys,
     requester: Requester,
@@ -160,19 +160,19 @@ export class ScriptFixture {
     return { first: Number(first), last: Number(last) };
   }
 
-  /** Asks for a place in the queue. */
+  /** Sends an acquire that queues. */
   queue(keys: LockKeys, clients: Requester, options?: AcquireOptions): Promise<ScriptReply> {
     return this.run(keys, acquireOf(clients, { wait: "1", ...options }));
   }
 
-  /** From now on somebody receives what is sent to the client. */
+  /** Subscribes to the notifications of the client. */
   async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
     const channel = channelOf(id(client));
     this.#messages.set(channel, []);
     await (kind === "s" ? this.#subscriber.ssubscribe(channel) : this.#subscriber.subscribe(channel));
   }
 
-  /** Takes what the client has received so far. */
+  /** Returns the notifications that the client has received, and clears the log. */
   async received(client: number): Promise<string[]> {
     await this.#subscriber.ping(); // the server has answered everything before it
     return this.#messages.get(channelOf(id(client)))?.splice(0) ?? [];

@@ -6,17 +6,17 @@ import { createSentinel as createSentinel5 } from "redis5";
 import type { RedisClient } from "holdfast/redis";
 import type { Sentinels } from "@holdfast/test-kit";
 
-/** A client as a user has it, that finds its primary by sentinels. */
+/** A client that finds its primary by sentinels, as a user creates it. */
 export interface SentinelClient {
   readonly client: RedisClient;
-  /** What the user's own commands go by. */
+  /** The connection of the user's own commands. */
   ping(): Promise<unknown>;
   close(): Promise<void>;
 }
 
 export type OpenSentinelClient = (lab: Sentinels) => Promise<SentinelClient>;
 
-/** Every client library that knows sentinels, by its name and major version. */
+/** Every client library with sentinel support, by its name and major version. */
 export const sentinelLibraries: Readonly<Record<string, OpenSentinelClient>> = {
   "ioredis 6": async (lab) => {
     const client = new Ioredis6(ioredisOptions(lab)).on("error", ignore);
@@ -41,7 +41,7 @@ export const sentinelLibraries: Readonly<Record<string, OpenSentinelClient>> = {
 };
 
 function ignore(): void {
-  // Errors of a connection are told by the commands that they concern.
+  // The affected commands report the errors of a connection.
 }
 
 function ioredisOptions({ name, addresses }: Sentinels): {
@@ -56,7 +56,8 @@ function nodeRedisOptions({ name, addresses }: Sentinels): {
   sentinelRootNodes: { host: string; port: number }[];
   nodeClientOptions: { socket: { reconnectStrategy: (retries: number) => number | Error } };
 } {
-  // Version 5 waits for a dead primary as long as this goes on.
-  const reconnectStrategy = (retries: number): number | Error => (retries > 5 ? new Error("gone") : 50);
+  // Version 5 waits for a dead primary while this strategy retries.
+  const reconnectStrategy = (retries: number): number | Error =>
+    retries > 5 ? new Error("the primary is down") : 50;
   return { name, sentinelRootNodes: [...addresses], nodeClientOptions: { socket: { reconnectStrategy } } };
 }

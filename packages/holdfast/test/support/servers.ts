@@ -4,7 +4,7 @@ import { describe } from "vitest";
 import { redisProgram } from "@holdfast/test-kit";
 
 /**
- * `describe` for tests that need a server: where there is none they are skipped, and loudly.
+ * `describe` for tests that need a server. Without a server the tests are skipped with a warning.
  * In CI a missing server is an error.
  */
 export const onRedis: ReturnType<typeof describe.skipIf> = describeWith(
@@ -12,7 +12,7 @@ export const onRedis: ReturnType<typeof describe.skipIf> = describeWith(
   isThere(redisProgram),
 );
 
-/** `describe` for tests that give servers clocks of their own: that takes Linux and a C compiler. */
+/** `describe` for tests of servers with their own clocks. They need Linux and a C compiler. */
 export const describeWithClocks: ReturnType<typeof describe.skipIf> = describeWith(
   "a C compiler on Linux",
   process.platform === "linux" && isThere("cc"),
@@ -24,10 +24,10 @@ function isThere(program: string): boolean {
 
 function describeWith(need: string, isMet: boolean): ReturnType<typeof describe.skipIf> {
   if (!isMet && process.env["CI"]) {
-    throw new Error(`There is no ${need}; in CI these tests may not be skipped`);
+    throw new Error(`${need} is missing, and in CI these tests must not be skipped`);
   }
   if (!isMet) {
-    console.warn(`\n!!! There is no ${need}: tests that need it are SKIPPED !!!\n`);
+    console.warn(`\n!!! ${need} is missing: the tests that need it are SKIPPED !!!\n`);
   }
   return describe.skipIf(!isMet);
 }

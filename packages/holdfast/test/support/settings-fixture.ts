@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** Rows for `test.each`: the library, what is set, and the settings. */
+/** Rows for `test.each`: the library, the name of the settings, and the settings. */
 export function rowsOf(
   settingRows: Readonly<Record<string, Readonly<Record<string, Settings>>>>,
 ): (readonly [library: string, what: string, settings: Settings])[] {
@@ -17,15 +17,15 @@ interface SettingsCase {
   readonly holder: Locks;
   readonly waiter: Locks;
   readonly key: string;
-  /** Where connections are made to. */
+  /** The servers to which the clients connect. */
   readonly servers: readonly RedisServer[];
-  /** As whom both connect, and nobody else. */
+  /** The user of both clients, and of no other client. */
   readonly user: string;
-  /** Whether the key is on the server where it has to be. */
+  /** Whether the key is on the expected server. */
   isStored(): Promise<boolean>;
 }
 
-/** What has to go well with whatever settings: to lock, to wait, to be told of one's turn, and to go on when all connections were cut. */
+/** With any settings a client must lock, wait, receive its grant by notification, and survive the loss of all connections. */
 export async function expectLocking(settingsCase: SettingsCase): Promise<void> {
   const { holder, waiter, key, servers, user, isStored } = settingsCase;
   const waitOptions = { ttlMs: 60_000, waitMs: 60_000 };
@@ -34,7 +34,7 @@ export async function expectLocking(settingsCase: SettingsCase): Promise<void> {
   await waiter.withLock(`${key}, before`, waitOptions, () => undefined);
   expect(await waiter.tryAcquire(key)).toBeNull();
   const waiting = waiter.acquire(key, waitOptions);
-  await waitUntil(async () => (await waitersOf(holder, key)) === 1, "it waits, and hears messages");
+  await waitUntil(async () => (await waitersOf(holder, key)) === 1, "the caller waits with a subscription");
   expect(await lease.release()).toBe(true);
   const next = await waiting;
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
@@ -46,14 +46,14 @@ export async function expectLocking(settingsCase: SettingsCase): Promise<void> {
       () => true,
       () => false,
     );
-  await waitUntil(renewed, "it is renewed over another connection");
+  await waitUntil(renewed, "the lease is renewed over another connection");
   const again = holder.acquire(key, waitOptions);
-  await waitUntil(async () => (await waitersOf(waiter, key)) === 1, "somebody waits again");
+  await waitUntil(async () => (await waitersOf(waiter, key)) === 1, "the second caller waits");
   expect(await next.release()).toBe(true);
   expect(await (await again).release()).toBe(true);
 }
 
-/** Users of their own, by which a test's connections are known. */
+/** Creates a separate user, which identifies the connections of a test. */
 export async function addUser(servers: readonly RedisServer[], user: string): Promise<void> {
   for (const server of servers) {
     await server.client().call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all");

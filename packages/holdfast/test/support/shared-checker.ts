@@ -12,7 +12,7 @@ interface CheckerOptions {
   readonly allowsHandover: boolean;
 }
 
-/** Checks what was promised of a lock that several may hold. */
+/** Checks the guarantees of a lock with several holders. */
 export class SharedLockChecker {
   readonly #kind: SharedKind;
   readonly #requests: readonly PlayedRequest[];
@@ -21,7 +21,7 @@ export class SharedLockChecker {
   #limit: number;
   /** The largest limit of this step. */
   #limitOfStep: number;
-  /** A limit is forgotten where nobody holds or waits: the next request brings the one that it names, perhaps an earlier one. */
+  /** Without holders and waiters the engine drops the limit. The next request sets its own limit, perhaps an earlier one. */
   #limitAfterIdle = 0;
   #largest = 0n;
 
@@ -51,15 +51,15 @@ export class SharedLockChecker {
     this.#limitAfterIdle = 0;
   }
 
-  /** To be called in the turn of the grant. */
+  /** Call it in the same turn of the event loop as the grant. */
   granted(request: PlayedRequest, lease: Lease): void {
     const living = this.#living();
     if (living.length === 1) {
       this.#limitAfterIdle = request.limit;
     }
     const weights = living.reduce((sum, { weight }) => sum + weight, 0);
-    expect(weights, "never more than the limit at once").toBeLessThanOrEqual(
-      // A run of hand-overs goes on behind a lowered limit.
+    expect(weights, "the limit is not exceeded").toBeLessThanOrEqual(
+      // A run of hand-overs continues under its old limit after the limit is lowered.
       Math.max(
         this.#limit,
         this.#limitOfStep,
@@ -67,16 +67,16 @@ export class SharedLockChecker {
         this.#allowsHandover ? request.limit : 0,
       ),
     );
-    expect(lease.remainingMs(), "nobody is given what is over").toBeGreaterThan(0);
+    expect(lease.remainingMs(), "no expired lease is granted").toBeGreaterThan(0);
     if (!this.#allowsHandover) {
-      expect(lease.fencingToken, "numbers rise").toBeGreaterThan(request.floor);
+      expect(lease.fencingToken, "fencing tokens rise").toBeGreaterThan(request.floor);
     }
     const sameNumber = this.#requests.filter((other) => other.lease?.fencingToken === lease.fencingToken);
-    expect(sameNumber, "each lease has a number of its own").toEqual([request]);
+    expect(sameNumber, "each lease has its own fencing token").toEqual([request]);
     for (const other of this.#requests) {
       const conflicts = other.weight + request.weight > Math.max(...this.#kind.limits);
       if (other.lease && other !== request && conflicts) {
-        expect(lease.fencingToken, "numbers rise in the order of grants").toBeGreaterThan(
+        expect(lease.fencingToken, "fencing tokens rise in the order of grants").toBeGreaterThan(
           other.lease.fencingToken,
         );
       }
@@ -96,27 +96,27 @@ export class SharedLockChecker {
     }
   }
 
-  /** Nobody who came earlier still waits when somebody who came later was granted in this step. */
-  expectNobodyPassedOver(step: number): void {
+  /** No earlier waiter still waits after a later waiter was granted in this step. */
+  expectArrivalOrder(step: number): void {
     const newest = this.#requests.filter(({ grantedIn }) => grantedIn === step);
     const waiting = this.#requests.filter(({ state, waits }) => state === "waiting" && waits);
     for (const { id } of this.#isFaultFree && !this.#allowsHandover ? newest : []) {
       const passed = waiting.filter((other) => other.id < id && !other.wasImpossible);
-      expect(passed, "nobody is passed over").toEqual([]);
+      expect(passed, "no waiter is skipped").toEqual([]);
     }
   }
 
-  /** In memory every moment is exact. */
+  /** In memory every time is exact, so holders and waiters must agree with the model. */
   async compare(model: SharedLockModel, observer: Locks): Promise<void> {
     const waiting = this.#requests.filter(({ state }) => state === "waiting").map(({ id }) => id);
-    expect(waiting, "those who wait").toEqual(model.waiters);
+    expect(waiting, "the waiters").toEqual(model.waiters);
     const { holders, waiterCount } = await observer.inspect(key);
     const ids = holders.map(
       ({ fencingToken }) => this.#requests.find(({ lease }) => lease?.fencingToken === fencingToken)?.id,
     );
     expect(
       ids.sort((a = 0, b = 0) => a - b),
-      "those who hold",
+      "the holders",
     ).toEqual(model.holders);
     expect(waiterCount).toBe(waiting.length);
   }

@@ -1,19 +1,19 @@
-/** A request as the model knows it. */
+/** A request in the model. */
 export interface ModelRequest {
   readonly id: number;
   weight: number;
   readonly ttlMs: number;
-  /** When to stop waiting; null: only a try. */
+  /** When to stop waiting. Null for a try. */
   readonly deadline: number | null;
 }
 
 interface ModelHolder {
   readonly request: ModelRequest;
-  /** When the engine forgets it; `Infinity`: it is renewed. */
+  /** When the grant expires. `Infinity` with renewal. */
   dueAt: number;
 }
 
-/** What a lock that several may hold is said to be: holders with weights, a limit, and one queue. In plain words, to be compared with. */
+/** The specification of a shared lock as a simple model: holders with weights, a limit, and one queue. */
 export class SharedLockModel {
   limit: number;
   now: number;
@@ -42,7 +42,7 @@ export class SharedLockModel {
     }
   }
 
-  /** Gives up waiting, or what it holds. */
+  /** Ends the wait or the grant of a request. */
   dequeue(id: number): void {
     this.#remove(id);
     this.#grantNext();
@@ -104,7 +104,7 @@ export class SharedLockModel {
     }
   }
 
-  /** In order of arrival, and nobody passes the first. Who wants more than there is at all is sent away. */
+  /** Grants in order of arrival, and never skips the first waiter. A request above the limit is refused. */
   #grantNext(): void {
     for (let [first] = this.#queue; first; [first] = this.#queue) {
       const used = this.#modelHolders.reduce((sum, { request }) => sum + request.weight, 0);

@@ -7,7 +7,7 @@ import type { PlayedRequest } from "./shared-request.ts";
 import { injectFault, key, processes, type SharedKind, type Step } from "./shared-steps.ts";
 import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
-/** Plays steps against an engine, watches over what was promised, and compares with the model where the engine is exact. */
+/** Plays steps against an engine, checks the guarantees, and compares with the model if the engine is exact. */
 export class SharedScenarioPlayer {
   readonly #world: SimulatedEngine;
   readonly #kind: SharedKind;
@@ -21,7 +21,7 @@ export class SharedScenarioPlayer {
   #checksRelease = false;
   #failure: unknown;
 
-  /** @param handsOver in memory: then order and numbers are those of grants by the server, and not of leases */
+  /** @param handsOver if leases are handed over in memory, order and fencing tokens hold for grants only, not for leases */
   constructor(world: SimulatedEngine, kind: SharedKind, isFaultFree: boolean, handsOver = false) {
     this.#world = world;
     this.#kind = kind;
@@ -42,14 +42,14 @@ export class SharedScenarioPlayer {
       this.#checker.beginStep();
       await this.#do(step);
       await this.#settle();
-      this.#checker.expectNobodyPassedOver(this.#step);
+      this.#checker.expectArrivalOrder(this.#step);
       await this.#compare();
     }
     await this.#end();
   }
 
   async #do(step: Step): Promise<void> {
-    if ("ask" in step) {
+    if ("acquire" in step) {
       this.#request(step);
     } else if ("release" in step) {
       this.#onHeld(step.release, (request) => this.#release(request));
@@ -73,13 +73,13 @@ export class SharedScenarioPlayer {
     }
   }
 
-  #request({ ask, by, ttlMs, waitMs, renew }: Extract<Step, { ask: number }>): void {
+  #request({ acquire, by, ttlMs, waitMs, renew }: Extract<Step, { acquire: number }>): void {
     const locks = this.#world.locks[by];
     if (!locks || this.#closed.has(by)) {
       return;
     }
     const { limit } = this.#checker;
-    const weight = Math.min(ask, limit);
+    const weight = Math.min(acquire, limit);
     const controller = new AbortController();
     const request: PlayedRequest = {
       id: this.#requests.length,
@@ -138,7 +138,7 @@ export class SharedScenarioPlayer {
     this.#follow(
       releasing.then(
         (wasOurs) => {
-          // A silent server is told of the release only when it answers again, and the lease may have expired by then.
+          // An unresponsive server receives the release only after its recovery, and the lease may have expired by then.
           const isOver = this.#world.clock.now() - since >= leftMs;
           expect(wasOurs || isOver || request.isBroken, "a valid lease is released").toBe(true);
         },
@@ -226,7 +226,7 @@ export class SharedScenarioPlayer {
   #close(by: number): void {
     const locks = this.#world.locks[by];
     if (!locks || this.#closed.has(by) || this.#closed.size === processes - 1) {
-      return; // the last one closes the engine
+      return; // the close of the last process would close the engine
     }
     this.#closed.add(by);
     const own = this.#requests.filter((request) => request.by === by);
@@ -256,7 +256,7 @@ export class SharedScenarioPlayer {
     }
   }
 
-  /** In memory every moment is exact. */
+  /** In memory every time is exact. */
   async #compare(): Promise<void> {
     const observer = this.#world.locks.find((_, index) => !this.#closed.has(index));
     if (this.#world.name === "memory" && !this.#allowsHandover && observer) {
@@ -264,7 +264,7 @@ export class SharedScenarioPlayer {
     }
   }
 
-  /** Faults end, everybody gives back at once what he has or gets: all have their turn, and nothing is left. */
+  /** The faults end, and every holder releases at once. Every waiter gets its turn, and no residue remains. */
   async #end(): Promise<void> {
     const { clock, faults, residue } = this.#world;
     for (const own of faults) {
@@ -278,18 +278,18 @@ export class SharedScenarioPlayer {
         this.#release(request);
       }
     }
-    // Who was sent away by a lower limit asks again after 5 s; who lost an answer, perhaps some times.
+    // A waiter that a lower limit refused polls after 5 s. A waiter that lost a reply may need several polls.
     await clock.advance(this.#isFaultFree ? 6_000 : 20_000);
     expect(this.#failure).toBeUndefined();
     const waiting = this.#requests.filter(({ state }) => state === "waiting");
     expect(
       waiting.map(({ id }) => id),
-      "everybody has his turn",
+      "every waiter gets its turn",
     ).toEqual([]);
-    // A request that came twice may have left a place in the queue, which lasts for a minute.
+    // A repeated request may have left a queue entry, which lasts for a minute.
     await clock.advance(this.#isFaultFree ? 0 : 61_000);
     await closeSimulated(this.#world);
-    expect(residue?.() ?? [], "nothing is left").toEqual([]);
+    expect(residue?.() ?? [], "no residue remains").toEqual([]);
     expect(this.#failure).toBeUndefined();
   }
 }

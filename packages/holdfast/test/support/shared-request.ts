@@ -2,20 +2,20 @@ import type { Lease } from "holdfast";
 
 type State = "waiting" | "granted" | "over";
 
-/** One request, from the asking to the end of its lease. */
+/** One request, from its sending to the end of its lease. */
 export interface PlayedRequest {
   readonly id: number;
   readonly by: number;
   readonly waits: boolean;
   readonly controller: AbortController;
-  /** Greater than every number that had been seen when it was asked. */
+  /** At least as large as every fencing token granted before the request. */
   readonly floor: bigint;
-  /** The limit that it named. */
+  /** The limit that the request sent. */
   readonly limit: number;
   weight: number;
-  /** An operator's force ended it, of which its holder need not have heard. */
+  /** An operator broke the grant. The holder may not know of the break. */
   isBroken: boolean;
-  /** For a while it wanted more than there was: an engine may send it away, and it asks again. */
+  /** The request once exceeded the limit. The engine may have refused it, and the waiter then polls. */
   wasImpossible: boolean;
   state: State;
   lease: Lease | undefined;

@@ -2,7 +2,7 @@ import type { AcquireOptions, Lockable, Locks } from "holdfast";
 import type { FaultInjector } from "holdfast/testing";
 import fc from "fast-check";
 
-/** A kind of lock that several may hold. Demands are weights. */
+/** A kind of lock with several holders. Each request has a weight. */
 export interface SharedKind {
   readonly limit: number;
   readonly weights: readonly number[];
@@ -16,7 +16,7 @@ export const key = "k";
 
 export type Step =
   | {
-      readonly ask: number;
+      readonly acquire: number;
       readonly by: number;
       readonly ttlMs: number;
       readonly waitMs: number | null;
@@ -38,7 +38,7 @@ interface Weights {
   readonly fault?: number;
 }
 
-/** Times are such that an expiry and a deadline never fall on the same moment: hundreds of ms, and 1 or 50 more. */
+/** Times are hundreds of ms plus 1 or 50, so that an expiry and a deadline never coincide. */
 export function stepsOf(kind: SharedKind, weights: Weights): fc.Arbitrary<Step[]> {
   const by = fc.nat(processes - 1);
   const which = fc.nat(6);
@@ -48,7 +48,7 @@ export function stepsOf(kind: SharedKind, weights: Weights): fc.Arbitrary<Step[]
     {
       weight: 24,
       arbitrary: fc.record({
-        ask: fc.constantFrom(...kind.weights),
+        acquire: fc.constantFrom(...kind.weights),
         by,
         ttlMs,
         waitMs,

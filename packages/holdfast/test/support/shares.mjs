@@ -3,7 +3,7 @@
 //   node shares.mjs <port> <name> <order as JSON>
 //
 // Orders: { kind: "read-write" | "semaphore", keys, tasks, rounds, record } records each turn, prints "done" and ends;
-// { hold: "read", key, ttlMs } prints "held" and stays. It uses the built library, as users have it.
+// { hold: "read", key, ttlMs } prints "held" and holds the lease. It uses the built library, as users have it.
 
 import { setPriority } from "node:os";
 

@@ -4,17 +4,17 @@ import { memory } from "holdfast/memory";
 import { redis } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
-/** An engine, and what several processes have of it, all in this process and on one clock. */
+/** An engine with several simulated processes, all on one clock. */
 export interface SimulatedEngine {
   readonly name: "memory" | "redis";
   readonly clock: ManualClock;
   /** One for each process. */
   readonly locks: readonly Locks[];
-  /** Between each process and the server; of the memory driver there are none. */
+  /** The fault injectors between each process and the server. Empty for the memory driver. */
   readonly faults: readonly FaultInjector[];
-  /** How long a request and its answer, or a hand-over, take at the most, where nothing goes wrong. */
+  /** The longest duration of a request with its reply, or of a hand-over, without faults. */
   readonly latencyMs: number;
-  /** What lies at the engine for keys that nobody holds or waits for, and should not. Undefined: that cannot be seen here. */
+  /** The keys that must not remain without holders and waiters. Undefined if the engine does not show its keys. */
   readonly residue: (() => string[]) | undefined;
 }
 
@@ -25,7 +25,7 @@ export function simulateMemory(processes: number, options?: LocksOptions): Simul
   return { name: "memory", clock, locks, faults: [], latencyMs: 0, residue: undefined };
 }
 
-/** @param claimMs how long a grant by message is for */
+/** @param claimMs the first validity of a grant by notification */
 export async function simulateRedis(
   processes: number,
   claimMs = 1_000,
@@ -45,7 +45,7 @@ export async function simulateRedis(
     ),
   );
   for (const [index, own] of locks.entries()) {
-    const warm = own.withLock(`warm${index}`, () => undefined); // knows the server's time, and hears messages
+    const warm = own.withLock(`warm${index}`, () => undefined); // determines the server's time, and verifies the subscription
     await clock.advance(100);
     await warm;
   }
@@ -60,7 +60,7 @@ export async function simulateRedis(
   };
 }
 
-/** Closes all processes. Rejects where a timer is left. */
+/** Closes all processes. Rejects if a timer remains. */
 export async function closeSimulated({ clock, locks }: SimulatedEngine): Promise<void> {
   const closing = Promise.all(locks.map((own) => own.close()));
   await clock.advance(5_000);

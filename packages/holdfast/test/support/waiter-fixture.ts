@@ -9,15 +9,15 @@ import { startRedis, type RedisServer } from "@holdfast/test-kit";
 import { mayRemain } from "./residue.ts";
 import { onRedis } from "./servers.ts";
 
-/** No waiter polls sooner than that for a lock that is held for long. */
+/** The shortest poll delay of a waiter for a long-held lock. */
 export const pollMs = 5_000;
-/** Served without a poll. Far less than that, but for slow machines. */
+/** A grant within this time came without a poll. Only slow machines need most of it. */
 export const promptMs = 2_000;
 
 export let server: RedisServer;
 export let probe: Redis;
 
-/** `describe` for tests of waiters: a server for the file, and nothing left on it in the end. */
+/** `describe` for tests of waiters, with one server for the file. At the end no key may remain on the server. */
 export function describeWaiters(tests: () => void): void {
   onRedis("waiters", () => {
     beforeAll(async () => {
@@ -68,7 +68,7 @@ export function unique(): string {
   return `waiters-${randomUUID()}`;
 }
 
-/** A promise that is awaited later, or never if the test fails before. */
+/** Marks a promise as handled that is awaited later, or never if the test fails first. */
 export function later<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;

@@ -9,7 +9,7 @@ import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/wat
 export const ttlMs = 3_000;
 /** 3 000 ms less the drift of 32 ms. */
 export const endMs = 2_968;
-/** Where no timer has been late, the loss is declared 2 ms before the end. */
+/** If no timer has been late, the loss is declared 2 ms before the end. */
 export const lossMs = endMs - 2;
 export const firstRenewalMs = endMs - 2_000;
 
@@ -24,7 +24,7 @@ export function onWatchdog(): void {
   });
 }
 
-/** A lease as the watchdog sees it; `renew` is the engine. */
+/** A lease with only the members that the watchdog uses. `renew` stands for the engine. */
 export class Target implements Renewable {
   readonly key = "k";
   readonly ttlMs: number = ttlMs;

@@ -1,4 +1,4 @@
-// A process that contends for locks, told by its parent over IPC what to do. See workers.ts.
+// A process that contends for locks, and executes the orders of its parent over IPC. See workers.ts.
 //
 //   node worker.mjs <name> <port> <LocksOptions as JSON> [cluster]
 //
@@ -15,7 +15,7 @@ import { Cluster, Redis } from "ioredis";
 import { redis } from "../../dist/drivers/redis/index.js";
 import { createLocks } from "../../dist/index.js";
 
-setPriority(10); // many of us, busy all the time, must not starve the tests of other files
+setPriority(10); // many busy workers must not starve the tests of other files
 
 const [name, port, options, topology] = process.argv.slice(2);
 const server = { host: "127.0.0.1", port: Number(port) };
@@ -32,7 +32,7 @@ client.on("error", () => undefined);
 subscribe("holdfast:queued", ({ key }) => say("queued", { key }));
 
 const orders = {
-  /** Its requests are known to the server, and so is the server's time: the round trips of a cold process are long. */
+  /** Loads the scripts and determines the server's time, because the first round trips of a process are slow. */
   async warmUp() {
     for (let i = 0; i < 50; i++) {
       await locks.withLock(`warm-up:${name}`, () => undefined);
@@ -71,7 +71,7 @@ const orders = {
     say("done", { waits, losses });
   },
 
-  /** Counts anew, until every task has acquired that often. */
+  /** Resets the counts, and waits until every task has acquired `wanted` times. */
   count({ wanted }) {
     work.counted.fill(0);
     work.wanted = wanted;
@@ -91,7 +91,7 @@ const orders = {
     say("released", { key, released: await leases.get(key).release() });
   },
 
-  /** Waits, records its turn, and gives it to the next. */
+  /** Waits, records its turn, and releases. */
   async takeTurn({ key, record, who }) {
     const file = openSync(record, "a");
     await locks.withLock(key, { waitMs: 60_000 }, ({ fencingToken }) => {
@@ -100,11 +100,11 @@ const orders = {
     say(`turn ${who}`);
   },
 
-  /** Waits `count` times at once and gives up, `rounds` times. Says what is left of that in this process. */
+  /** Starts and aborts `count` waits at once, `rounds` times. Reports the remaining listeners, timers and heap growth. */
   async giveUp({ key, count, rounds }) {
     const once = async (waiters) => {
       const controller = new AbortController();
-      setMaxListeners(0, controller.signal); // or else Node warns of more than ten
+      setMaxListeners(0, controller.signal); // prevents Node's warning about more than ten listeners
       const reason = new Error("enough");
       const acquire = { signal: controller.signal, waitMs: 60_000 };
       const settled = Promise.allSettled(Array.from({ length: waiters }, () => locks.acquire(key, acquire)));
@@ -115,7 +115,7 @@ const orders = {
       const wrong = outcomes.filter((outcome) => outcome.reason !== reason).length;
       return wrong + getEventListeners(controller.signal, "abort").length;
     };
-    let wrong = await once(100); // makes what is made once for all
+    let wrong = await once(100); // creates all lazily created objects first
     const [timers, heap] = [timerCount(), await heapUsed()];
     for (let round = 0; round < rounds; round++) {
       wrong += await once(count);
@@ -141,7 +141,7 @@ function timerCount() {
   return process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
 }
 
-/** After a collection, of what is garbage once finalizers have run too. */
+/** The heap after garbage collections, with time for finalizers in between. */
 async function heapUsed() {
   for (let i = 0; i < 3; i++) {
     await pause(1);

@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url";
 
 import type { AcquireOptions, LocksOptions } from "holdfast";
 
-/** What the port belongs to. */
+/** The kind of engine at the port. */
 export type Topology = "server" | "cluster";
 
 type WorkerOrders = {
@@ -31,7 +31,7 @@ type WorkerOrders = {
   close: object;
 };
 
-/** What a worker says. */
+/** An event of a worker. */
 interface Events {
   ready: object;
   warm: object;
@@ -40,7 +40,7 @@ interface Events {
   done: { waits: number[]; losses: number };
   granted: { key: string; fencingToken: string };
   released: { key: string; released: boolean };
-  /** How many were not rejected with the signal's reason, and how many of its listeners were left; bytes; timers left. */
+  /** The waits with a wrong rejection plus the remaining listeners, the heap growth in bytes, and the remaining timers. */
   gaveUp: { wrong: number; heapGrowth: number; timers: number };
 }
 
@@ -48,7 +48,7 @@ const program = fileURLToPath(new URL("worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
 const timeoutMs = 60_000;
 
-/** A process of its own, with the built library and a client of its own. */
+/** A separate process with the built library and its own client. */
 export class Worker implements AsyncDisposable {
   readonly name: string;
   readonly #child: ChildProcess;
@@ -67,7 +67,7 @@ export class Worker implements AsyncDisposable {
     child.on("exit", (code, signal) => {
       this.#emitter.emit("error", new Error(`worker ${name} ended: ${code ?? signal}`));
     });
-    this.#emitter.on("error", () => undefined); // told to whoever awaits an event
+    this.#emitter.on("error", () => undefined); // a waiter for an event gets the error
   }
 
   static async start(
@@ -90,7 +90,7 @@ export class Worker implements AsyncDisposable {
     this.#child.send({ order, ...details });
   }
 
-  /** The next event of that name. Rejects when the worker fails or ends before. */
+  /** The next event of that name. Rejects if the worker fails or ends first. */
   async event<Event extends keyof Events>(event: Event): Promise<Events[Event]> {
     const [details] = (await once(this.#emitter, event, { signal: AbortSignal.timeout(timeoutMs) })) as [
       Events[Event],
@@ -98,7 +98,7 @@ export class Worker implements AsyncDisposable {
     return details;
   }
 
-  /** Gives an order, and waits for what it leads to. */
+  /** Sends an order, and waits for its event. */
   async request<Order extends keyof WorkerOrders, Event extends keyof Events>(
     order: Order,
     details: WorkerOrders[Order],
@@ -109,12 +109,12 @@ export class Worker implements AsyncDisposable {
     return answer;
   }
 
-  /** Resolves when that caller of its has had its turn. */
+  /** Resolves when that caller of the worker has had its turn. */
   async turn(worker: string): Promise<void> {
     await once(this.#emitter, `turn ${worker}`, { signal: AbortSignal.timeout(timeoutMs) });
   }
 
-  /** Resolves when it is gone. */
+  /** Resolves when the process has ended. */
   async kill(): Promise<void> {
     const exited = once(this.#child, "exit");
     this.#child.kill("SIGKILL");
@@ -125,15 +125,15 @@ export class Worker implements AsyncDisposable {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) {
       return;
     }
-    const gone = once(this.#child, "exit");
+    const exited = once(this.#child, "exit");
     const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), 5_000);
     this.order("close", {});
-    await gone;
+    await exited;
     clearTimeout(tooLong);
   }
 }
 
-/** Workers that are ready, and know the server's time. */
+/** Starts workers, and waits until they are connected and know the server's time. */
 export async function startWorkers(
   count: number,
   port: number,
@@ -173,12 +173,12 @@ export class Recording implements Disposable {
     writeFileSync(this.path, "");
   }
 
-  /** How far it is written: a moment, for `read`. */
+  /** The present length of the file, as a position for `read`. */
   get end(): number {
     return statSync(this.path).size;
   }
 
-  /** What was written between two moments, whole lines only. */
+  /** The whole lines that were written between two positions. */
   read(from = 0, to = this.end): RecordEntry[] {
     const bytes = Buffer.alloc(to - from);
     const file = openSync(this.path, "r");
@@ -194,7 +194,7 @@ export class Recording implements Disposable {
     });
   }
 
-  /** Who began, in order. */
+  /** The tasks that began a turn, in order. */
   turns(from?: number, to?: number): string[] {
     return this.read(from, to).flatMap(({ what, who }) => (what === "begin" ? [who] : []));
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import {
-  ask,
+  send,
   clock,
   faults,
   listen,
@@ -18,9 +18,9 @@ describe("doubled requests", () => {
     listen();
     await settle();
     faults.duplicate(2, 50);
-    ask("a");
-    ask("b");
-    ask("c");
+    send("a");
+    send("b");
+    send("c");
     await clock.advance(49);
     expect(heard()).toEqual(["a", "b", "c"]);
     await clock.advance(1);
@@ -32,12 +32,12 @@ describe("doubled requests", () => {
     listen();
     await settle();
     faults.duplicate(({ args }) => args.includes("b"), 0);
-    ask("a");
-    ask("b");
+    send("a");
+    send("b");
     await settle();
     expect(heard()).toEqual(["a", "b", "b"]);
     faults.duplicate(0, 0);
-    ask("b");
+    send("b");
     await settle();
     expect(heard()).toEqual(["a", "b", "b", "b"]);
   });
@@ -47,11 +47,11 @@ describe("doubled requests", () => {
     await settle();
     faults.delay({ requestMs: 20 });
     faults.duplicate(1, 50);
-    ask("a");
+    send("a");
     await clock.advance(30);
     faults.freeze();
     await clock.advance(100);
-    ask("b");
+    send("b");
     expect(heard()).toEqual(["a"]);
     faults.thaw();
     await clock.advance(20);
@@ -60,7 +60,7 @@ describe("doubled requests", () => {
 
   test("what fails the second time is told nobody", async () => {
     faults.duplicate(1, 50);
-    ask("a");
+    send("a");
     await settle();
     server.set("client:a", "spoilt");
     await clock.advance(50);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 
 import { clientInfoScript, handshakeScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
 import {
-  ask,
+  send,
   clock,
   connection,
   faults,
@@ -19,7 +19,7 @@ onFaultyConnection();
 test("without faults nothing changes", async () => {
   expect([connection.keyPrefix, connection.name]).toEqual(["app:", "fake"]);
   listen();
-  ask("a");
+  send("a");
   await settle();
   expect(log).toEqual(["up", "a: 1", "heard a"].toSorted(byLog));
   server.restart({ keepData: true });
@@ -30,7 +30,7 @@ test("without faults nothing changes", async () => {
 describe("delays", () => {
   test("a request reaches the server late", async () => {
     faults.delay({ requestMs: 50 });
-    ask("a");
+    send("a");
     await clock.advance(49);
     expect(server.keys()).toEqual([]);
     await clock.advance(1);
@@ -42,7 +42,7 @@ describe("delays", () => {
     listen();
     await settle();
     faults.delay({ replyMs: 50 });
-    ask("a");
+    send("a");
     await clock.advance(49);
     expect(server.keys()).toEqual(["client:a"]);
     expect(log).toEqual(["up"]);
@@ -52,9 +52,9 @@ describe("delays", () => {
 
   test("what was sent first comes first, also when the delay becomes shorter", async () => {
     faults.delay({ requestMs: 50 });
-    ask("a");
+    send("a");
     faults.delay({});
-    ask("b");
+    send("b");
     await clock.advance(10);
     expect(log).toEqual([]);
     await clock.advance(40);
@@ -65,7 +65,7 @@ describe("delays", () => {
     listen();
     await settle();
     faults.delay({ replyMs: 50, messageMs: 10 });
-    ask("a");
+    send("a");
     await clock.advance(10);
     expect(log).toEqual(["up", "heard a"]);
     await clock.advance(40);
@@ -111,9 +111,9 @@ describe("a plain command", () => {
 describe("lost replies", () => {
   test("are lost after the server did what it was asked", async () => {
     faults.dropReply(2);
-    ask("a");
-    ask("b");
-    ask("c");
+    send("a");
+    send("b");
+    send("c");
     await clock.advance(60_000);
     expect(log).toEqual(["c: 0"]);
     expect(server.keys()).toEqual(["client:a", "client:b", "client:c"]);
@@ -121,13 +121,13 @@ describe("lost replies", () => {
 
   test("may be chosen by what was asked", async () => {
     faults.dropReply(({ script, args }) => script === "handshake" && args.includes("b"));
-    ask("a");
-    ask("b");
-    ask("c");
+    send("a");
+    send("b");
+    send("c");
     await settle();
     expect(log).toEqual(["a: 0", "c: 0"]);
     faults.dropReply(0);
-    ask("b");
+    send("b");
     await settle();
     expect(log).toEqual(["a: 0", "c: 0", "b: 0"]);
   });
@@ -135,7 +135,7 @@ describe("lost replies", () => {
   test("may end in a lost connection, which is told", async () => {
     connection.onDown(() => log.push("connection down"));
     faults.dropReply(1, "reset");
-    ask("a");
+    send("a");
     await settle();
     expect(log).toEqual(["connection down", "a: Connection is closed."]);
     expect(server.keys()).toEqual(["client:a"]);
@@ -144,16 +144,16 @@ describe("lost replies", () => {
 
 test("a refused request never reaches the server", async () => {
   faults.refuse(new Error("LOADING"), 1);
-  ask("a");
-  ask("b");
+  send("a");
+  send("b");
   await settle();
   expect(log.toSorted()).toEqual(["a: LOADING", "b: 0"]);
   expect(server.keys()).toEqual(["client:b"]);
   faults.refuse(new Error("LOADING"));
-  ask("c");
-  ask("d");
+  send("c");
+  send("d");
   faults.refuse(null);
-  ask("e");
+  send("e");
   await settle();
   expect(server.keys()).toEqual(["client:b", "client:e"]);
 });
@@ -163,8 +163,8 @@ test("while frozen nothing passes; then all does, in order", async () => {
   await settle();
   log.length = 0;
   faults.freeze();
-  ask("a");
-  ask("b");
+  send("a");
+  send("b");
   await server.connect().run(handshakeScript, ["client:x"], ["channel", "s", "x", "60000", "owner", "x"]);
   await clock.advance(60_000);
   expect(log).toEqual([]);
@@ -179,8 +179,8 @@ test("chosen messages are lost, and counted as received", async () => {
   listen();
   await settle();
   faults.dropMessages((text, channel) => text === "a" && channel === "channel");
-  ask("a");
-  ask("b");
+  send("a");
+  send("b");
   await settle();
   expect(log.toSorted()).toEqual(["a: 1", "b: 1", "heard b", "up"]);
 });
@@ -190,7 +190,7 @@ test("a subscription that is dropped comes back, and what was published in betwe
   await settle();
   faults.dropSubscription();
   await settle();
-  ask("a");
+  send("a");
   await settle();
   expect(log.toSorted()).toEqual(["a: 1", "down", "heard a", "up", "up"]);
 });
@@ -199,7 +199,7 @@ test("a subscription that was closed tells nothing more", async () => {
   const subscription = connection.subscribe("channel", "sharded", listener());
   await settle();
   faults.delay({ replyMs: 50 });
-  ask("a");
+  send("a");
   await clock.advance(10);
   subscription.close();
   faults.dropSubscription();

@@ -157,8 +157,8 @@ export const calls: readonly Mutant[] = [
     edits: [
       lua(
         "common/dispatch",
-        "holder, popped, lasts, releasing_client, handover_reply = found, waiter, nil, nil, nil",
-        "holder, popped, lasts, handover_reply = found, waiter, nil, nil",
+        "holder, popped, queue_ttl, releasing_client, handover_reply = found, waiter, nil, nil, nil",
+        "holder, popped, queue_ttl, handover_reply = found, waiter, nil, nil",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/release", "the next operation of the call sends")],

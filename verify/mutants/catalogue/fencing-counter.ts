@@ -18,7 +18,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     edits: [
       lua(
         "single/fencing-counter",
-        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    kept = last\n  end\n",
+        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    stored = last\n  end\n",
         "",
       ),
     ],
@@ -31,8 +31,8 @@ export const singleFencingCounter: readonly Mutant[] = [
     edits: [
       lua(
         "single/fencing-counter",
-        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    kept = last\n  end\n  newest = last\n",
-        "  local is_first = not newest\n  newest = last\n  if is_first then\n    redis.call('SET', KEYS[1], digits(last))\n    kept = last\n  end\n",
+        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    stored = last\n  end\n  newest = last\n",
+        "  local is_first = not newest\n  newest = last\n  if is_first then\n    redis.call('SET', KEYS[1], digits(last))\n    stored = last\n  end\n",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/evicted-numbers", "no lock is granted and no number")],

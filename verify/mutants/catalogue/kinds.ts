@@ -260,8 +260,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       lua(
         "common/shared-lock-grants",
-        "  if wanted and weight + wanted > limit",
-        "  if wanted and wanted > limit",
+        "  if first_weight and weight + first_weight > limit",
+        "  if first_weight and first_weight > limit",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is requested back again at a repeat")],

@@ -8,8 +8,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       lua(
         "common/latch",
-        "  if left > 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then",
-        "  if left > 1 then",
+        "  if remaining > 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then",
+        "  if remaining > 1 then",
       ),
     ],
     killers: [
@@ -137,8 +137,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       lua(
         "common/latch",
-        "    redis.call('HSET', lock_key, attempt, 1, 'left', left)\n",
-        "    redis.pcall('HSET', lock_key, attempt, 1, 'left', left)\n",
+        "    redis.call('HSET', lock_key, attempt, 1, 'left', remaining)\n",
+        "    redis.pcall('HSET', lock_key, attempt, 1, 'left', remaining)\n",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/latch", "with full memory a")],

@@ -97,7 +97,7 @@ export const holderMetadata: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "  write_info(holder, math.max(left, 1000), cjson.encode({ 'broken', reason }))\n",
+        "  write_info(holder, math.max(remaining_ms, 1000), cjson.encode({ 'broken', reason }))\n",
         "",
       ),
     ],

@@ -6,7 +6,7 @@ export const counter: readonly Mutant[] = [
     name: "extension-leaves-the-counter-to-expire",
     brokenRule: "the counter lasts fenceRetentionMs beyond the TTL of K, renewed by each grant and extension",
     hasCounterexample: true,
-    edits: [lua("quorum/lock-context", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", "")],
+    edits: [lua("quorum/lock-context", "  redis.call('PEXPIRE', fence, ttl_ms + retention_ms)\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "is extended by a repeat and by an")],
   },
   {
@@ -34,8 +34,8 @@ export const counter: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/write-vote",
-        "math.max((tonumber(kept[1]) or 0) + 1, ",
-        "math.max((tonumber(kept[1]) or 0), ",
+        "math.max((tonumber(stored[1]) or 0) + 1, ",
+        "math.max((tonumber(stored[1]) or 0), ",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/candidates", "a proposal that is not above the last")],
@@ -44,7 +44,7 @@ export const counter: readonly Mutant[] = [
     name: "counter-of-a-node-without-candidate",
     brokenRule: "all nodes give the client's candidate if their counter and their time allow it",
     edits: [
-      lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "(tonumber(kept[2]) or 0) + 1)"),
+      lua("quorum/write-vote", "(tonumber(stored[2]) or 0) + 1, floor)", "(tonumber(stored[2]) or 0) + 1)"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/candidates", "a proposal near the server's time")],
   },

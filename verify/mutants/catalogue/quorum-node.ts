@@ -8,7 +8,13 @@ export const oneNode: readonly Mutant[] = [
     name: "raising-the-ttl-of-a-vote-shortens-it",
     brokenRule: "a repeated acquire raises the TTL to at least ttl and never shortens it",
     hasCounterexample: true,
-    edits: [lua("quorum/lock-context", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
+    edits: [
+      lua(
+        "quorum/lock-context",
+        "if remaining_ms >= 0 and remaining_ms < tonumber(ttl) then",
+        "if remaining_ms >= 0 then",
+      ),
+    ],
     killers: [byServer(nodeMutex, "is raised in its TTL by a repeat")],
   },
   {

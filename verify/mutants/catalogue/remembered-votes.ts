@@ -10,7 +10,7 @@ export const rememberedVotes: readonly Mutant[] = [
       "if K disappears before the end of an unreleased holder, the node does not vote until that end",
     edits: [
       lua("quorum/remembered-votes", "'HMGET', fence, 'by', 'used'", "'HMGET', fence, 'none', 'used'"),
-      lua("quorum/write-vote", "  and not kept[6]\n", ""),
+      lua("quorum/write-vote", "  and not stored[6]\n", ""),
     ],
     killers: [byServer(memory, "keeps the node from voting for another until"), byKept()],
   },
@@ -54,13 +54,13 @@ export const rememberedVotes: readonly Mutant[] = [
   {
     name: "repeat-does-not-wait",
     brokenRule: "every vote, by reply, repeat or notification, has the rest of notBefore",
-    edits: [lua("quorum/remembered-votes", "return left > 0 and left or nil", "return nil")],
+    edits: [lua("quorum/remembered-votes", "return delay_ms > 0 and delay_ms or nil", "return nil")],
     killers: [byServer(memory, "counts when its wait has ended: a mutex")],
   },
   {
     name: "message-does-not-wait",
     brokenRule: "every vote, by reply, repeat or notification, has the rest of notBefore",
-    edits: [lua("common/grant-waiter", "return left and ttl .. '+' .. left or ttl", "return ttl")],
+    edits: [lua("common/grant-waiter", "return delay_ms and ttl .. '+' .. delay_ms or ttl", "return ttl")],
     killers: [byServer(memory, "is notified with the ms until it")],
   },
   {
@@ -81,8 +81,8 @@ export const rememberedVotes: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/remembered-votes",
-        "return token == past and (",
-        "return token == past and wait_ms < 0 and (",
+        "return token == past_token and (",
+        "return token == past_token and wait_ms < 0 and (",
       ),
     ],
     killers: [byServer(memory, "though its TTL had")],
@@ -124,7 +124,7 @@ export const rememberedVotes: readonly Mutant[] = [
   {
     name: "refill-lowers-the-counter",
     brokenRule: "after a refill the counter is the larger of both numbers",
-    edits: [lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "floor)")],
+    edits: [lua("quorum/write-vote", "(tonumber(stored[2]) or 0) + 1, floor)", "floor)")],
     killers: [byServer(memory, "restores the lease's own number, and the next")],
   },
   {

@@ -227,7 +227,7 @@ export const sharedModes: readonly Mutant[] = [
   {
     name: "who-has-waited-gets-more-than-there-is",
     brokenRule: "a waiter that requests more than a lowered limit is refused",
-    edits: [lua("common/shared-holders", "not (takes_any and weight <= limit)", "not takes_any")],
+    edits: [lua("common/shared-holders", "not (accepts_any and weight <= limit)", "not accepts_any")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/share-blocks",

@@ -20,7 +20,7 @@ export const singleServer: readonly Mutant[] = [
     brokenRule: "before Redis 7 extension reads PTTL, and runs PEXPIRE only for a larger TTL",
     edits: [
       lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
-      lua("single/lock-context", "digits(math.max(left, ttl))", "ttl"),
+      lua("single/lock-context", "digits(math.max(remaining_ms, ttl))", "ttl"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "never shortens a TTL")],
   },
@@ -29,7 +29,7 @@ export const singleServer: readonly Mutant[] = [
     brokenRule: "extension raises a TTL, and adds none to a key without expiry",
     edits: [
       lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
-      lua("single/lock-context", "    if left >= 0 then", "    if left >= -1 then"),
+      lua("single/lock-context", "    if remaining_ms >= 0 then", "    if remaining_ms >= -1 then"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "leaves a lock persistent that was made")],
   },

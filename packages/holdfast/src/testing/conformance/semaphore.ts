@@ -41,13 +41,13 @@ export const semaphore: Cases = {
 
   "semaphore: each lease has its own expiry": async ({ here, there, key }) => {
     const own = here.semaphore(key, { limit: 2 });
-    const gone = await own.acquire({ ttlMs: 200, renew: false });
+    const expiring = await own.acquire({ ttlMs: 200, renew: false });
     const stays = await own.acquire({ ttlMs: 20_000 });
     const next = await there.semaphore(key, { limit: 2 }).acquire({ ttlMs: 1_000, waitMs: 8_000 });
-    assert.equal(gone.remainingMs(), 0);
+    assert.equal(expiring.remainingMs(), 0);
     stays.throwIfLost();
     assert.equal(await own.tryAcquire(), null);
-    assert.equal(await gone.release(), false);
+    assert.equal(await expiring.release(), false);
     assert.equal(await own.tryAcquire(), null);
     await Promise.all([stays.release(), next.release()]);
   },

@@ -34,8 +34,8 @@ end
 
 local function load_lock(i)
   lock_key, queue, info = KEYS[3 * i - 1], KEYS[3 * i], KEYS[3 * i + 1]
-  local type_of_K = redis.call('TYPE', lock_key).ok
-  if type_of_K == 'zset' then
+  local key_type = redis.call('TYPE', lock_key).ok
+  if key_type == 'zset' then
     drop_expired()
   end
   holder = read_holder()

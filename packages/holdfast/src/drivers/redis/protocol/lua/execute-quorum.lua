@@ -34,7 +34,7 @@ local function prepare(is_all)
   local function write_grant(token, ttl, fence_count)
     --- @include "quorum/write-vote.lua"
     assert(is_written, 'a holder is remembered')
-    return number, last, left
+    return number, last, delay_ms
   end
   --- @include "common/waiters.lua"
   --- @include "common/grant-waiter.lua"
@@ -109,7 +109,7 @@ while name do
       if not holder and operations[first + 5] == '' and now <= operations[first + 6] * 1000 and call('EXISTS', queue) == 0 then
         local ttl, fence_count = operations[first + 2], operations[first + 3]
         --- @include "quorum/write-vote.lua"
-        answer, next_at = is_written and (left and { 1, number, last, token, left } or number), first + 7
+        answer, next_at = is_written and (delay_ms and { 1, number, last, token, delay_ms } or number), first + 7
       end
     elseif holder == token then
       --- @include "quorum/hand-over.lua"

@@ -119,7 +119,7 @@ end
 --
 -- Returns the reply, whether the reply proves a primary, the index of the next operation, and the error of a replica.
 local function perform_isolated(name, first, found, waiter)
-  holder, popped, lasts, releasing_client, handover_reply = found, waiter, nil, nil, nil
+  holder, popped, queue_ttl, releasing_client, handover_reply = found, waiter, nil, nil, nil
   is_read = found ~= nil and type(found) ~= 'table'
   local next_at = first + count_of(name)
   local ok, answer = pcall(perform, name, unpack(operations, first, next_at - 1))

@@ -12,8 +12,8 @@ end
 local releasing_client, handover_reply
 
 -- The TTL in a notification: "<ms>", or "<ms>+<delay in ms>" for a vote that counts only after a delay.
-local function ttl_text(ttl, left)
-  return left and ttl .. '+' .. left or ttl
+local function ttl_text(ttl, delay_ms)
+  return delay_ms and ttl .. '+' .. delay_ms or ttl
 end
 
 -- Removes a grant whose notification no client received.
@@ -37,9 +37,9 @@ local function try_grant(queue_entry)
     handover_reply = { 1, 0, token, first, last, tonumber(whole_ttl) }
     return token, whole_ttl
   end
-  local first, last, left = write_grant(token, ttl, fence_count)
+  local first, last, delay_ms = write_grant(token, ttl, fence_count)
   local grant_numbers = digits(first) .. ' ' .. digits(last)
-  local message = table.concat({ 'grant', token, grant_numbers, digits(now), ttl_text(ttl, left), run_id(), lock_key }, ' ')
+  local message = table.concat({ 'grant', token, grant_numbers, digits(now), ttl_text(ttl, delay_ms), run_id(), lock_key }, ' ')
   local receivers = publish(channel, client, message)
   if type(receivers) == 'table' then
     error(receivers.err, 0)

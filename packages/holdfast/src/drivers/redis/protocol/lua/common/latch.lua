@@ -15,13 +15,13 @@ local now_ms = math.floor(now / 1000)
 local expected_ms = 15000
 local notify_batch_size = 256
 local waiter_form = '^%x+:(%x+):%d+ (%a%w*)$'
-local total, left, created_at, ends
+local total, remaining, created_at, expiry
 
 -- Returns whether there is a latch.
 local function load_state()
   local found = redis.call('HMGET', lock_key, 'latch', 'left', 'born', 'ends')
-  total, left, created_at, ends = tonumber(found[1]), tonumber(found[2]), found[3], tonumber(found[4])
-  if total and left and created_at and ends then
+  total, remaining, created_at, expiry = tonumber(found[1]), tonumber(found[2]), found[3], tonumber(found[4])
+  if total and remaining and created_at and expiry then
     return true
   elseif redis.call('EXISTS', lock_key) == 1 then
     error('KINDMISMATCH unknown hash', 0)
@@ -30,8 +30,8 @@ end
 
 -- Writes the whole state, without the attempts that have counted.
 local function write()
-  local text = digits(ends)
-  redis.call('HSET', lock_key, 'latch', total, 'left', left, 'born', created_at, 'ends', text)
+  local text = digits(expiry)
+  redis.call('HSET', lock_key, 'latch', total, 'left', remaining, 'born', created_at, 'ends', text)
   redis.call('PEXPIREAT', lock_key, text)
 end
 
@@ -55,7 +55,7 @@ local function load_or_create(count, ttl, known)
   elseif first then
     error('KINDMISMATCH ' .. (is_shared(first) and 'read-write or semaphore' or 'mutex'), 0)
   end
-  total, left, created_at, ends = count, count, digits(now), now_ms + ttl
+  total, remaining, created_at, expiry = count, count, digits(now), now_ms + ttl
   write()
   return true
 end
@@ -79,8 +79,8 @@ local function notify_waiters()
 end
 
 local function reply()
-  local more = left == 0 and notify_waiters() or 0
-  return { 1, left, created_at, math.max(0, ends - now_ms), more }
+  local more = remaining == 0 and notify_waiters() or 0
+  return { 1, remaining, created_at, math.max(0, expiry - now_ms), more }
 end
 
 local latch = {}
@@ -98,11 +98,11 @@ function latch.countDown(token, count, ttl, known, latest)
     return { 0 }
   end
   local attempt = 'a' .. string.sub(token, 1, 32)
-  if left > 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then
-    left = left - 1
-    redis.call('HSET', lock_key, attempt, 1, 'left', left)
-  elseif left == 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then
-    left = 0
+  if remaining > 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then
+    remaining = remaining - 1
+    redis.call('HSET', lock_key, attempt, 1, 'left', remaining)
+  elseif remaining == 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then
+    remaining = 0
     -- An open latch no longer needs its attempts.
     redis.call('UNLINK', lock_key)
     write()
@@ -118,14 +118,14 @@ function latch.waitLatch(token, count, ttl, known, latest, kind)
     return { 3 }
   elseif not load_or_create(count, ttl, known) then
     return { 0 }
-  elseif left > 0 and kind ~= 'n' then
+  elseif remaining > 0 and kind ~= 'n' then
     local queue_entry = token .. ' ' .. kind
     redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)
     if redis.call('ZCARD', queue) >= queue_bound and not redis.call('ZSCORE', queue, queue_entry) then
       return { 2 }
     end
     redis.call('ZADD', queue, now_ms + expected_ms, queue_entry)
-    redis.call('PEXPIREAT', queue, digits(ends))
+    redis.call('PEXPIREAT', queue, digits(expiry))
   end
   return reply()
 end
@@ -145,7 +145,7 @@ function latch.inspect()
   redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)
   return {
     '',
-    math.max(0, ends - now_ms),
+    math.max(0, expiry - now_ms),
     first and digits(first) or '',
     last and digits(last) or '',
     {},
@@ -153,7 +153,7 @@ function latch.inspect()
     redis.call('ZRANGE', queue, 0, 99),
     'latch',
     total,
-    left,
+    remaining,
   }
 end
 

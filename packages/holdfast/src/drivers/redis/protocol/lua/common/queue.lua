@@ -4,15 +4,15 @@
 local popped
 
 -- The queue's TTL in ms at the start of the operation. It is read before the operation changes the queue.
-local lasts
+local queue_ttl
 
 local function note_ttl()
-  lasts = lasts or redis.call('PTTL', queue)
+  queue_ttl = queue_ttl or redis.call('PTTL', queue)
 end
 
 -- Adds the queue's TTL to { queue entry, score }, as `put_back` needs it.
 local function with_ttl(waiter)
-  waiter[3] = lasts >= 0 and lasts or nil
+  waiter[3] = queue_ttl >= 0 and queue_ttl or nil
   return waiter
 end
 

@@ -19,7 +19,7 @@ local slack_ms = 1000
 -- The settings, the sum of weights, and the last fencing number.
 local kind, limit, used, newest
 -- Whether more holders have expired than one operation removes.
-local has_expired_ones
+local has_more_expired
 -- Whether, on one server, the settings remain although the lock has no holder.
 local has_settings_only
 
@@ -159,11 +159,11 @@ end
 -- the expired ones.
 local function restore_remembered()
   local longest = now_ms
-  local kept = redis.call('HGETALL', fence)
-  for i = 1, #kept, 2 do
-    local expiry = string.match(kept[i], '^h%x') and tonumber(string.match(kept[i + 1], ' (%d+)$'))
+  local stored = redis.call('HGETALL', fence)
+  for i = 1, #stored, 2 do
+    local expiry = string.match(stored[i], '^h%x') and tonumber(string.match(stored[i + 1], ' (%d+)$'))
     if expiry then
-      redis.call('ZADD', lock_key, digits(expiry), string.sub(kept[i], 2))
+      redis.call('ZADD', lock_key, digits(expiry), string.sub(stored[i], 2))
       longest = math.max(longest, expiry)
     end
   end
@@ -177,10 +177,10 @@ end
 local function load_state(token, name)
   token = token or ''
   entries_key = is_quorum and fence or info
-  local kept = redis.call('HMGET', entries_key, 'kind', 'limit', 'last', 'used', 'h' .. token)
-  kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(kept[4])
+  local stored = redis.call('HMGET', entries_key, 'kind', 'limit', 'last', 'used', 'h' .. token)
+  kind, limit, newest, used = stored[1], tonumber(stored[2]), tonumber(stored[3]), tonumber(stored[4])
   holder_cache, earliest, head = {}, nil, nil
-  has_expired_ones, has_settings_only = false, false
+  has_more_expired, has_settings_only = false, false
   local _, expiry = earliest_expiry()
   if is_quorum and not expiry and (used or 0) > 0 then
     restore_remembered()
@@ -203,32 +203,32 @@ local function load_state(token, name)
     end
     return
   elseif used and limit then
-    cache_holder(token, kept[5])
+    cache_holder(token, stored[5])
   else
     rebuild_index()
   end
   if tonumber(expiry) <= now_ms then
     local expired = redis.call('ZRANGEBYSCORE', lock_key, '-inf', now_ms, 'LIMIT', 0, 64)
     for _, expired_token in ipairs(expired) do
-      local _, weight, ended_at = holder_entry(expired_token)
+      local _, weight, expired_at = holder_entry(expired_token)
       if is_quorum and not is_ended_by(name, token, expired_token) then
-        delay_votes(ended_at, weight < limit and 'alone' or 'notBefore')
+        delay_votes(expired_at, weight < limit and 'alone' or 'notBefore')
       end
       remove(expired_token)
     end
-    has_expired_ones = #expired == 64
+    has_more_expired = #expired == 64
   end
 end
 
 -- Raises an error if the request's kind differs from the present holders or waiters, or if the request's limit differs from the stored
 -- limit.
 local function check(token)
-  local own_kind, weight, own_limit, takes_any = mode_of(token)
+  local own_kind, weight, own_limit, accepts_any = mode_of(token)
   local first = first_waiter()
   local present = first and (mode_of(first) or 'mutex') or used > 0 and kind
   if present and present ~= own_kind then
     error('KINDMISMATCH ' .. present, 0)
-  elseif kind == own_kind and limit ~= own_limit and not (takes_any and weight <= limit) then
+  elseif kind == own_kind and limit ~= own_limit and not (accepts_any and weight <= limit) then
     error('LIMITMISMATCH ' .. limit, 0)
   end
   kind, limit = own_kind, kind == own_kind and limit or own_limit

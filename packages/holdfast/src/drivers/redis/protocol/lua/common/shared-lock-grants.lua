@@ -32,15 +32,15 @@ local function serve(own, own_ttl, own_fence_count)
       -- The waiter's next request returns that grant, or the error of a lowered limit.
       publish(channel, client, 'retry ' .. token)
     elseif not already_holds and may_hold and queue_entry == own then
-      local first, last, left = add_holder(token, weight, own_ttl, own_fence_count)
-      answer = { 1, first, last, token, left }
+      local first, last, delay_ms = add_holder(token, weight, own_ttl, own_fence_count)
+      answer = { 1, first, last, token, delay_ms }
     elseif not already_holds and may_hold and client == releasing_client and not handover_reply then
       local first, last = add_holder(token, weight, whole_ttl, fence_count)
       handover_reply = { 1, 0, token, first, last, tonumber(whole_ttl) }
     elseif not already_holds and may_hold then
-      local first, last, left = add_holder(token, weight, ttl, fence_count)
+      local first, last, delay_ms = add_holder(token, weight, ttl, fence_count)
       local grant_numbers = digits(first) .. ' ' .. digits(last)
-      local message = table.concat({ 'grant', token, grant_numbers, digits(now), ttl_text(ttl, left), run_id(), lock_key }, ' ')
+      local message = table.concat({ 'grant', token, grant_numbers, digits(now), ttl_text(ttl, delay_ms), run_id(), lock_key }, ' ')
       local receivers = publish(channel, client, message)
       if receivers == 0 then
         remove(token)
@@ -75,8 +75,8 @@ end
 -- first waiter may have no vote with which it could cause another inquiry.
 local function inquire_repeat(token, number, weight, queue_args)
   local first = parse(first_waiter() or '')
-  local _, wanted = mode_of(first or '')
-  if wanted and weight + wanted > limit and precedes(first, token) then
+  local _, first_weight = mode_of(first or '')
+  if first_weight and weight + first_weight > limit and precedes(first, token) then
     inquire(token, number, queue_args)
   end
 end
@@ -85,12 +85,12 @@ end
 local function held_reply(queue_entry, wait)
   local position = queue_entry and redis.call('ZRANK', queue, queue_entry) or -1
   local first, expiry = earliest_expiry()
-  local left = first and expiry - now_ms or -1
+  local remaining_ms = first and expiry - now_ms or -1
   local number = nil
   if is_quorum and first then
     number = holder_entry(first)
   end
-  return { 0, left, position, first or '', (wait == '1' or wait == '3') and run_id() or '', number }
+  return { 0, remaining_ms, position, first or '', (wait == '1' or wait == '3') and run_id() or '', number }
 end
 
 local function repeat_grant(token, number, queue_entry, ttl, metadata)
@@ -111,9 +111,9 @@ end
 
 -- Grants the lock to a new request that fits and has no earlier waiter.
 local function grant_now(token, weight, ttl, fence_count, metadata, known_number)
-  local first, last, left = add_holder(token, weight, ttl, fence_count, known_number)
+  local first, last, delay_ms = add_holder(token, weight, ttl, fence_count, known_number)
   write_metadata(token, metadata)
-  return { 1, first, last, token, left }
+  return { 1, first, last, token, delay_ms }
 end
 
 -- Grants the lock to waiters in order, including the operation's own request. If more waiters may fit, the reply is { 3 } even after a
@@ -131,7 +131,7 @@ local function acquire_or_enqueue(token, queue_entry, ttl, fence_count, wait, me
   if own_number then
     return repeat_grant(token, own_number, queue_entry, ttl, metadata)
   end
-  return has_expired_ones and { 3 } or held_reply(queue_entry, wait)
+  return has_more_expired and { 3 } or held_reply(queue_entry, wait)
 end
 
 local function try_acquire(token, weight, ttl, fence_count, metadata)
@@ -143,7 +143,7 @@ local function try_acquire(token, weight, ttl, fence_count, metadata)
   elseif number then
     return repeat_grant(token, number, '', ttl, metadata)
   elseif first_waiter() or used + weight > limit then
-    return has_expired_ones and { 3 } or held_reply(nil, '0')
+    return has_more_expired and { 3 } or held_reply(nil, '0')
   end
   return grant_now(token, weight, ttl, fence_count, metadata)
 end

@@ -205,15 +205,15 @@ end
 -- setLimit limit
 --   Sets the limit of a semaphore. Present holders keep their permits.
 --   Reply   { 1, 1 if more waiters may fit }
-function shared.setLimit(wanted)
+function shared.setLimit(new_limit)
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
   local present = first and (mode_of(first) or 'mutex') or used > 0 and kind
   if present and present ~= 'semaphore' then
     error('KINDMISMATCH ' .. present, 0)
   end
-  kind, limit = 'semaphore', tonumber(wanted)
+  kind, limit = 'semaphore', tonumber(new_limit)
   if is_quorum or present then
-    redis.call('HSET', settings_key(), 'kind', kind, 'limit', wanted)
+    redis.call('HSET', settings_key(), 'kind', kind, 'limit', new_limit)
     extend_settings(math.max(redis.call('PTTL', lock_key), 60000))
   end
   local _, has_more = serve()

@@ -21,24 +21,24 @@
 -- A repeated request gets the same grant with the same numbers.
 local function repeat_grant(token, queue_entry, ttl, metadata)
   redis.call('ZREM', queue, queue_entry)
-  local lasts = raise_ttl(ttl)
+  local ttl_ms = raise_ttl(ttl)
   local first, last = grant_numbers()
   if not first then
     forget_vote()
     first, last = write_grant(token, math.max(redis.call('PTTL', lock_key), ttl), 1)
   end
   if redis.call('HGET', info, 'token') ~= token then
-    write_info(token, lasts, metadata)
+    write_info(token, ttl_ms, metadata)
   end
   return { 1, first, last, token, wait_remaining_ms() }
 end
 
 -- The reply to a request without a grant. The first reply to a waiter far from the head omits the TTL, because most waiters never repeat
 -- their request.
-local function held_reply(by, queue_entry, wait, is_repeat)
+local function held_reply(holder_token, queue_entry, wait, is_repeat)
   local position = queue_entry and redis.call('ZRANK', queue, queue_entry) or -1
-  local left = (position < 3 or is_repeat) and redis.call('PTTL', lock_key) or -3
-  return { 0, left, position, holder_text(by), wait == '1' and run_id() or '', is_quorum and grant_numbers() or nil }
+  local remaining_ms = (position < 3 or is_repeat) and redis.call('PTTL', lock_key) or -3
+  return { 0, remaining_ms, position, holder_text(holder_token), wait == '1' and run_id() or '', is_quorum and grant_numbers() or nil }
 end
 
 -- Requests the vote back from a holder whose request is later. A holder with a majority keeps the vote.
@@ -68,9 +68,9 @@ local function acquire_free(token, queue_entry, ttl, fence_count, wait, metadata
   if next_holder == false then
     return { 3 }
   elseif next_holder == nil or next_holder == queue_entry then
-    local first, last, left = write_grant(token, ttl, fence_count)
+    local first, last, delay_ms = write_grant(token, ttl, fence_count)
     write_info(token, ttl, metadata)
-    return { 1, first, last, token, left }
+    return { 1, first, last, token, delay_ms }
   end
   return held_reply(next_holder, wait ~= '0' and queue_entry, wait)
 end
@@ -78,9 +78,9 @@ end
 local function acquire(token, queue_args, ttl, fence_count, wait, metadata)
   local queue_entry = token .. ' ' .. queue_args
   if not holder and redis.call('EXISTS', queue) == 0 then
-    local number, last, left = write_grant(token, ttl, fence_count)
+    local number, last, delay_ms = write_grant(token, ttl, fence_count)
     write_info(token, ttl, metadata)
-    return left and { 1, number, last, token, left } or number
+    return delay_ms and { 1, number, last, token, delay_ms } or number
   elseif not holder then
     return acquire_free(token, queue_entry, ttl, fence_count, wait, metadata)
   elseif holder == token then

@@ -18,4 +18,4 @@ end
 
 -- For grants with the TTL `known_ttl`: the fence's TTL and the grant's expiry, as text. Most grants of a call have the same TTL, and the
 -- formatting of numbers is expensive.
-local known_ttl, fence_ttl_text, ending
+local known_ttl, fence_ttl_text, expiry_text

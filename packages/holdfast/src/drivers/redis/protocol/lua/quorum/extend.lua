@@ -9,8 +9,8 @@
 
 -- The loss status of a token. A break is recorded in info, because the notification may not have reached the holder.
 local function loss_status(token)
-  local left = redis.call('HMGET', info, 'token', 'broken')
-  if left[1] == token and left[2] then
+  local record = redis.call('HMGET', info, 'token', 'broken')
+  if record[1] == token and record[2] then
     return 3
   end
   return holder and 2 or 0

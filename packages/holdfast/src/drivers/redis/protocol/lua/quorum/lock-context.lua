@@ -19,15 +19,15 @@ end
 -- Raises the TTL of lock_key, and never lowers it, because a delayed older request must not shorten a newer validity. The fence outlives
 -- lock_key, and the metadata expire with lock_key. Returns the resulting TTL.
 local function raise_ttl(ttl)
-  local left = redis.call('PTTL', lock_key)
-  if left >= 0 and left < tonumber(ttl) then
+  local remaining_ms = redis.call('PTTL', lock_key)
+  if remaining_ms >= 0 and remaining_ms < tonumber(ttl) then
     redis.call('PEXPIRE', lock_key, ttl)
     redis.call('PEXPIRE', info, ttl)
     remember_vote(holder, ttl)
   end
-  local lasts = math.max(left, ttl)
-  redis.call('PEXPIRE', fence, lasts + retention_ms)
-  return lasts
+  local ttl_ms = math.max(remaining_ms, ttl)
+  redis.call('PEXPIRE', fence, ttl_ms + retention_ms)
+  return ttl_ms
 end
 
 -- The key of the hash with the settings of a shared lock.
@@ -37,9 +37,9 @@ end
 
 -- Extends the fence, which holds the settings. A shorter grant must not lower the TTL of the fence.
 local function extend_settings(ttl)
-  local lasts = ttl + retention_ms
-  if redis.call('PTTL', fence) < lasts then
-    redis.call('PEXPIRE', fence, lasts)
+  local ttl_ms = ttl + retention_ms
+  if redis.call('PTTL', fence) < ttl_ms then
+    redis.call('PEXPIRE', fence, ttl_ms)
   end
 end
 

@@ -49,10 +49,10 @@ local function refill(token, queue_args, ttl, first, last, latest)
   end
   local newest = redis.call('HMGET', fence, 'last', 'most')
   local most = math.max(tonumber(newest[1]) or 0, tonumber(newest[2]) or 0, tonumber(last))
-  local lasts = math.max(redis.call('PTTL', lock_key), ttl)
+  local ttl_ms = math.max(redis.call('PTTL', lock_key), ttl)
   redis.call('HSET', fence, 'first', first, 'last', last, 'most', digits(most))
-  remember_vote(token, lasts)
-  redis.call('PEXPIRE', fence, lasts + retention_ms)
-  redis.call('SET', lock_key, token, 'PX', digits(lasts))
+  remember_vote(token, ttl_ms)
+  redis.call('PEXPIRE', fence, ttl_ms + retention_ms)
+  redis.call('SET', lock_key, token, 'PX', digits(ttl_ms))
   return { 1, first, last, token, wait_remaining_ms() }
 end

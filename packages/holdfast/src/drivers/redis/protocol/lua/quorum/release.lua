@@ -25,9 +25,9 @@ local function break_grant(number, kind, reason)
   if not client or not first or number < first or number > last then
     return { 0, 0 }
   end
-  local left = redis.call('PTTL', lock_key)
+  local remaining_ms = redis.call('PTTL', lock_key)
   publish(kind, client, 'broken ' .. cjson.encode({ holder, lock_key, reason }))
   local more = release_lock()
-  write_info(holder, math.max(left, 1000), cjson.encode({ 'broken', reason }))
+  write_info(holder, math.max(remaining_ms, 1000), cjson.encode({ 'broken', reason }))
   return { 1, more and 1 or 0 }
 end

@@ -20,37 +20,37 @@ end
 -- The delay in ms after which a vote counts; nil: at once.
 local function wait_remaining_ms(is_shared)
   local from = redis.call('HMGET', fence, 'notBefore', is_shared and 'notBefore' or 'alone')
-  local left = math.max(tonumber(from[1]) or 0, tonumber(from[2]) or 0) - now_ms
-  return left > 0 and left or nil
+  local delay_ms = math.max(tonumber(from[1]) or 0, tonumber(from[2]) or 0) - now_ms
+  return delay_ms > 0 and delay_ms or nil
 end
 
 -- Delays new votes after a holder that expired without release, because its client may still rely on the lease by its own clock.
-local function delay_votes(ended_at, field)
-  local from = ended_at + wait_ms
+local function delay_votes(expired_at, field)
+  local from = expired_at + wait_ms
   if from > (tonumber(redis.call('HGET', fence, field)) or 0) then
     redis.call('HSET', fence, field, digits(from))
   end
 end
 
 -- Whether an operation of a past holder ends the remembered vote of that holder: the operation releases the vote, or acquires it again.
-local function is_ended_by(name, token, past)
-  local gives_up = name == 'release' or name == 'yield'
-  return token == past and (gives_up or name == 'acquire' and redis.call('EXISTS', queue) == 0)
+local function is_ended_by(name, token, past_token)
+  local releases = name == 'release' or name == 'yield'
+  return token == past_token and (releases or name == 'acquire' and redis.call('EXISTS', queue) == 0)
 end
 
 -- lock_key is absent. Restores a remembered holder until its expiry, or delays new votes after that expiry. Returns whether the fence
 -- remembers holders of a shared lock.
 local function restore_vote(name, own)
-  local kept = redis.call('HMGET', fence, 'by', 'used')
-  local token, ends = string.match(kept[1] or '', '^(%S+) (%d+)$')
-  ends = tonumber(ends)
-  if ends and ends > now_ms then
-    redis.call('SET', lock_key, token, 'PX', digits(ends - now_ms))
-  elseif ends then
+  local stored = redis.call('HMGET', fence, 'by', 'used')
+  local token, expiry = string.match(stored[1] or '', '^(%S+) (%d+)$')
+  expiry = tonumber(expiry)
+  if expiry and expiry > now_ms then
+    redis.call('SET', lock_key, token, 'PX', digits(expiry - now_ms))
+  elseif expiry then
     if not is_ended_by(name, own, token) then
-      delay_votes(ends, 'notBefore')
+      delay_votes(expiry, 'notBefore')
     end
     forget_vote()
   end
-  return (tonumber(kept[2]) or 0) > 0
+  return (tonumber(stored[2]) or 0) > 0
 end

@@ -8,7 +8,7 @@ local function digits(number)
 end
 
 -- The last number of the call's grants, nil before the first grant; and the last number that the call wrote to the counter.
-local newest, kept
+local newest, stored
 
 local function read_counter()
   local text = redis.pcall('GET', KEYS[1]) or '0'
@@ -32,7 +32,7 @@ local function next_fence(fence_count)
   last = first > now + 10000 and first or first + fence_count - 1
   if not newest then
     redis.call('SET', KEYS[1], digits(last))
-    kept = last
+    stored = last
   end
   newest = last
   return first, last
@@ -40,8 +40,8 @@ end
 
 -- Writes the counter at the end of a call.
 local function keep_counter()
-  if newest ~= kept then
+  if newest ~= stored then
     redis.call('SET', KEYS[1], digits(newest))
-    kept = newest
+    stored = newest
   end
 end

@@ -66,9 +66,9 @@ local function raise_ttl(ttl)
   if has_gt then
     redis.call('PEXPIRE', lock_key, ttl, 'GT')
   else
-    local left = redis.call('PTTL', lock_key)
-    if left >= 0 then
-      redis.call('PEXPIRE', lock_key, digits(math.max(left, ttl)))
+    local remaining_ms = redis.call('PTTL', lock_key)
+    if remaining_ms >= 0 then
+      redis.call('PEXPIRE', lock_key, digits(math.max(remaining_ms, ttl)))
     end
   end
   if is_marked then

@@ -22,10 +22,10 @@ end
 
 -- The reply to a request without a grant. The first reply to a waiter far from the head omits the TTL, because most waiters never repeat
 -- their request.
-local function held_reply(by, queue_entry, wait, is_repeat)
+local function held_reply(holder_token, queue_entry, wait, is_repeat)
   local position = queue_entry and redis.call('ZRANK', queue, queue_entry) or -1
-  local left = (position < 3 or is_repeat) and redis.call('PTTL', lock_key) or -3
-  return { 0, left, position, holder_text(by), (wait == '1' or wait == '3') and run_id() or '' }
+  local remaining_ms = (position < 3 or is_repeat) and redis.call('PTTL', lock_key) or -3
+  return { 0, remaining_ms, position, holder_text(holder_token), (wait == '1' or wait == '3') and run_id() or '' }
 end
 
 -- Acquires lock_key, which is absent.
@@ -110,8 +110,8 @@ end
 
 -- The loss status of a token. A break is recorded in info, because the notification may not have reached the holder.
 local function loss_status(token)
-  local left = redis.call('HMGET', info, 'token', 'broken')
-  if left[1] == token and left[2] then
+  local record = redis.call('HMGET', info, 'token', 'broken')
+  if record[1] == token and record[2] then
     return 3
   end
   return holder and 2 or 0
@@ -160,10 +160,10 @@ function mutex.breakGrant(number, kind, reason)
   if not client or not own_first or number < own_first or number > own_last then
     return { 0, 0 }
   end
-  local left = redis.call('PTTL', lock_key)
+  local remaining_ms = redis.call('PTTL', lock_key)
   publish(kind, client, 'broken ' .. cjson.encode({ holder, lock_key, reason }))
   local more = release_lock()
-  write_info(holder, math.max(left, 1000), cjson.encode({ 'broken', reason }))
+  write_info(holder, math.max(remaining_ms, 1000), cjson.encode({ 'broken', reason }))
   return { 1, more and 1 or 0 }
 end
 

@@ -26,7 +26,7 @@ export class Limits {
     this.#knownLimits.add(limit);
   }
 
-  /** An operator asks for another limit. The engine may apply the limit at any time until the change has `until`. */
+  /** An operator requests another limit. The engine may apply the limit at any time until the change has `until`. */
   requested(limit: number): LimitChange {
     const change = { limit, until: Infinity };
     this.#knownLimits.add(limit);

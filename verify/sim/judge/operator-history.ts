@@ -50,7 +50,7 @@ export class OperatorHistory {
     return this.#keyHistory(key).limits.requested(limit);
   }
 
-  /** The request to set the limit is sent. Memory applies it at once. On one server, `ServerWatch` reads when it is applied. */
+  /** The request to set the limit is sent. Memory applies the limit at once. On one server, `ServerWatch` reads when the limit is applied. */
   limitSet(key: string, limit: number): void {
     if (this.#schedule.engine === "memory") {
       this.limitApplied(key, limit);

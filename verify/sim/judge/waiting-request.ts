@@ -2,7 +2,7 @@ import type { Arrivals } from "./arrivals.ts";
 import { hasPermits, isShared, keysOf, weightOf } from "../plan/lock-mode.ts";
 import type { Use } from "../plan/schedule.ts";
 
-/** How long after its deadline a caller gets its reply, ms. The request first reads who holds the lock, and removes its queue entry. */
+/** How long after its deadline a caller gets its reply, ms. The request first reads the holders of the lock, and removes its queue entry. */
 const waitTimeoutGraceMs = 300;
 /** How long a try may take, ms: the time budget of one command. */
 const tryBudgetMs = 500;
@@ -39,7 +39,7 @@ export interface WaitingRequest {
   isQueued: boolean;
   /** The request exceeded the limit at some time, so it has no queue entry until its next poll. */
   isDequeued: boolean;
-  /** When its wait ends. Then the request leaves the queue, and reads who holds the lock before it fails. */
+  /** When its wait ends. Then the request leaves the queue, and reads the holders of the lock before it fails. */
   readonly until: number;
   wasGranted: boolean;
   isSettled: boolean;

@@ -2,15 +2,15 @@ import { systemClock, type Clock } from "../../runtime/clock.ts";
 import { checkOptionNames, checkObject, integerOr, invalidValue } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 
-/** What `redis()` and `redlock()` have in common. */
+/** The options of both `redis()` and `redlock()`. */
 interface CommonOptions {
-  /** Stands before every key. @defaultValue "lock:" */
+  /** The prefix of every key. @defaultValue "lock:" */
   prefix?: string | undefined;
   /** How long one command may take before it counts as unanswered, ms. @defaultValue 2 000 */
   commandTimeoutMs?: number | undefined;
-  /** How long a grant by message is valid before its first extension, ms. @defaultValue 3 000 */
+  /** The validity of a grant by notification until its first extension, ms. @defaultValue 3 000 */
   claimMs?: number | undefined;
-  /** How many may wait for one key on the server; then `too-many-waiters`. @defaultValue 100 000 */
+  /** The most waiters for one key on the server. Further waiters fail with `too-many-waiters`. @defaultValue 100 000 */
   maxQueue?: number | undefined;
   /** For tests. */
   clock?: Clock | undefined;
@@ -20,38 +20,38 @@ interface CommonOptions {
 
 export interface RedisOptions extends CommonOptions {
   /**
-   * How many replicas have to acknowledge a grant or an extension before it counts, 0 to 100. Fewer, or none: `replicas-not-reached`,
-   * and the grant is rolled back. Narrows the window in which a failover forgets a grant, and does not close it.
+   * How many replicas must acknowledge a grant or an extension before it counts, 0 to 100. If fewer acknowledge it, the call fails with
+   * `replicas-not-reached`, and the grant is rolled back. A failover can still lose a grant, but less often.
    * @defaultValue 0
    */
   minReplicas?: number | undefined;
 }
 
 export interface RedlockOptions extends CommonOptions {
-  /** How long one node may take to answer before it is not waited for, ms. @defaultValue 50 */
+  /** How long the client waits for the reply of one node, ms. @defaultValue 50 */
   nodeTimeoutMs?: number | undefined;
-  /** What clocks may drift apart over a TTL, as a fraction of it. @defaultValue 0.01 */
+  /** How far clocks may drift apart during a TTL, as a fraction of the TTL. @defaultValue 0.01 */
   driftFactor?: number | undefined;
   /**
-   * The largest TTL that anybody uses on these nodes, ms: so long a node does not vote after a restart, as it may have forgotten
-   * grants that are still valid. The same for all who use the nodes. @defaultValue 60 000
+   * The largest TTL that any client uses on these nodes, ms. After a restart a node does not vote for this time, because it may have
+   * lost valid grants. All clients of the nodes must use the same value. @defaultValue 60 000
    */
   maxTtlMs?: number | undefined;
   /**
-   * How far the clocks of two nodes may differ, ms. A node that differs by more from the others does not vote. Whoever takes over
-   * after a holder that did not release waits three times as long. The same for all who use the nodes. @defaultValue 200
+   * How far the clocks of two nodes may differ, ms. A node with a larger difference does not vote. The next holder after an expired
+   * holder waits three times as long. All clients of the nodes must use the same value. @defaultValue 200
    */
   maxClockDifferenceMs?: number | undefined;
   /**
-   * How long a lock's fencing counter outlives it on each node, ms; at least for the largest TTL and the wait behind it, as the node
-   * remembers its votes there. @defaultValue 3 600 000
+   * How long a node retains the fencing counter of a free lock, ms. At least the largest TTL plus the wait after it, because the counter
+   * also has the votes of the node. @defaultValue 3 600 000
    */
   fenceRetentionMs?: number | undefined;
-  /** `"off"`: restarted nodes vote at once, which gives two holders. For tests. @defaultValue "auto" */
+  /** `"off"`: restarted nodes vote at once, so a lock may have two holders. For tests. @defaultValue "auto" */
   restartGuard?: "auto" | "off" | undefined;
 }
 
-/** What both drivers are set to. */
+/** The parsed options of both drivers. */
 export interface RedisSettings {
   readonly prefix: string;
   readonly clock: Clock;
@@ -77,14 +77,14 @@ export interface RedlockSettings extends RedisSettings {
 const redisNames = ["prefix", "commandTimeoutMs", "claimMs", "maxQueue", "clock", "random"];
 const dayMs = 86_400_000;
 
-/** @throws {TypeError | RangeError} that names the option, what was expected, and what came */
+/** @throws {TypeError | RangeError} with the option, the expected value and the actual value */
 export function resolveRedis(options: RedisOptions | undefined): OneServerSettings {
   const given = objectOf(options, [...redisNames, "minReplicas"]);
   const minReplicas = integerOr(0, "minReplicas", given.minReplicas, [0, 100]);
   return { ...settingsOf(given), minReplicas };
 }
 
-/** @throws {TypeError | RangeError} that names the option, what was expected, and what came */
+/** @throws {TypeError | RangeError} with the option, the expected value and the actual value */
 export function resolveRedlock(options: RedlockOptions | undefined): RedlockSettings {
   const given = objectOf(options, [
     ...redisNames,
@@ -122,8 +122,8 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
 }
 
 /**
- * How long a vote waits behind a holder that was not released. The node was at most so far behind one of the others when it voted for
- * that holder, is at most so far ahead of another now, and these two differ by no more.
+ * How long a node waits after an expired holder before its next vote: three times the largest clock difference. The node's clock may
+ * have been late by one difference at its first vote, and may be early by one now. The two nodes compared with differ by a third one.
  */
 export function maxSkewWaitMs(maxClockDifferenceMs: number): number {
   return 3 * maxClockDifferenceMs;

@@ -4,20 +4,20 @@ import { pause } from "../../runtime/timeout.ts";
 
 type Target = string | { readonly prefix: string };
 
-/** One lock as a look found it. */
+/** One lock in a snapshot. */
 interface Seen {
   readonly state: LockState;
-  /** Equal for two states that differ only in the time that is left. */
+  /** Equal for two states that differ only in the remaining time. */
   readonly fingerprint: string;
 }
 
 type Present = ReadonlyMap<string, Seen>;
 
 const intervalMs = 500;
-/** A watcher of a prefix rests this many times longer than its look took: the look goes through all keys of the server. */
+/** A poll of a prefix scans all keys of the server, so the pause after it is this many times as long as the poll. */
 const restFactor = 20;
 
-/** The watches of one driver. All watches of the same key, or of the same prefix, share one watcher. */
+/** The watches of one driver. Watches of the same key, or of the same prefix, share one poller. */
 export class PollingWatches {
   readonly #driver: Driver;
   readonly #pollers = new Map<string, Poller>();
@@ -28,7 +28,7 @@ export class PollingWatches {
 
   /**
    * Yields a snapshot of the locks, then their changes. A slow reader gets only the newest state of each lock.
-   * Ends when the signal aborts; rejects where the engine fails.
+   * Ends when the signal aborts. Rejects if the engine fails.
    */
   async *watch(target: Target, signal: AbortSignal): AsyncGenerator<LockEvent, void, undefined> {
     const poller = this.#pollerFor(target);
@@ -58,27 +58,27 @@ export class PollingWatches {
   }
 }
 
-/** Looks at its target while one of its readers waits for news: Redis reports no changes unless it is configured to. */
+/** Polls its target while a reader waits for changes, because Redis reports changes only with a special configuration. */
 class Poller {
   readonly #driver: Driver;
   readonly #target: Target;
   readonly #ended: () => void;
   readonly #readers = new Set<Reader>();
   readonly #ending = new AbortController();
-  /** How many looks have begun. */
+  /** How many polls have begun. */
   #startedAt = 0;
-  /** The next look begins no sooner, on the scale of `clock.now()`. */
+  /** The earliest time of the next poll, on the scale of `clock.now()`. */
   #restsUntil = -Infinity;
   #isRunning = false;
 
-  /** @param ended called once, when its last reader has left or the engine has failed */
+  /** @param ended called once, after its last reader has ended or the engine has failed */
   constructor(driver: Driver, target: Target, ended: () => void) {
     this.#driver = driver;
     this.#target = target;
     this.#ended = ended;
   }
 
-  /** The first look that a reader sees begins after the reader has joined. */
+  /** The first snapshot of a reader is of a poll that begins after the reader has joined. */
   join(signal: AbortSignal): Reader {
     const reader = new Reader(this.#startedAt, signal, {
       waits: () => {
@@ -96,7 +96,7 @@ class Poller {
     return reader;
   }
 
-  /** Never rejects: its readers do. */
+  /** Never rejects. A failure rejects the readers. */
   async #run(): Promise<void> {
     const { clock } = this.#driver;
     this.#isRunning = true;
@@ -148,7 +148,7 @@ interface ReaderHost {
   left(): void;
 }
 
-/** One watch, at its own speed: a look that it has not read is replaced by the next. */
+/** One watch at its own speed. The next snapshot replaces an unread one. */
 class Reader {
   readonly #since: number;
   readonly #signal: AbortSignal;
@@ -157,7 +157,7 @@ class Reader {
   #failure: { readonly error: unknown } | undefined;
   #wake: (() => void) | undefined;
 
-  /** @param since the number of the newest look that it must not see: that look began before this reader joined */
+  /** @param since the number of the last poll that began before this reader joined. The reader ignores its snapshot. */
   constructor(since: number, signal: AbortSignal, host: ReaderHost) {
     this.#since = since;
     this.#signal = signal;
@@ -169,7 +169,7 @@ class Reader {
     return this.#wake !== undefined;
   }
 
-  /** Resolves with the newest look as soon as there is an unread one; undefined: the signal has aborted. */
+  /** Resolves with the newest unread snapshot. Undefined after the signal has aborted. */
   async next(): Promise<Present | undefined> {
     while (!this.#signal.aborted) {
       if (this.#failure) {
@@ -188,8 +188,8 @@ class Reader {
     return undefined;
   }
 
-  seen(look: number, present: Present): void {
-    if (look > this.#since) {
+  seen(poll: number, present: Present): void {
+    if (poll > this.#since) {
       this.#unread = present;
       this.#woken();
     }
@@ -200,7 +200,7 @@ class Reader {
     this.#woken();
   }
 
-  /** Also at once when the signal aborts, whatever its consumer is doing. */
+  /** Ends the watch. Also called when the signal aborts, even while the consumer is busy. */
   readonly leave = (): void => {
     this.#signal.removeEventListener("abort", this.leave);
     this.#host.left();

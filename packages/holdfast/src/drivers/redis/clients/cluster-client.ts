@@ -1,6 +1,6 @@
 import type { ChannelKind } from "./connection.ts";
 
-/** One connection of our own to one node of a cluster. It is not made again where it ends. */
+/** One connection of Holdfast to one node of a cluster. A connection that ended is not opened again. */
 export interface NodeConnection {
   send(name: string, args: string[]): Promise<unknown>;
   subscribe(channel: string, kind: ChannelKind): Promise<unknown>;
@@ -10,21 +10,23 @@ export interface NodeConnection {
 
 export interface NodeConnectionListener {
   message(channel: string, text: string): void;
-  /** The server ended a subscription: the slot of its channel is elsewhere now. */
+  /** The server ended a subscription, because the slot of its channel has moved. */
   dropped(): void;
   ended(): void;
 }
 
 /**
- * All that Holdfast needs of a client of a cluster: where to begin, and how to reach a node. The rest, from the map of slots to
- * subscriptions, is ours: of the clients, some learn of a failover only by chance, and none of them of a node that is silent.
+ * The client of a cluster, as Holdfast needs it: the known nodes, and how to connect to a node.
+ *
+ * Holdfast itself maintains the map of slots and the subscriptions. Some client libraries notice a failover only by chance, and none
+ * notices an unresponsive node.
  */
 export interface ClusterClient {
-  /** What the client library puts before every key. */
+  /** The prefix that the client library adds to every key. */
   readonly keyPrefix: string;
-  /** Nodes that the client knows, as host:port. Throws where it is closed. */
+  /** The nodes that the client knows, as host:port. Throws if the client is closed. */
   known(): readonly string[];
-  /** Resolves when commands can be sent. */
+  /** Resolves when the connection can send commands. */
   open(address: string, listener: NodeConnectionListener): Promise<NodeConnection>;
 }
 

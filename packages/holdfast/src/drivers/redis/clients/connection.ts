@@ -1,9 +1,9 @@
 import type { Script } from "../protocol/script.ts";
 
-/** How a channel is published to: sharded pub/sub is not matched by other people's patterns, so its receivers' count means something. */
+/** How notifications are published. Pattern subscriptions of other programs do not match sharded channels, so the count of receivers is exact. */
 export type ChannelKind = "sharded" | "plain";
 
-/** What a subscription tells. After each `up` it must be proved anew that messages arrive. */
+/** Receives the events of a subscription. After each `connected` the subscriber must verify again that notifications arrive. */
 export interface SubscriptionListener {
   connected(): void;
   disconnected(): void;
@@ -11,53 +11,53 @@ export interface SubscriptionListener {
 }
 
 export interface Subscription {
-  /** Ends the connection that was opened for it. */
+  /** Ends the connection of the subscription. */
   close(): void;
 }
 
 /**
- * All that Holdfast needs of a Redis client, in its own words. The adapters fit client libraries to it;
- * `holdfast/testing` has one that injects faults into another.
+ * The connection to one server, as Holdfast needs it. An adapter implements it for each client library. `holdfast/testing` has an
+ * implementation that injects faults into another one.
  */
 export interface Connection {
-  /** What the client library puts before every key; `run` takes keys that have it already. */
+  /** The prefix that the client library adds to every key. The keys of `run` have the prefix already. */
   readonly keyPrefix: string;
-  /** Readable, without secrets: host, port, database. */
+  /** A readable name without secrets: host, port, database. */
   readonly name: string;
-  /** Runs a script on keys as they stand on the server. */
+  /** Runs a script. Its keys are complete, as on the server. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>;
-  /** Sends a plain command that no script may run. */
+  /** Sends a plain command that scripts cannot run. */
   command(name: string, args: readonly string[]): Promise<unknown>;
-  /** Subscribes on a connection of its own, again after every reconnect. */
+  /** Subscribes on a separate connection, and again after every reconnect. */
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription;
-  /** Calls the listener whenever the connection for commands was lost. Returns its removal. */
+  /** Calls the listener whenever the command connection is lost. Returns a function that removes the listener. */
   onDown(listener: () => void): () => void;
   /**
-   * There was no answer in time, or that of a replica. Of a client that finds its primary by sentinels: finds it anew, also for
-   * the subscriptions. Absent where there is only one server to go to.
+   * Looks for the primary again, also for the subscriptions, after a missing reply or the reply of a replica. Only for a client that
+   * finds its primary by sentinels. Absent if the client has only one server.
    */
   refreshPrimary?(): void;
-  /** Another connection to the same server, made at its first command: for commands that block it. */
+  /** Another connection to the same server, for commands that block their connection. Opened at its first command. */
   dedicatedConnection?(): CommandConnection;
-  /** Ends what was opened beside the client for commands. */
+  /** Ends the connections that the adapter has opened. */
   close?(): void;
 }
 
-/** A connection for commands, and nothing else. */
+/** A connection for commands only. */
 export interface CommandConnection extends Pick<Connection, "run" | "command" | "onDown"> {
   close(): void;
 }
 
 /**
- * EVALSHA, and EVAL where the server does not know the script (yet, or after SCRIPT FLUSH).
- * @param hasScripts the scripts that are being sent with EVAL: who needs the same one waits for that, and does not send it again
+ * Runs a script with `EVALSHA`, and with `EVAL` if the server does not have the script.
+ * @param loading the scripts that are being sent with `EVAL`. A concurrent caller waits for the same script, and does not send it again.
  */
 export async function evalScript(
   send: (command: string, args: string[]) => Promise<unknown>,
   script: Script,
   keys: readonly string[],
   args: readonly string[],
-  hasScripts?: Map<string, Promise<unknown>>,
+  loading?: Map<string, Promise<unknown>>,
 ): Promise<unknown> {
   const command = [script.sha1, String(keys.length)].concat(keys, args);
   try {
@@ -67,17 +67,17 @@ export async function evalScript(
       throw error;
     }
   }
-  const loadingScripts = hasScripts?.get(script.sha1);
-  if (loadingScripts) {
-    await loadingScripts.catch(() => undefined);
+  const loaded = loading?.get(script.sha1);
+  if (loaded) {
+    await loaded.catch(() => undefined);
     return evalScript(send, script, keys, args);
   }
   command[0] = script.source;
   const answer = send("eval", command);
-  hasScripts?.set(script.sha1, answer);
+  loading?.set(script.sha1, answer);
   try {
     return await answer;
   } finally {
-    hasScripts?.delete(script.sha1);
+    loading?.delete(script.sha1);
   }
 }

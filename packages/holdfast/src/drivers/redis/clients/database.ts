@@ -4,9 +4,11 @@ import type { Script } from "../protocol/script.ts";
 const inDatabases = new Map<number, WeakMap<Script, Script>>();
 
 /**
- * The same script, which first selects its database and otherwise does nothing. A client library goes on in database 0 where its
- * `SELECT` is refused, and sends unanswered commands on a new connection before anybody could ask. `SELECT` in a script counts for
- * that call alone. Nothing is changed for database 0, where each connection begins.
+ * The script with a `SELECT` of its database before the first statement. For database 0 the script is unchanged, because each
+ * connection begins there.
+ *
+ * A client library stays in database 0 if the server refuses its `SELECT`. It also sends unanswered commands on a new connection before
+ * a check is possible. `SELECT` in a script affects that call only.
  */
 export function inDatabase(script: Script, database: number): Script {
   if (database === 0) {
@@ -19,7 +21,7 @@ export function inDatabase(script: Script, database: number): Script {
   return made;
 }
 
-/** On the script's first line, so that the server's errors name the lines of the source. */
+/** The `SELECT` is on the first line of the script, so the errors of the server have the line numbers of the source. */
 function selecting({ name, source }: Script, database: number): Script {
   const refused = `NODATABASE Expected database ${database}, the server refuses it: `;
   const select =

@@ -13,7 +13,7 @@ import {
 } from "./node-redis-sentinel.ts";
 import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-redis.ts";
 
-/** A client of ioredis or node-redis, of a server or a cluster, told apart by shape; or a {@link Connection} of one's own. */
+/** A client of ioredis or node-redis, for a server or a cluster, distinguished by its shape. Or a custom {@link Connection}. */
 export type RedisClient =
   | IoredisClient
   | NodeRedisClient
@@ -22,7 +22,7 @@ export type RedisClient =
   | NodeRedisClusterClient
   | Connection;
 
-/** Fits the client of a cluster to what we need; undefined: it is none. */
+/** The adapter for the client of a cluster. Undefined for other clients. */
 export function detectCluster(client: RedisClient): ClusterClient | undefined {
   if (client === null || typeof client !== "object" || isConnection(client)) {
     return undefined;
@@ -32,13 +32,13 @@ export function detectCluster(client: RedisClient): ClusterClient | undefined {
   return isNodeRedisCluster(client) ? new NodeRedisCluster(client) : undefined;
 }
 
-/** Fits a client to what we need. Nothing is sent, and the client is never closed by us. */
+/** The adapter for the client of a server. The adapter sends nothing yet, and never closes the client. */
 export function detectConnection(client: RedisClient): Connection {
   if (client === null) {
     throw invalidValue("client", "an ioredis or node-redis client", client);
   }
   if (typeof client !== "object") {
-    throw new TypeError(`Expected \`client\` to be an ioredis or node-redis client, got a ${typeof client}`); // a URL has a password
+    throw new TypeError(`Expected \`client\` to be an ioredis or node-redis client, got a ${typeof client}`); // only the type, because a URL may have a password
   }
   if (isConnection(client)) {
     return client;
@@ -56,12 +56,12 @@ export function detectConnection(client: RedisClient): Connection {
   throw invalidValue("client", "an ioredis or node-redis client", client);
 }
 
-/** The same for a node of a quorum, which has to be one server and stay it: another in its place may have forgotten. */
+/** The adapter for a node of a quorum. A node must always be the same server, because another server may have lost its votes. */
 export function connectionOfNode(client: RedisClient): Connection {
   const connection = detectConnection(client);
   if (connection.refreshPrimary) {
     connection.close?.();
-    throw new LockError("A node of a quorum is one server, and no primary found by sentinels", {
+    throw new LockError("A node of a quorum must be one server. Sentinels are not supported.", {
       code: "unsupported",
     });
   }
@@ -72,15 +72,17 @@ function isConnection(client: object): client is Connection {
   return "run" in client && "subscribe" in client && "onDown" in client;
 }
 
-/** What has the shape of a client and would not do. */
+/** Refuses clients with the right shape that cannot work. */
 function assertSupportedClient(client: object): void {
   if (isIoredisCluster(client) || isNodeRedisCluster(client)) {
-    throw new LockError("A quorum is of independent servers: give it no client of a cluster", {
+    throw new LockError("A quorum requires independent servers. A client of a cluster is not supported.", {
       code: "unsupported",
     });
   }
   if ("execute" in client || "totalClients" in client) {
-    throw new TypeError("Expected `client` to be one connection, got a pool: it keeps no order of commands");
+    throw new TypeError(
+      "Expected `client` to be one connection, got a pool: a pool does not send commands in order",
+    );
   }
   const { options } = client as { options?: { role?: unknown } };
   if (options?.role === "slave") {

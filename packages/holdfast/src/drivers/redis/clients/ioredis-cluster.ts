@@ -6,7 +6,7 @@ import {
   type NodeConnectionListener,
 } from "./cluster-client.ts";
 
-/** What we use of an ioredis `Cluster` (5 and 6). */
+/** The members of an ioredis `Cluster` (5 and 6) that Holdfast uses. */
 export interface IoredisClusterClient {
   readonly isCluster: boolean;
   readonly options: object;
@@ -25,7 +25,7 @@ interface Address {
   readonly port: number;
 }
 
-/** What we use of the client of one node. */
+/** The members of a node's client that Holdfast uses. */
 interface NodeClient {
   readonly options: Address;
   readonly stream?: { unref?: () => void; destroy?: () => void };
@@ -66,7 +66,7 @@ export class IoredisCluster implements ClusterClient {
     let isOpen = false;
     client.on("error", (error) => {
       if (isOpen && String(error).includes("queue state")) {
-        listener.dropped(); // ioredis 5 takes an unasked `sunsubscribe` for an error
+        listener.dropped(); // ioredis 5 reports an unexpected `sunsubscribe` as an error
       }
     });
     client.on("moved", () => {
@@ -92,7 +92,7 @@ export class IoredisCluster implements ClusterClient {
       throw new Error("The cluster client is closed");
     }
     if (status === "wait") {
-      this.#client.connect().catch(() => undefined); // made with `lazyConnect`; the next try finds it
+      this.#client.connect().catch(() => undefined); // the client has `lazyConnect`, and the next attempt finds its nodes
     }
     return this.#client.nodes("all") as NodeClient[];
   }
@@ -104,7 +104,7 @@ export class IoredisCluster implements ClusterClient {
   }
 }
 
-/** Ours is never made again by itself, holds nothing back, and repeats nothing. */
+/** The connections of Holdfast never reconnect, queue no commands, and repeat none. */
 const ownOptions = {
   keyPrefix: "",
   readOnly: false,
@@ -141,6 +141,6 @@ class IoredisNodeConnection implements NodeConnection {
 
   close(): void {
     this.#client.disconnect();
-    this.#client.stream?.destroy?.(); // else it waits for a silent server to end it as well
+    this.#client.stream?.destroy?.(); // otherwise the client waits until an unresponsive server ends the connection
   }
 }

@@ -22,9 +22,11 @@ export function usesSentinels({ options }: IoredisClient): boolean {
 }
 
 /**
- * By sentinels. Commands go by a connection of our own: a primary that hangs never closes one, and to drop the client's would fail
- * the commands of others. Each connection asks the sentinels who is the primary whenever it is made, and every one is made anew when
- * a sentinel tells of another primary: the former one may take writes for seconds after that, and they would be lost.
+ * The connection to a primary that sentinels name. Commands have a separate connection, because an unresponsive primary never closes
+ * one, and ending the client's connection would fail the commands of other programs.
+ *
+ * Each connection requests the primary from the sentinels when it is opened. When a sentinel announces another primary, all connections
+ * are opened again. The former primary may still accept writes for seconds, and these writes would be lost.
  */
 export class IoredisSentinelConnection extends IoredisConnection {
   readonly #client: IoredisClient;
@@ -71,7 +73,7 @@ export class IoredisSentinelConnection extends IoredisConnection {
     this.#watchers = [];
   };
 
-  /** The client was connected again after its end: so are ours. */
+  /** The user's client was connected again after its end. Connects the clients of Holdfast again. */
   readonly #watchNext = (): void => {
     if (this.#connection.status === "end") {
       this.#connection.connect().catch(() => undefined);
@@ -81,7 +83,7 @@ export class IoredisSentinelConnection extends IoredisConnection {
     }
   };
 
-  /** Every sentinel is listened to: who is asked meanwhile may not know of the change yet. */
+  /** Subscribes to every sentinel, because a single sentinel may learn late of the change. */
   #watch(): void {
     const { sentinels, name, sentinelUsername, sentinelPassword, sentinelTLS } = this.#client
       .options as SentinelOptions;

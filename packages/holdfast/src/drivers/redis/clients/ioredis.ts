@@ -11,7 +11,7 @@ import {
 import { inDatabase } from "./database.ts";
 import type { Script } from "../protocol/script.ts";
 
-/** What we use of an ioredis `Redis` (5 and 6). */
+/** The members of an ioredis `Redis` (5 and 6) that Holdfast uses. */
 export interface IoredisClient {
   readonly options: object;
   readonly status: string;
@@ -36,7 +36,7 @@ export interface IoredisOptions {
   readonly name?: string;
 }
 
-/** A client of our own. */
+/** A client that Holdfast has created. */
 export interface ConnectableClient extends IoredisClient {
   connect(): Promise<unknown>;
 }
@@ -45,7 +45,7 @@ function pauseMs(times: number): number {
   return Math.min(times * 50, 2_000);
 }
 
-/** A subscriber has nothing to lose by trying for ever, and neither has what follows the primary. */
+/** Subscribers, and connections that follow the primary, reconnect without limit, because a failed attempt has no cost for them. */
 export const reconnects: object = {
   enableOfflineQueue: true,
   retryStrategy: pauseMs,
@@ -62,9 +62,9 @@ export class IoredisConnection implements Connection {
   readonly #client: IoredisClient;
   readonly #sender: Pick<IoredisClient, "call">;
   readonly #database: number;
-  /** Connections beside the one for commands. */
+  /** The connections in addition to the command connection. */
   readonly #others = new Set<IoredisClient>();
-  /** Those that were left already, and may take a while to end. */
+  /** The sockets that are being ended, because an end may take some time. */
   readonly #orphaned = new WeakSet<object>();
 
   constructor(client: IoredisClient) {
@@ -92,7 +92,7 @@ export class IoredisConnection implements Connection {
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
     const subscriber = this.#client.duplicate({
       ...reconnects,
-      keyPrefix: "", // it has no keys
+      keyPrefix: "", // a subscriber has no keys
       lazyConnect: false,
       autoResubscribe: false,
       maxRetriesPerRequest: null,
@@ -131,7 +131,7 @@ export class IoredisConnection implements Connection {
     this.#others.add(client);
     const connection = new IoredisConnection(client);
     let isClosed = false;
-    /** After an end of the user's client it is connected again when that one is. */
+    /** If the user's client was ended and connected again, this client is connected again too. */
     const dedicated = (): IoredisConnection => {
       if (client.status === "end" && this.#client.status !== "end" && !isClosed) {
         client.connect().catch(() => undefined);
@@ -153,7 +153,7 @@ export class IoredisConnection implements Connection {
     };
   }
 
-  /** Drops the connections, each once, which are made anew. Not those that are being made: ioredis would give them up for good. */
+  /** Ends each open connection once, and ioredis opens it again. Skips connections that are being opened, because ioredis would not retry them. */
   protected reconnect(): void {
     for (const client of [this.#client, ...this.#others]) {
       const { stream } = client as { stream?: object };
@@ -169,8 +169,8 @@ export class IoredisConnection implements Connection {
 }
 
 /**
- * Called at an error of a client of our own: ioredis hears the first error of a socket only, and with TLS a second one may follow (an
- * alert of the server, after its certificate was refused), which would end the process.
+ * Called at an error of a client that Holdfast has created. ioredis has a listener for the first error of a socket only. With TLS a
+ * second error may follow, an alert of the server after its certificate was refused. Without a listener that error ends the process.
  */
 export function keepOverReconnects(client: object): void {
   const { stream } = client as { stream?: EventEmitter };
@@ -187,8 +187,8 @@ function nameOf({ host, port, path, db, sentinels, name }: IoredisOptions): stri
 }
 
 /**
- * The same client, sending keys as they stand: ioredis puts `keyPrefix` before every key, and our derived keys have it inside.
- * Commands are made with these options and then sent by the client itself.
+ * The client without its `keyPrefix`. ioredis adds the prefix to every key, and the derived keys of Holdfast have it inside already.
+ * ioredis creates commands with these options, and the client itself sends them.
  */
 function withoutPrefix(client: IoredisClient): Pick<IoredisClient, "call"> {
   const options = { ...client.options, keyPrefix: undefined, enableAutoPipelining: false };

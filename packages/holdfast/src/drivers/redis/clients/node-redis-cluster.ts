@@ -7,19 +7,19 @@ import {
   type NodeConnectionListener,
 } from "./cluster-client.ts";
 
-/** What we use of a node-redis cluster (4, 5 and 6). */
+/** The members of a node-redis cluster (4, 5 and 6) that Holdfast uses. */
 export interface NodeRedisClusterClient {
   readonly slots: readonly unknown[];
   readonly masters: readonly object[];
   readonly nodeByAddress: ReadonlyMap<string, object>;
   nodeClient(node: never): unknown;
-  /** Of versions 5 and 6. */
+  /** Present in versions 5 and 6. */
   readonly _options?: { readonly nodeAddressMap?: unknown };
-  /** Of version 6. */
+  /** Present in version 6. */
   readonly _keyPrefix?: string | Uint8Array | undefined;
 }
 
-/** What we use of the client of one node. */
+/** The members of a node's client that Holdfast uses. */
 interface NodeClient {
   readonly options?: { readonly socket?: object; readonly username?: string; readonly password?: string };
   duplicate(override: object): NodeClient;
@@ -38,7 +38,7 @@ interface NodeClient {
 type AddressMap = Readonly<Record<string, object>> | ((address: string) => object | undefined) | undefined;
 
 interface ClusterNode {
-  /** Of node-redis 4 a promise while it connects. */
+  /** In node-redis 4 a promise, while the node is connecting. */
   readonly client?: object;
 }
 
@@ -47,7 +47,7 @@ export function isNodeRedisCluster(client: object): client is NodeRedisClusterCl
 }
 
 export class NodeRedisCluster implements ClusterClient {
-  /** Of version 6; what is sent as it stands, as all of ours, it puts no prefix before. */
+  /** Present in version 6. node-redis adds the prefix only to its own commands, and Holdfast sends raw commands. */
   readonly keyPrefix: string;
   readonly #client: NodeRedisClusterClient;
 
@@ -64,7 +64,7 @@ export class NodeRedisCluster implements ClusterClient {
     const own = this.#client.nodeByAddress.get(address) as ClusterNode | undefined;
     const template = clientOf(own) ?? (await this.#anyClient());
     assertPassword(template.options);
-    const entry = template === clientOf(own) ? {} : this.#placeOf(address); // to a node that it knows it knows the way as well
+    const entry = template === clientOf(own) ? {} : this.#placeOf(address); // the template of a known node has its address already
     const client = template.duplicate({
       socket: { ...template.options?.socket, ...entry, reconnectStrategy: false },
       readonly: false,
@@ -91,7 +91,7 @@ export class NodeRedisCluster implements ClusterClient {
   }
 }
 
-/** Of a node that it has connected to, or tries to. */
+/** The client of a node that is connected or connecting. */
 function clientOf(node: ClusterNode | undefined): NodeClient | undefined {
   const client = node?.client;
   return client !== undefined && "duplicate" in client ? (client as NodeClient) : undefined;
@@ -153,6 +153,6 @@ function end(client: NodeClient): void {
       client.disconnect().catch(() => undefined);
     }
   } catch {
-    // It was closed already.
+    // The client was closed already.
   }
 }

@@ -3,11 +3,11 @@ import { setMaxListeners } from "node:events";
 import { EngineError } from "../../../errors.ts";
 import { isTransient, messageOf } from "../server/errors.ts";
 
-/** What we use of a node-redis client to send its commands. */
+/** The members of a node-redis client that send commands. */
 export interface SendingClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
-  /** Of versions 5 and 6: the signal takes back a command that is not written yet. That of version 4 breaks its queue. */
+  /** In versions 5 and 6 the signal removes a command that is not written yet. The signal of version 4 breaks its queue. */
   sendCommand(args: string[], options?: { readonly abortSignal: AbortSignal }): Promise<unknown>;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
 }
@@ -25,7 +25,7 @@ interface WaitingCommand {
 
 const senders = new WeakMap<SendingClient, VerifiedSender>();
 
-/** One for each client, so that many drivers on a client add no listeners. */
+/** The sender of a client. Drivers on the same client share the sender, because each sender adds listeners. */
 export function verifiedSender(client: SendingClient): VerifiedSender {
   const sender = senders.get(client) ?? new VerifiedSender(client);
   senders.set(client, sender);
@@ -33,17 +33,18 @@ export function verifiedSender(client: SendingClient): VerifiedSender {
 }
 
 /**
- * Sends commands by a node-redis client on connections whose handshake has passed: the server has accepted the user and the database.
- * node-redis itself writes waiting commands together with `AUTH` and `SELECT`, and the server runs them also where it refuses these,
- * as its default user and in database 0. So commands wait here, in order, until the client is ready.
+ * Sends commands by a node-redis client, after the server has accepted the user and the database of the connection.
+ *
+ * node-redis itself writes waiting commands together with `AUTH` and `SELECT`. If the server refuses these, it runs the commands as its
+ * default user and in database 0. So this class holds the commands back, in order, until the client is ready.
  */
 export class VerifiedSender {
   readonly #client: SendingClient;
   readonly #options: Options;
   readonly #waiting: WaitingCommand[] = [];
   /** Aborted when the connection is lost. */
-  #connection = anyNumberOfCommands();
-  /** Why the server refused the last handshake, until one passes. */
+  #connection = unlimitedAbortController();
+  /** The error of the last refused connection, until a connection is accepted. */
   #refusal: EngineError | undefined;
 
   constructor(client: SendingClient) {
@@ -61,7 +62,7 @@ export class VerifiedSender {
     } else if (!isReady && this.#refusal) {
       return Promise.reject(this.#refusal);
     } else if (!isOpen || this.#options.disableOfflineQueue === true) {
-      return this.#client.sendCommand(args); // which rejects
+      return this.#client.sendCommand(args); // node-redis rejects the command
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({
@@ -71,19 +72,19 @@ export class VerifiedSender {
     });
   }
 
-  /** The client must not carry a command over to its next connection, where it goes out with the handshake. */
+  /** The signal removes an unwritten command when the connection is lost. Otherwise the client sends it together with the next `AUTH`. */
   async #send(args: string[]): Promise<unknown> {
     const { signal } = this.#connection;
     const answer = await this.#client.sendCommand(args, { abortSignal: signal });
     if (signal.aborted) {
-      throw new Error("The connection was lost before the answer");
+      throw new Error("The connection was lost before the reply");
     }
     return answer;
   }
 
   readonly #ready = (): void => {
     this.#refusal = undefined;
-    this.#connection = anyNumberOfCommands();
+    this.#connection = unlimitedAbortController();
     for (const command of this.#waiting.splice(0)) {
       command.send();
     }
@@ -91,7 +92,7 @@ export class VerifiedSender {
 
   readonly #failed = (error: unknown): void => {
     if (this.#client.isReady) {
-      return; // not of the connection
+      return; // not an error of the connection
     }
     this.#connection.abort();
     if (!isTransient(error)) {
@@ -115,8 +116,8 @@ export class VerifiedSender {
   }
 }
 
-/** Each command under way adds a listener to the signal; Node warns of more than ten. */
-function anyNumberOfCommands(): AbortController {
+/** An abort controller without a limit of listeners. Each command in flight adds one, and Node warns after ten. */
+function unlimitedAbortController(): AbortController {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
   return controller;

@@ -8,14 +8,14 @@ import type {
 import { NodeRedisConnection, prefixOf, type NodeRedisClient } from "./node-redis.ts";
 import type { Script } from "../protocol/script.ts";
 
-/** What we use of a node-redis Sentinel client (5 and 6). */
+/** The members of a node-redis Sentinel client (5 and 6) that Holdfast uses. */
 export interface NodeRedisSentinelClient {
   /**
-   * Gives the work its client of the primary, once it has one. Where the work fails with READONLY, it asks the sentinels again who
-   * that is, and repeats the work.
+   * Calls `work` with the client of the primary, when it is connected. If the work fails with READONLY, it requests the primary from
+   * the sentinels again and repeats the work.
    */
   _execute<T>(isReadonly: boolean | undefined, work: (client: NodeRedisClient) => Promise<T>): Promise<T>;
-  /** Of version 6. */
+  /** Present in version 6. */
   readonly _keyPrefix?: string | Uint8Array | undefined;
   getMasterNode(): { readonly host: string; readonly port: number } | undefined;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
@@ -34,8 +34,8 @@ export function isNodeRedisSentinel(client: object): client is NodeRedisSentinel
 }
 
 /**
- * By sentinels. The client is a pool, and sends a command again without a word. So we ask it for its connection to the primary and
- * send by that one, in order and once; whenever the client goes to another primary, we go with it, and so do the subscriptions.
+ * The connection to a primary that sentinels name. The client is a pool, and repeats commands without an error. So Holdfast sends by the
+ * pool's connection to the primary, in order and once. If the client changes to another primary, commands and subscriptions follow.
  */
 export class NodeRedisSentinelConnection implements Connection {
   readonly keyPrefix: string;
@@ -44,7 +44,8 @@ export class NodeRedisSentinelConnection implements Connection {
   readonly #subscriptions = new Set<FollowingSubscription>();
   #finding: Promise<Primary> | undefined;
   #primary: Primary | undefined;
-  #suspected: NodeRedisClient | undefined;
+  /** The last primary, if it did not reply or replied as a replica. */
+  #rejected: NodeRedisClient | undefined;
 
   constructor(client: NodeRedisSentinelClient) {
     this.#client = client;
@@ -92,7 +93,7 @@ export class NodeRedisSentinelConnection implements Connection {
         listener();
       }
     };
-    const stopListening = this.onDown(down); // it may lead to another server then
+    const stopListening = this.onDown(down); // the connection may lead to another server then
     const dedicated = async (): Promise<CommandConnection> => {
       const primary = await this.#find();
       if (!primary.dedicatedConnection) {
@@ -118,7 +119,7 @@ export class NodeRedisSentinelConnection implements Connection {
   refreshPrimary(): void {
     const client = this.#primary?.client;
     if (client?.isReady === true) {
-      this.#suspected = client; // else the client itself looks already
+      this.#rejected = client; // if the client is not ready, it looks for the primary itself
       this.#dropPrimary();
     }
   }
@@ -155,17 +156,17 @@ export class NodeRedisSentinelConnection implements Connection {
 
   #find(): Promise<Primary> {
     if (this.#primary?.client.isOpen === false) {
-      this.#dropPrimary(); // its `reconnectStrategy` has given up: the client makes another when it is asked for one
+      this.#dropPrimary(); // its `reconnectStrategy` has ended, and the pool opens another connection on request
     }
     if (!this.#finding) {
-      const finding = this.#ask();
+      const finding = this.#requestPrimary();
       this.#finding = finding;
       finding.then(
         (primary) => {
           if (this.#finding === finding) {
             this.#primary = primary;
           } else {
-            primary.forget(); // it changed meanwhile
+            primary.forget(); // the primary changed during the request
           }
         },
         () => {
@@ -178,11 +179,12 @@ export class NodeRedisSentinelConnection implements Connection {
     return this.#finding;
   }
 
-  async #ask(): Promise<Primary> {
+  async #requestPrimary(): Promise<Primary> {
     const client = await this.#client._execute(false, (found) => {
-      if (found === this.#suspected) {
-        this.#suspected = undefined;
-        throw new Error("READONLY or silent: it may be no primary any more");
+      if (found === this.#rejected) {
+        this.#rejected = undefined;
+        // The error starts with READONLY, because node-redis then requests the primary from the sentinels again.
+        throw new Error("READONLY: the server is a replica now, or does not reply");
       }
       return Promise.resolve(found);
     });
@@ -200,14 +202,14 @@ export class NodeRedisSentinelConnection implements Connection {
   }
 }
 
-/** A subscription at whichever server is the primary. */
+/** A subscription on the present primary. */
 class FollowingSubscription {
   readonly #find: () => Promise<NodeRedisConnection>;
   readonly #channel: string;
   readonly #kind: ChannelKind;
   readonly #listener: SubscriptionListener;
   #current: Subscription | undefined;
-  /** Counts the primaries: one that was left may tell of its end later. */
+  /** Counts the primaries, because the connection to a former primary may report its end later. */
   #generation = 0;
 
   constructor(
@@ -222,7 +224,7 @@ class FollowingSubscription {
     this.#listener = listener;
   }
 
-  /** Leaves the server where it is, and goes to the primary. */
+  /** Ends the subscription, and subscribes on the present primary. */
   follow(): void {
     const wasOpen = this.#current !== undefined;
     this.close();

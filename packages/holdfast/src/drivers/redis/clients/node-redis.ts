@@ -12,7 +12,7 @@ import { inDatabase } from "./database.ts";
 import { verifiedSender, type VerifiedSender } from "./node-redis-sender.ts";
 import type { Script } from "../protocol/script.ts";
 
-/** What we use of a standalone node-redis client (4, 5 and 6). */
+/** The members of a standalone node-redis client (4, 5 and 6) that Holdfast uses. */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
@@ -46,7 +46,7 @@ export function isNodeRedis(client: object): client is NodeRedisClient {
 }
 
 export class NodeRedisConnection implements Connection {
-  /** Of node-redis 6; what is sent as it stands, as all of ours, it puts no prefix before. */
+  /** Present in node-redis 6. node-redis adds the prefix only to its own commands, and Holdfast sends raw commands. */
   readonly keyPrefix: string;
   readonly name: string;
   readonly #client: NodeRedisClient;
@@ -57,7 +57,7 @@ export class NodeRedisConnection implements Connection {
     const { options } = client as { options?: NodeRedisOptions };
     if (options?.legacyMode === true) {
       throw new TypeError(
-        "Expected `client` to be without `legacyMode`, in which its calls answer by callbacks",
+        "Expected `client` to be without `legacyMode`, because its calls then use callbacks",
       );
     }
     assertPassword(options);
@@ -91,14 +91,14 @@ export class NodeRedisConnection implements Connection {
   dedicatedConnection(): CommandConnection {
     const client = this.#client.duplicate() as Subscriber;
     client.on("error", () => undefined);
-    const line = new NodeRedisConnection(client);
+    const connection = new NodeRedisConnection(client);
     let connecting: Promise<unknown> | undefined;
     let isConnected = false;
     let isClosed = false;
-    /** Connects at the first command, and after an end of the user's client, or of its own, at the next one. */
+    /** Connects at the first command. After the end of this client or of the user's client, connects again at the next command. */
     const connected = async (): Promise<unknown> => {
       if (isClosed) {
-        throw new Error("The connection beside the client is closed");
+        throw new Error("The dedicated connection is closed");
       } else if (isConnected && !client.isOpen) {
         connecting = undefined;
       }
@@ -119,13 +119,13 @@ export class NodeRedisConnection implements Connection {
     return {
       run: async (script, keys, args) => {
         await connected();
-        return line.run(script, keys, args);
+        return connection.run(script, keys, args);
       },
       command: async (name, args) => {
         await connected();
-        return line.command(name, args);
+        return connection.command(name, args);
       },
-      onDown: (listener) => line.onDown(listener),
+      onDown: (listener) => connection.onDown(listener),
       close: () => {
         isClosed = true;
         this.#client.off("end", ended);
@@ -139,7 +139,7 @@ export class NodeRedisConnection implements Connection {
     let state: "connecting" | "subscribed" | "closed" = "connecting";
     const down = (): void => {
       if (state === "closed") {
-        end(subscriber); // what was still connecting when it was closed
+        end(subscriber); // the subscription was closed before the connection was open
       }
       listener.disconnected();
     };
@@ -151,7 +151,7 @@ export class NodeRedisConnection implements Connection {
       if (state === "closed") {
         end(subscriber);
       } else if (state === "subscribed") {
-        listener.connected(); // node-redis subscribes again by itself, before it is ready
+        listener.connected(); // node-redis subscribes again automatically, before the event `ready`
       }
     });
     const onMessage = (text: string): void => listener.message(text);
@@ -171,7 +171,7 @@ export class NodeRedisConnection implements Connection {
     const close = (): void => {
       state = "closed";
       if (subscriber.isReady) {
-        end(subscriber); // else as soon as it has a connection, or fails to get one
+        end(subscriber); // otherwise when the connection opens or fails
       }
     };
     this.#client.on("end", close);
@@ -195,15 +195,15 @@ function end(subscriber: Subscriber): void {
       subscriber.disconnect().catch(() => undefined);
     }
   } catch {
-    // It was closed already.
+    // The client was closed already.
   }
 }
 
-/** With RESP 3 node-redis sends no `AUTH` without a password: the server takes the connection for its default user's. */
+/** With RESP 3 node-redis sends no `AUTH` without a password. The server then takes the connection for one of its default user. */
 export function assertPassword(options: Pick<NodeRedisOptions, "username" | "password"> | undefined): void {
   if (options?.username && !options.password) {
     throw new TypeError(
-      "Expected `client` to have a password beside its username (any, for a user without one), got none: node-redis may then connect as the default user",
+      "Expected `client` to have a password beside its username (any, if the user has none), got none: node-redis may connect as the default user",
     );
   }
 }
@@ -212,13 +212,13 @@ export function prefixOf(options: Pick<NodeRedisOptions, "keyPrefix"> | undefine
   const bytes = Buffer.from(options?.keyPrefix ?? "");
   if (!isUtf8(bytes)) {
     throw new TypeError(
-      "Expected the `keyPrefix` of `client` to be well-formed UTF-8, as our keys are texts",
+      "Expected the `keyPrefix` of `client` to be well-formed UTF-8, because keys are text",
     );
   }
   return bytes.toString();
 }
 
-/** The URL may carry a password: only host, port and database are told. */
+/** Host, port and database only, because the URL may have a password. */
 function nameOf(options: NodeRedisOptions | undefined): string {
   const { url, socket, database = 0 } = options ?? {};
   if (socket?.path !== undefined) {

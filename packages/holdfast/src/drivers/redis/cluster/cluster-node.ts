@@ -6,40 +6,40 @@ import type { SlotSubscription } from "./channel-subscription.ts";
 import { ReconnectingLink } from "./reconnecting-link.ts";
 import type { ClusterClient } from "../clients/cluster-client.ts";
 
-/** Who is told of a shard. */
+/** Receives the events of a node. */
 export interface ClusterNodeListener {
-  /** The connection for commands was lost. */
-  disconnected(shard: ClusterNode): void;
-  /** These channels are not heard any more. */
+  /** The command connection was lost. */
+  disconnected(node: ClusterNode): void;
+  /** The connection of these subscriptions was lost. */
   unsubscribed(subscriptions: readonly SlotSubscription[]): void;
   /** The server itself ended a subscription. */
-  dropped(shard: ClusterNode): void;
-  /** It has not answered for a while, and is still asked. */
-  unresponsive(shard: ClusterNode): void;
+  dropped(node: ClusterNode): void;
+  /** Calls are in flight, and the node has not replied for some time. */
+  unresponsive(node: ClusterNode): void;
 }
 
 interface ClusterNodeOptions {
   readonly client: ClusterClient;
   readonly clock: Clock;
   readonly address: string;
-  /** How long a connection may take to be there, ms. */
+  /** How long a connection may take to open, ms. */
   readonly timeoutMs: number;
   readonly tickets: TicketCounter;
   readonly listener: ClusterNodeListener;
 }
 
-/** A node that lets calls wait so long, as part of what a command may take, may have been replaced. */
+/** A node without a reply for this fraction of `commandTimeoutMs` may have been replaced. */
 const maxSilenceFactor = 0.25;
 
-/** One node of a cluster: a connection for commands, one for messages, and its time. Knows nothing of slots. */
+/** One node of a cluster: its command connection, its notification connection, and its clock. Knows no slots. */
 export class ClusterNode {
   readonly address: string;
   readonly serverClock: ServerClock;
   readonly #commands: ReconnectingLink;
   readonly #messages: ReconnectingLink;
   readonly #subscriptions = new Map<string, SlotSubscription>();
-  /** The scripts that this node is being sent: thousands of slots may need the same one at once. */
-  readonly #hasScripts = new Map<string, Promise<unknown>>();
+  /** The scripts that this node is loading, because thousands of slots may need the same script at once. */
+  readonly #loadingScripts = new Map<string, Promise<unknown>>();
 
   readonly #clock: Clock;
   readonly #maxSilentMs: number;
@@ -86,7 +86,7 @@ export class ClusterNode {
     const send = (name: string, rest: string[]): Promise<unknown> => link.send(name, rest);
     this.#callSent();
     try {
-      return await evalScript(send, script, keys, args, this.#hasScripts);
+      return await evalScript(send, script, keys, args, this.#loadingScripts);
     } finally {
       this.#inFlight -= 1;
       this.#repliedAt = this.#clock.now();
@@ -124,7 +124,7 @@ export class ClusterNode {
     this.#messages.close();
   }
 
-  /** One more call is under way. */
+  /** A call is sent. */
   #callSent(): void {
     if (this.#inFlight === 0) {
       this.#repliedAt = this.#clock.now();

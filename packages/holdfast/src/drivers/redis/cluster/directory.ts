@@ -17,7 +17,7 @@ import type { ClusterClient } from "../clients/cluster-client.ts";
 import { Router } from "./router.ts";
 import { SlotConnection } from "./slot-connection.ts";
 
-/** A slot that nobody asked for in so long a time is forgotten: who waits or holds asks more often. */
+/** The server of a slot is closed if the slot is unused for this time. Waiters and holders send requests more often. */
 const idleMs = 300_000;
 const homeRetryMs = 500;
 
@@ -28,8 +28,10 @@ interface ClusterSettings extends RedisSettings {
 }
 
 /**
- * Of a Redis Cluster: a node for each slot in use, made when it is needed, as scripts and sharded messages stay within a slot.
- * One more, at home in the slot of our description, hears by a plain channel, which reaches all nodes, what is ended by force.
+ * The directory of a Redis Cluster. Each slot in use has a server of its own, because scripts and sharded notifications stay in a slot.
+ *
+ * The home server belongs to the slot of the client's description. Its subscription to a plain channel, which reaches all nodes,
+ * receives the breaks of this client's grants.
  */
 export class ClusterDirectory implements ServerDirectory {
   #settings: ClusterSettings;
@@ -79,7 +81,7 @@ export class ClusterDirectory implements ServerDirectory {
     if (derived.some((other) => slotOf(other) !== slot)) {
       throw invalidValue(
         "key",
-        "braces that are a hash tag, or none, as a cluster has all keys of a lock in one slot",
+        "a complete hash tag or no braces, because all keys of a lock must be in one slot of the cluster",
         key,
       );
     }
@@ -89,7 +91,7 @@ export class ClusterDirectory implements ServerDirectory {
     return new Set(locks.map(([lock]) => slotOf(lock))).size === 1;
   }
 
-  /** Through one primary after the other, in the order of their addresses; the cursor names the present one. */
+  /** Scans one primary after the other, in the order of their addresses. The cursor names the present primary. */
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
     checkCursor(cursor, /^[^|]+\|(\d{1,20})$/);
     const [present = "", at = "0"] = cursor?.split("|") ?? [];
@@ -164,7 +166,7 @@ export class ClusterDirectory implements ServerDirectory {
     }, idleMs / 4);
   }
 
-  /** The descriptions of clients, each from its own slot; nothing of those whose node does not answer. */
+  /** The descriptions of clients, each from its own slot. Empty for a client whose node does not answer. */
   #describe(keys: readonly string[]): Promise<unknown[]> {
     return Promise.all(
       keys.map(async (key) => {
@@ -208,7 +210,7 @@ export class ClusterDirectory implements ServerDirectory {
     };
   }
 
-  /** Of the slots there that hear grants the worst; of none, how we hear what is ended by force. */
+  /** The worst status of the subscriptions on the node. Without subscriptions there, the status of the home server. */
   #notificationStatus(address: string): NodeState["notifications"] {
     const statuses = Array.from(this.#servers.values())
       .filter((server) => server.isListening && server.connection.name === address)

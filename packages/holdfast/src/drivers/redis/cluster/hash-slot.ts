@@ -1,6 +1,6 @@
 const slotCount = 16_384;
 
-/** The hash slot of a key, as Redis Cluster has it: of its hash tag, where it has one. */
+/** The hash slot of a key in Redis Cluster. If the key has a hash tag, only the tag counts. */
 export function slotOf(key: string): number {
   const open = key.indexOf("{");
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);
@@ -10,7 +10,7 @@ export function slotOf(key: string): number {
 const tags = new Map<number, string>();
 let maxTried = 0;
 
-/** A short hash tag that leads to a slot: the same for everybody. */
+/** A short hash tag that leads to a slot. Every client computes the same tag. */
 export function tagOf(slot: number): string {
   let tag = tags.get(slot);
   while (tag === undefined) {

@@ -4,19 +4,19 @@ import { withTimeout } from "../../../runtime/timeout.ts";
 import { isTransient, messageOf } from "../server/errors.ts";
 import type { ClusterClient, NodeConnection, NodeConnectionListener } from "../clients/cluster-client.ts";
 
-/** Who could not be reached is not asked again sooner, ms. */
+/** The pause after a failed connection, ms. */
 const pauseMs = 100;
 
 interface ReconnectingLinkOptions {
   readonly client: ClusterClient;
   readonly clock: Clock;
   readonly address: string;
-  /** How long it may take to be open, ms. */
+  /** How long the connection may take to open, ms. */
   readonly timeoutMs: number;
   readonly listener: NodeConnectionListener;
 }
 
-/** The way to one node for one purpose: a connection that is made when it is needed, and again after it ended. */
+/** A connection to one node. Opened at its first use, and opened again after its end. */
 export class ReconnectingLink {
   readonly #options: ReconnectingLinkOptions;
   #opening: Promise<NodeConnection> | undefined;
@@ -33,7 +33,7 @@ export class ReconnectingLink {
     return this.#current !== undefined;
   }
 
-  /** Rejects with an `EngineError` of outcome `none`: nothing was sent. */
+  /** Rejects with an `EngineError` with outcome `none`, because nothing was sent. */
   connection(): Promise<NodeConnection> {
     const { clock } = this.#options;
     if (!this.#opening) {
@@ -50,7 +50,7 @@ export class ReconnectingLink {
     return this.#opening;
   }
 
-  /** Ends the connection: what waits for an answer there fails. */
+  /** Ends the connection. Its calls in flight fail. */
   close(): void {
     this.#isClosed = true;
     this.#current?.close();
@@ -71,7 +71,7 @@ export class ReconnectingLink {
       const connection = await withTimeout(clock, timeoutMs, opening);
       if (connection === undefined || this.#isClosed) {
         closeWhenOpen(opening);
-        throw new Error(this.#isClosed ? "it is closed" : `no answer within ${timeoutMs} ms`);
+        throw new Error(this.#isClosed ? "the link is closed" : `no answer within ${timeoutMs} ms`);
       }
       this.#current = connection;
       return connection;

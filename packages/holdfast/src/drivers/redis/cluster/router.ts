@@ -8,7 +8,7 @@ import { ClusterSubscriptions } from "./subscriptions.ts";
 import type { ClusterClient } from "../clients/cluster-client.ts";
 import { ClusterNode } from "./cluster-node.ts";
 import { SlotListeners } from "./slot-listeners.ts";
-import { withMissingNodes, SlotMap } from "./slot-map.ts";
+import { withMissingHost, SlotMap } from "./slot-map.ts";
 import { pauseAfter, SlotMapLoader, timeoutFactor, unavailable } from "./slot-map-loader.ts";
 
 const maxRedirections = 5;
@@ -192,7 +192,7 @@ export class Router {
     this.invalidate(node);
   };
 
-  /** The node ended a subscription because the slot has moved. The same node knows the new owner. */
+  /** The node ended a subscription because the slot has moved. That node knows the new owner. */
   readonly dropped = (node: ClusterNode): void => {
     if (!this.#isReadingDrop && !this.#isClosed) {
       this.#isReadingDrop = true;
@@ -240,7 +240,7 @@ export class Router {
     const message = messageOf(error);
     const [, slot, address] = /^MOVED (\d+) (\S+)/.exec(message) ?? [];
     if (slot !== undefined && address !== undefined) {
-      this.#move(Number(slot), withMissingNodes(address, node.address));
+      this.#move(Number(slot), withMissingHost(address, node.address));
     }
     const wasNotSent = error instanceof EngineError && error.outcome === "none";
     const isRefusal = temporaryRefusals.test(message);

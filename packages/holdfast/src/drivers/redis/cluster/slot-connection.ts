@@ -2,7 +2,7 @@ import type { ChannelKind, Connection, Subscription, SubscriptionListener } from
 import type { Script } from "../protocol/script.ts";
 import type { Router } from "./router.ts";
 
-/** A connection to wherever one slot is. */
+/** A connection to the node of one slot. */
 export class SlotConnection implements Connection {
   readonly keyPrefix = "";
   readonly #router: Router;

@@ -1,6 +1,6 @@
-/** Who has which slot, as one node said it, corrected by redirections since. */
+/** The nodes of all slots, as one node reported them, with the changes from later redirections. */
 export class SlotMap {
-  /** Who said it. */
+  /** The address of the node that reported the map. */
   readonly source: string | undefined;
   readonly #owners: (string | undefined)[] = [];
   readonly #replicas = new Map<string, readonly string[]>();
@@ -9,7 +9,10 @@ export class SlotMap {
     this.source = source;
   }
 
-  /** @param answer of CLUSTER SLOTS @param source the node that said it: it may leave its own host out */
+  /**
+   * @param answer the reply to `CLUSTER SLOTS`
+   * @param source the address of the node that replied, because a node may omit its own host
+   */
   static read(answer: unknown, source: string): SlotMap {
     const map = new SlotMap(source);
     for (const [from, to, primary, ...replicas] of answer as [number, number, ...NodeFields[]][]) {
@@ -42,7 +45,7 @@ export class SlotMap {
     }
   }
 
-  /** Sorted, so that a cursor can name one. */
+  /** Sorted, because a cursor names a primary by its address. */
   primaries(): readonly string[] {
     return Array.from(this.#replicas.keys()).sort();
   }
@@ -59,11 +62,11 @@ export class SlotMap {
 type NodeFields = readonly [host: unknown, port: unknown, ...more: unknown[]];
 
 function addressOf([host, port]: NodeFields, source: string): string {
-  return withMissingNodes(`${host === null ? "" : String(host as string)}:${Number(port)}`, source);
+  return withMissingHost(`${host === null ? "" : String(host as string)}:${Number(port)}`, source);
 }
 
-/** A node that does not know its own host, or how it is reached, leaves it out: it is the host by which we reached it. */
-export function withMissingNodes(address: string, source: string): string {
+/** Completes an address without a host. A node omits its own host if it does not know the host, so the host of `source` applies. */
+export function withMissingHost(address: string, source: string): string {
   const isWhole = !address.startsWith(":") && !address.startsWith("?:");
   return isWhole
     ? address

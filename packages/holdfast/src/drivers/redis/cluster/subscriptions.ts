@@ -8,14 +8,14 @@ import type { ClusterNode } from "./cluster-node.ts";
 const minPauseMs = 20;
 const maxPauseMs = 500;
 
-/** What the subscriptions need of the router. */
+/** The router, as the subscriptions need it. */
 interface Routes {
   find(slot: number): Promise<ClusterNode>;
   refresh(): Promise<void>;
   handleRedirect(error: unknown, node: ClusterNode): boolean;
 }
 
-/** The channels that are heard, each where its slot is: when the slot is elsewhere, or its node failed, it is subscribed to anew. */
+/** The subscriptions of a cluster, each on the node of its slot. If the slot moves or its node fails, the subscription is opened again. */
 export class ClusterSubscriptions {
   readonly #routes: Routes;
   readonly #clock: Clock;
@@ -54,7 +54,7 @@ export class ClusterSubscriptions {
     };
   }
 
-  /** The slot is elsewhere. */
+  /** The slot has moved to another node. */
   moved(slot: number): void {
     for (const subscription of Array.from(this.#bySlot.get(slot) ?? [])) {
       subscription.node?.removeSubscription(subscription);
@@ -63,7 +63,7 @@ export class ClusterSubscriptions {
     }
   }
 
-  /** The connection of these was lost. */
+  /** The connection of these subscriptions was lost. */
   readonly unsubscribed = (subscriptions: readonly SlotSubscription[]): void => {
     for (const subscription of subscriptions) {
       subscription.down();
@@ -101,7 +101,7 @@ export class ClusterSubscriptions {
     }
   }
 
-  /** What cannot pass by itself is for the subscriber to try again, who takes more time. */
+  /** After a permanent failure the subscriber retries, with longer pauses. */
   #failed(subscription: SlotSubscription, error: unknown): void {
     if (isTransient(error)) {
       this.#lose(subscription);
@@ -117,7 +117,7 @@ export class ClusterSubscriptions {
     }
   }
 
-  /** Asks who has which slot, and subscribes there. */
+  /** Loads the map of slots, and opens the lost subscriptions again. */
   readonly #retry = (): void => {
     this.#pauseMs = Math.min(maxPauseMs, this.#pauseMs * 2);
     void this.#routes

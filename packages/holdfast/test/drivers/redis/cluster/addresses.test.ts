@@ -15,7 +15,7 @@ import { createCluster as createCluster4 } from "redis4";
 import { createCluster as createCluster5 } from "redis5";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { withMissingNodes, SlotMap } from "../../../../src/drivers/redis/cluster/slot-map.ts";
+import { withMissingHost, SlotMap } from "../../../../src/drivers/redis/cluster/slot-map.ts";
 import { keysOnDifferentPrimaries } from "../../../support/cluster-fixture.ts";
 import { onRedis } from "../../../support/servers.ts";
 
@@ -142,10 +142,10 @@ onRedis("A node of a cluster that does not know its own address", () => {
 
   test("refers to other nodes in the same way", () => {
     for (const moved of [":7000", "?:7000", "10.0.0.1:7000"]) {
-      expect(withMissingNodes(moved, "10.0.0.1:6379")).toBe("10.0.0.1:7000");
+      expect(withMissingHost(moved, "10.0.0.1:6379")).toBe("10.0.0.1:7000");
     }
-    expect(withMissingNodes("10.0.0.2:7000", "10.0.0.1:6379")).toBe("10.0.0.2:7000");
-    expect(withMissingNodes(":7000", "fd00::1:6379")).toBe("fd00::1:7000");
+    expect(withMissingHost("10.0.0.2:7000", "10.0.0.1:6379")).toBe("10.0.0.2:7000");
+    expect(withMissingHost(":7000", "fd00::1:6379")).toBe("fd00::1:7000");
   });
 });
 

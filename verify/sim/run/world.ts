@@ -60,9 +60,13 @@ export async function runSchedule(schedule: Schedule, options: RunOptions = {}):
   process.on("unhandledRejection", unhandled);
   let timer: NodeJS.Timeout | undefined;
   const stuck = new Promise<void>((resolve) => {
-    timer = setTimeout(() => {
-      history.fail("progress", `the schedule has not ended within ${stuckTimeoutMs / 1_000} s of real time`);
-      resolve();
+    let reached = -1;
+    timer = setInterval(() => {
+      if (world.now === reached) {
+        history.fail("progress", `the schedule stands still at ${reached.toFixed(3)} ms`);
+        resolve();
+      }
+      reached = world.now;
     }, stuckTimeoutMs);
   });
   try {
@@ -73,7 +77,7 @@ export async function runSchedule(schedule: Schedule, options: RunOptions = {}):
     }
     history.fail("progress", error.message);
   } finally {
-    clearTimeout(timer);
+    clearInterval(timer);
     process.off("unhandledRejection", unhandled);
   }
   const { grants, operations, findings } = history;
@@ -88,7 +92,7 @@ export async function runSchedule(schedule: Schedule, options: RunOptions = {}):
 
 const maxTries = 100;
 
-/** Real time, ms. A schedule takes far less, on slow machines too. */
+/** Within this real time the simulated time of a schedule advances, on slow machines too, ms. */
 const stuckTimeoutMs = 60_000;
 
 class World {
@@ -153,6 +157,11 @@ class World {
       clients: this.#clients,
       quietAt,
     });
+  }
+
+  /** The simulated time, ms. */
+  get now(): number {
+    return this.#clock.now;
   }
 
   get commands(): number {

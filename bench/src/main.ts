@@ -51,7 +51,7 @@ async function write(record: RunRecord, folder: string): Promise<void> {
   await writeReport(record, folder);
 }
 
-/** What can be made of the record alone. */
+/** The outputs that need only the record. */
 async function writeReport(record: RunRecord, folder: string): Promise<void> {
   const name = nameOf(record);
   await writeFile(join(folder, `${name}.md`), toMarkdown(record));

@@ -13,7 +13,7 @@ test("those are inside together whose stays overlap, whatever process they are o
   expect(maxOverlap([one, other])).toBe(2);
 });
 
-test("who enters at the moment at which another leaves is not beside him", () => {
+test("a holder that enters at the end of another hold does not overlap with it", () => {
   expect(maxOverlap([stays([10, 20, 1]), stays([0, 10, 1])])).toBe(1);
 });
 

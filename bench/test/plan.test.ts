@@ -67,7 +67,7 @@ test("readers and writers are held against everybody's mutex, and a semaphore ag
   ]);
 });
 
-test("who cannot do what a suite asks has no turn there and is told by the reason, where it was asked for", () => {
+test("a requested contestant that cannot run a suite has no turn, and its reason is reported", () => {
   const [renewals] = planned("--suite", "renewals");
   expect(renewals?.contestants).not.toContain("@verrou/core");
   expect(renewals?.absent).toEqual([{ contestants: ["@verrou/core"], reason: "has no renewal of its own" }]);
@@ -76,7 +76,7 @@ test("who cannot do what a suite asks has no turn there and is told by the reaso
   expect(hot?.absent).toEqual([{ contestants: ["raw"], reason: "locks one server only" }]);
 });
 
-test("every contestant is in every suite: it has turns, or is told to be absent", () => {
+test("every contestant has turns in every suite, or is reported as absent", () => {
   const ours: readonly string[] = ["capacity", "churn", "command-line", "service"];
   for (const { name, contestants, absent } of planned()) {
     const told = [...contestants, ...absent.flatMap((absence) => absence.contestants)];
@@ -124,7 +124,7 @@ test("keys come and go for as long as was asked for", () => {
   expect(planned("--suite", "churn", "--minutes", "60")[0]?.cases).toEqual(["1,000,000 keys, 60 min"]);
 });
 
-test("a metric that is told against another names one of the same suite", () => {
+test("a metric that is compared with another names one of the same suite", () => {
   for (const { metrics } of planned()) {
     const ids = metrics.map(({ id }) => id);
     const named = metrics.flatMap(({ against }) => (against === undefined ? [] : [against]));
@@ -143,7 +143,7 @@ test("a panel draws metrics of its suite", () => {
   }
 });
 
-test("only those have turns who were asked for, and nobody else is told of", () => {
+test("only requested contestants have turns, and no other contestant is mentioned", () => {
   const [hot, renewals] = planned("--suite", "hot,renewals", "--only", "holdfast-strict,raw");
   expect(hot?.contestants).toEqual(["raw", "holdfast-strict"]);
   expect([renewals?.contestants, renewals?.absent]).toEqual([["raw"], []]);

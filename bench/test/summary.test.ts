@@ -94,7 +94,7 @@ test("a peer that is set up otherwise is a peer as well", () => {
   expect(row?.cells[0]?.ratios).toEqual([10, 2]);
 });
 
-test("a metric can be told as a multiple of another's best peer", () => {
+test("a metric can be reported as a multiple of the best peer in another metric", () => {
   const longest: Metric = { id: "longest", label: "longest", digits: 0, against: "cost" };
   const samples = [
     sample("redlock", 1, { cost: 10, longest: 20 }),

@@ -7,7 +7,7 @@ import { waitUntil } from "@holdfast/test-kit";
 
 const program = fileURLToPath(new URL("../start.mjs", import.meta.url));
 
-test("npm start tells where the service is and the two requests, lets the clerks work, and ends when it is told to", async () => {
+test("npm start prints the address of the service and two requests, runs the workers, and ends on a signal", async () => {
   const child = spawn(process.execPath, [program, "--traffic"], {
     env: { ...process.env, HOLDFAST_PORT: "0", HOLDFAST_URL: "memory:" },
     stdio: ["ignore", "pipe", "ignore"],

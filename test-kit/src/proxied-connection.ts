@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 
 /** Which way bytes go: `requests` to the server, `replies` (and messages) from it. */
 export type Direction = "requests" | "replies";
-/** What can be kept back: a direction, or of the replies only what goes to connections that subscribed, or to those that did not. */
+/** The bytes that can be held: one direction, or only the replies to subscribed or unsubscribed connections. */
 export type Flow = Direction | "messages" | "answers";
 
 /** The disturbances that a proxy sets for all its connections. */

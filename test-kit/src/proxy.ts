@@ -8,35 +8,35 @@ export interface Proxy {
   readonly port: number;
   /** How many connections are open. */
   readonly size: number;
-  /** Keeps what goes this way back, in order, until `resume`. */
+  /** Holds the bytes of this flow, in order, until `resume`. */
   pause(flow: Flow): void;
   resume(flow: Flow): void;
-  /** A connection that sends something that matches is kept back from that on, until `letGo`. Undefined: none is any more. */
+  /** Holds each connection from its first matching request on, until `releaseHeld`. With undefined no further connection is held. */
   holdBack(pattern: RegExp | undefined): void;
   /** How many connections were refused. */
   readonly refusals: number;
-  /** How many connections are kept back. */
+  /** How many connections are held. */
   readonly heldBack: number;
-  /** Sends on what was kept back. */
+  /** Forwards the held bytes. */
   releaseHeld(): void;
-  /** The server's next bytes that follow a request that matches are thrown away, then that connection is cut. Resolves when it happened. */
+  /** Drops the server's first bytes after a matching request, then cuts that connection. Resolves after the cut. */
   loseNextReply(pattern?: RegExp): Promise<void>;
-  /** No reply is to be lost any more. */
+  /** Cancels `loseNextReply`. */
   cancelReplyLoss(): void;
-  /** Resolves when the server has sent something that matches, whatever becomes of it. */
+  /** Resolves when the server has sent matching bytes, even if they are dropped later. */
   serverSent(pattern: RegExp): Promise<void>;
-  /** Throws away the messages that match, as long as there is a pattern. (Not answers: each that follows would be taken for the one before it.) */
+  /** Drops matching messages until it is called with undefined. Do not drop replies, because clients match replies by order. */
   dropMatching(pattern: RegExp | undefined): void;
-  /** A connection by which the server sends something that matches passes nothing of what it sends any more, from that on. */
+  /** Drops everything that the server sends on a connection from its first matching bytes on. */
   muteConnections(pattern: RegExp): void;
-  /** Lets that many more bytes of replies through, then throws all away, until `keepReplies`. */
+  /** Forwards `afterBytes` further bytes of replies, then drops all replies until `stopDroppingReplies`. */
   dropReplies(afterBytes?: number): void;
   stopDroppingReplies(): void;
-  /** Both directions are late by so much, in order: what comes after a change overtakes nothing. */
+  /** Delays both directions by `ms`. The order of bytes is preserved, also after a change of the delay. */
   delay(ms: number): void;
   /** Ends every open connection, or those that never subscribed. */
   cut(selection?: "commands"): void;
-  /** Connections that subscribed are half-open from now on: nothing passes, not even that one side ended it. */
+  /** Makes subscribed connections half-open: neither bytes nor the end of either side passes. */
   halfOpenSubscriptions(): void;
   /** New connections are ended at once. */
   refuse(refuses: boolean): void;

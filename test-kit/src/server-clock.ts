@@ -48,7 +48,7 @@ export class ServerClocks implements AsyncDisposable {
     process.once("exit", this.#endWithUs);
   }
 
-  /** Compiles the shim, and makes so many clocks. */
+  /** Compiles the shim, and creates `count` clocks. */
   static async make(count: number): Promise<ServerClocks> {
     const folder = await mkdtemp(join(tmpdir(), "holdfast-clock-"));
     try {

@@ -3,7 +3,7 @@
  * neither its garbage nor its compiled code touches another's figures.
  */
 export interface Contestant {
-  /** What it was given beyond its defaults, for the report. */
+  /** The settings that differ from its defaults, for the report. */
   readonly settings: string;
   open(ports: Ports): Promise<Session>;
 }

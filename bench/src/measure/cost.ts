@@ -2,7 +2,7 @@ import { clientCpuMs, grantsIn, grantsPerSecond } from "./statistics.ts";
 import { waitsOf } from "./waits.ts";
 import type { Window } from "./window.ts";
 
-/** What a lock costs that nobody else wants, by the ids of the metrics. */
+/** The cost of an uncontended lock, by the ids of the metrics. */
 export function costOf({ measurements, serverCommands, serverCpuMs }: Window): Record<string, number> {
   const cycles = grantsIn(measurements);
   const { p50, p99 } = waitsOf(measurements);

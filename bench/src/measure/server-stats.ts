@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-/** What the server has done since it started. */
+/** The counters of the server since its start. */
 export interface ServerStats {
   /** Every command, those that scripts call included; not the `INFO` that asks. */
   readonly commands: number;

@@ -1,4 +1,4 @@
-/** What a worker does when told to start. */
+/** The load that a worker runs after its start message. */
 export type Load = CycleLoad | HoldLoad | RenewLoad | QueueLoad | UseLoad | WaitLoad;
 
 /** Tasks that acquire and release without pause. */
@@ -11,7 +11,7 @@ export interface CycleLoad {
   readonly holdMs: number;
   /** Of the turns of a task one in so many writes, and the others read. Absent: all write. */
   readonly writesOneIn?: number;
-  /** Whether to tell who was inside when. */
+  /** Whether to report the intervals of all holds. */
   readonly isWatched?: boolean;
 }
 
@@ -25,7 +25,7 @@ export type KeyChoice =
   | { readonly by: "name"; readonly name: string }
   /** One of so many by chance, the k-th as often as k to the power of −exponent. */
   | { readonly by: "zipf"; readonly name: string; readonly count: number; readonly exponent: number }
-  /** All of so many in turn, round and round. */
+  /** All of the given number of keys in turn, repeatedly. */
   | { readonly by: "turn"; readonly count: number };
 
 /** Leases that are acquired evenly over one TTL, then kept. */

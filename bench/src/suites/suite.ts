@@ -6,7 +6,7 @@ import type { SuiteName } from "../report/suite-names.ts";
 
 /** One question, asked of every entrant in turn. */
 export interface Suite extends SuiteDescription {
-  /** What it runs on: one server, or nodes that vote. */
+  /** The topology of the suite: one server, or the nodes of a quorum. */
   readonly topology: Topology;
   /** Yields once per case. Throws if the entrant cannot take part. */
   measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void>;
@@ -19,7 +19,7 @@ export interface SuiteDescription {
   /** In a sentence: who does what, for how long. */
   readonly method: string;
   readonly contestants: readonly ContestantName[];
-  /** Who cannot do what is asked here, by the reason. */
+  /** The contestants that cannot run the suite, with the reason. */
   readonly absent: readonly MissingContestants[];
   /** Whom the others are compared with, beside the best peer. */
   readonly reference: ContestantName | null;

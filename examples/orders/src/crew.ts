@@ -14,7 +14,7 @@ export interface Job {
   readonly stockFile: string;
   readonly workers: number;
   readonly signal: AbortSignal;
-  /** Told now and then, with the number of orders that are done. */
+  /** Called from time to time with the number of completed orders. */
   readonly onProgress: (done: number) => void;
 }
 

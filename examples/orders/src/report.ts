@@ -1,7 +1,7 @@
 import type { JobResult } from "./crew.ts";
 import { unitsByArticle } from "./orders.ts";
 
-/** What one run did to the stock, and how it went. */
+/** The effect of one run on the stock, and its measurements. */
 export interface Summary {
   readonly orders: number;
   readonly accepted: number;

@@ -122,7 +122,7 @@ if (!hasRedis)
   console.warn("orders: redis-server is missing; the runs on it are skipped (an error when CI=true)");
 
 describe.skipIf(!hasRedis && process.env["CI"] !== "true")("a run on a private redis-server", () => {
-  test("has four processes, oversells nothing with locks, and leaves nothing behind", async () => {
+  test("has four processes, oversells nothing with locks, and leaves no files", async () => {
     const example = startExample(["--orders", await smallOrdersFile()]);
     const text = await output(example);
     expect(text).toMatch(
@@ -158,7 +158,7 @@ function expectNothingOversold(text: string): void {
   expect(text).toMatch(/^units unaccounted for +[\d ]+ {3,}0$/m);
 }
 
-/** With a folder of its own for temporary files, so that what stays behind shows. */
+/** Starts the example with its own folder for temporary files, so that the test can find remaining files. */
 function startExample(args: string[]): ChildProcess {
   const env = { ...process.env, TMPDIR: folder };
   return spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });

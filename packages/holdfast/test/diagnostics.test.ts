@@ -16,7 +16,7 @@ const traceEvents = ["acquire", "renew", "release", "hold"].flatMap((name) =>
   ["start", "end", "asyncStart", "asyncEnd", "error"].map((event) => `tracing:holdfast:${name}:${event}`),
 );
 
-type Told = [channel: string, message: Record<string, unknown>];
+type Published = [channel: string, message: Record<string, unknown>];
 
 let clock: ManualClock;
 let engine: Driver;
@@ -44,24 +44,24 @@ afterEach(async () => {
   await locks.close();
 });
 
-/** What is told on some channels from now on, as it was when it was told. */
-function listen(...channels: string[]): Told[] {
-  const told: Told[] = [];
+/** Copies every message that the channels publish from now on. */
+function listen(...channels: string[]): Published[] {
+  const published: Published[] = [];
   for (const name of channels) {
     const listener = (message: unknown): void => {
-      told.push([name, { ...(message as object) }]);
+      published.push([name, { ...(message as object) }]);
     };
     subscribe(name, listener);
     stopListening.push(() => unsubscribe(name, listener));
   }
-  return told;
+  return published;
 }
 
 function other(changes: Partial<Driver> = {}, options?: LocksOptions): Locks {
   return createLocks(altered(engine, { close: async () => undefined, ...changes }), options);
 }
 
-/** One of everything: a hand-over, a wait, a break, a loss, a late renewal, a failed acquire. */
+/** Causes one of each event: a hand-over, a wait, a break, a loss, a late renewal, a failed acquire. */
 async function liveThroughEverything(): Promise<void> {
   const first = await contended(locks, "k", { ttlMs, reason: "test" });
   const [handed, passedOn] = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
@@ -82,9 +82,9 @@ async function liveThroughEverything(): Promise<void> {
 }
 
 test("no channel carries a token", async () => {
-  const told = listen(...plain.map((name) => `holdfast:${name}`), ...traceEvents);
+  const published = listen(...plain.map((name) => `holdfast:${name}`), ...traceEvents);
   await liveThroughEverything();
-  const channels = new Set(told.map(([name]) => name));
+  const channels = new Set(published.map(([name]) => name));
   expect([...channels]).toEqual(
     expect.arrayContaining([
       "holdfast:queued",
@@ -99,7 +99,7 @@ test("no channel carries a token", async () => {
       ]),
     ]),
   );
-  const text = JSON.stringify(told, (_name, value: unknown) =>
+  const text = JSON.stringify(published, (_name, value: unknown) =>
     typeof value === "bigint" ? value.toString() : value,
   );
   expect(ids.length).toBeGreaterThan(2);
@@ -109,10 +109,10 @@ test("no channel carries a token", async () => {
   expect(text).not.toContain("token");
 });
 
-test("no channel hands out a lease, from which a token can be had", async () => {
-  const told = listen(...plain.map((name) => `holdfast:${name}`), ...traceEvents);
+test("no channel publishes a lease, because a lease can reveal its token", async () => {
+  const published = listen(...plain.map((name) => `holdfast:${name}`), ...traceEvents);
   await liveThroughEverything();
-  const givesToken = told.filter(([, message]) =>
+  const givesToken = published.filter(([, message]) =>
     Object.values(message).some((value) => typeof (value as Lease | undefined)?.transfer === "function"),
   );
   expect(new Set(givesToken.map(([name]) => name))).toEqual(new Set());
@@ -125,8 +125,8 @@ test("without a subscriber nothing is computed", async () => {
   expect([result, hasSubscribers(traces.acquire), hasSubscribers(traces.hold)]).toEqual([7, false, false]);
 });
 
-test("with a subscriber what is told is computed once", async () => {
-  const told = listen("holdfast:handover", "tracing:holdfast:release:asyncEnd");
+test("with a subscriber each message is computed once", async () => {
+  const published = listen("holdfast:handover", "tracing:holdfast:release:asyncEnd");
   publish("handover", () => ({ key: "k", fencingToken: 3n }));
   await trace(
     traces.release,
@@ -134,13 +134,13 @@ test("with a subscriber what is told is computed once", async () => {
     () => Promise.resolve(true),
     (context, released) => (context.released = released),
   );
-  expect(told).toEqual([
+  expect(published).toEqual([
     ["holdfast:handover", { key: "k", fencingToken: 3n }],
     ["tracing:holdfast:release:asyncEnd", { key: "k", released: true }],
   ]);
 });
 
-test("any one of a trace's five channels makes it heard", () => {
+test("a subscriber to any of the five channels of a trace receives it", () => {
   for (const event of ["start", "end", "asyncStart", "asyncEnd", "error"]) {
     const listener = (): void => undefined;
     subscribe(`tracing:holdfast:renew:${event}`, listener);
@@ -151,10 +151,10 @@ test("any one of a trace's five channels makes it heard", () => {
 });
 
 test("acquire is traced with its outcome and fencing token", async () => {
-  const told = listen("tracing:holdfast:acquire:start", "tracing:holdfast:acquire:asyncEnd");
+  const published = listen("tracing:holdfast:acquire:start", "tracing:holdfast:acquire:asyncEnd");
   const lease = await locks.acquire("k", { ttlMs, waitMs: 500 });
   await other().tryAcquire("k");
-  expect(told).toMatchObject([
+  expect(published).toMatchObject([
     ["tracing:holdfast:acquire:start", { key: "k", waitMs: 500 }],
     ["tracing:holdfast:acquire:asyncEnd", { key: "k", outcome: "granted", fencingToken: lease.fencingToken }],
     ["tracing:holdfast:acquire:start", { key: "k", waitMs: 0 }],
@@ -162,57 +162,57 @@ test("acquire is traced with its outcome and fencing token", async () => {
   ]);
 });
 
-test("several keys that are taken in one step are traced once", async () => {
-  const told = listen("tracing:holdfast:acquire:start", "tracing:holdfast:acquire:asyncEnd");
+test("several keys that are acquired in one step are traced once", async () => {
+  const published = listen("tracing:holdfast:acquire:start", "tracing:holdfast:acquire:asyncEnd");
   const lease = await locks.all(["b", "a"]).acquire({ ttlMs });
   const keys = ["a", "b"];
   const { fencingToken } = lease;
-  expect(told).toMatchObject([
+  expect(published).toMatchObject([
     ["tracing:holdfast:acquire:start", { key: "a", keys, waitMs: 0 }],
     ["tracing:holdfast:acquire:asyncEnd", { key: "a", keys, outcome: "granted", fencingToken }],
   ]);
   expect(await other().all(["b", "c"]).tryAcquire()).toBeNull();
-  expect(told.slice(2)).toMatchObject([
+  expect(published.slice(2)).toMatchObject([
     ["tracing:holdfast:acquire:start", { key: "b", keys: ["b", "c"], waitMs: 0 }],
     ["tracing:holdfast:acquire:asyncEnd", { key: "b", outcome: "held" }],
   ]);
 });
 
 test("a failed acquire is traced with its error", async () => {
-  const told = listen("tracing:holdfast:acquire:error");
+  const published = listen("tracing:holdfast:acquire:error");
   await locks.acquire("k");
   await expect(locks.acquire("k", { waitMs: 0 })).rejects.toThrow();
-  expect(told).toMatchObject([
+  expect(published).toMatchObject([
     ["tracing:holdfast:acquire:error", { key: "k", error: { code: "wait-timeout" } }],
   ]);
 });
 
 test("renew is traced with the margin left, and its outcome", async () => {
-  const told = listen("tracing:holdfast:renew:start", "tracing:holdfast:renew:asyncEnd");
+  const published = listen("tracing:holdfast:renew:start", "tracing:holdfast:renew:asyncEnd");
   await locks.acquire("k", { ttlMs });
   await clock.advance(1_000);
-  expect(told).toEqual([
+  expect(published).toEqual([
     ["tracing:holdfast:renew:start", { key: "k", marginMs: 2_000 }],
     ["tracing:holdfast:renew:asyncEnd", { key: "k", marginMs: 2_000, outcome: "renewed" }],
   ]);
 });
 
-test("release is traced with what it came to", async () => {
-  const told = listen("tracing:holdfast:release:asyncEnd");
+test("release is traced with its outcome", async () => {
+  const published = listen("tracing:holdfast:release:asyncEnd");
   const lease = await locks.acquire("k", { ttlMs });
   await lease.release();
   await lease.release();
   const late = await locks.acquire("k", { ttlMs });
   clock.block(ttlMs);
   await late.release();
-  expect(told).toMatchObject([
+  expect(published).toMatchObject([
     ["tracing:holdfast:release:asyncEnd", { key: "k", released: true }],
     ["tracing:holdfast:release:asyncEnd", { key: "k", released: false }],
   ]);
 });
 
 test("a hold is traced from its grant to its end, with the reason and any overrun", async () => {
-  const told = listen("tracing:holdfast:hold:start", "tracing:holdfast:hold:asyncEnd");
+  const published = listen("tracing:holdfast:hold:start", "tracing:holdfast:hold:asyncEnd");
   const start = "tracing:holdfast:hold:start";
   const end = "tracing:holdfast:hold:asyncEnd";
   const released = await locks.acquire("a", { ttlMs });
@@ -223,7 +223,7 @@ test("a hold is traced from its grant to its end, with the reason and any overru
   const given = await locks.acquire("c", { ttlMs });
   given.transfer();
   const { fencingToken } = released;
-  expect(told).toEqual([
+  expect(published).toEqual([
     [start, { key: "a", fencingToken }],
     [end, { key: "a", fencingToken, reason: "released", overrunMs: 0 }],
     [start, { key: "b", fencingToken: late.fencingToken }],
@@ -233,13 +233,13 @@ test("a hold is traced from its grant to its end, with the reason and any overru
   ]);
 });
 
-test("who waits in the line, and who is handed the lock there, is told", async () => {
+test("waits in the local queue and hand-overs are published", async () => {
   const lease = await contended(locks, "k", { ttlMs });
-  const told = listen("holdfast:queued", "holdfast:handover");
+  const published = listen("holdfast:queued", "holdfast:handover");
   const waiting = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
   await lease.release();
   const next = (await waiting[0]) as Lease;
-  expect(told).toEqual([
+  expect(published).toEqual([
     ["holdfast:queued", { key: "k", position: 0 }],
     ["holdfast:queued", { key: "k", position: 1 }],
     ["holdfast:handover", { key: "k", fencingToken: next.fencingToken }],
@@ -248,12 +248,12 @@ test("who waits in the line, and who is handed the lock there, is told", async (
   await (await waiting[1])?.release();
 });
 
-test("a break is told to both sides", async () => {
-  const told = listen("holdfast:broken", "holdfast:lost");
+test("a break is published by both processes", async () => {
+  const published = listen("holdfast:broken", "holdfast:lost");
   const { fencingToken } = await locks.acquire("k", { ttlMs });
   await locks.breakLock("k", { fencingToken, reason: "maintenance" });
-  expect(told).toHaveLength(2);
-  expect(told).toEqual(
+  expect(published).toHaveLength(2);
+  expect(published).toEqual(
     expect.arrayContaining([
       ["holdfast:broken", { key: "k", fencingToken, reason: "maintenance" }],
       ["holdfast:lost", { key: "k", fencingToken, reason: "broken" }],
@@ -261,7 +261,7 @@ test("a break is told to both sides", async () => {
   );
 });
 
-test("what a subscriber throws does not reach the caller", async () => {
+test("an error of a subscriber does not reach the caller", async () => {
   const thrown: unknown[] = [];
   const onUncaught = (error: unknown): void => void thrown.push(error);
   const listeners = process.listeners("uncaughtException");
@@ -286,5 +286,5 @@ test("what a subscriber throws does not reach the caller", async () => {
       process.on("uncaughtException", listener);
     }
   }
-  expect(thrown.length).toBeGreaterThan(0); // Node tells the process instead
+  expect(thrown.length).toBeGreaterThan(0); // Node reports the error to the process
 });

@@ -7,21 +7,21 @@ import { closedError } from "../src/errors.ts";
 
 const holder = { owner: "worker@host:1", fencingToken: 17n, remainingMs: 1_200 };
 
-test("a wait that timed out says who holds, at which place we stood, and that it may be tried again", () => {
+test("the error of a timed-out wait has the holder, the position in the queue, and is retryable", () => {
   const error = new WaitTimeoutError("order:1", 250, holder, 3);
   expect(error).toMatchObject({ name: "WaitTimeoutError", code: "wait-timeout", key: "order:1" });
   expect(error).toMatchObject({ retryable: true, holder, position: 3 });
   expect(error.message).toBe('The lock "order:1" is still held by worker@host:1 after 250 ms');
 });
 
-test("a lost lease says why and when, and is nothing to repeat", () => {
+test("the error of a lost lease has the reason and the time, and is not retryable", () => {
   const cause = new Error("network");
   const error = new LeaseLostError("order:1", "engine-unreachable", 5_000, { cause, result: "done" });
   expect(error).toMatchObject({ name: "LeaseLostError", code: "lease-lost", reason: "engine-unreachable" });
   expect(error).toMatchObject({ lostAt: 5_000, result: "done", cause, retryable: false });
 });
 
-test("an engine's error says what may be left behind and when to come back", () => {
+test("the error of an engine has the possible residue and the retry delay", () => {
   const error = new EngineError("Redis: LOADING", { outcome: "none", retryable: true, retryAfterMs: 300 });
   expect(error).toMatchObject({ name: "EngineError", code: "engine-unavailable", outcome: "none" });
   expect(error).toMatchObject({ retryable: true, retryAfterMs: 300, key: undefined });
@@ -67,7 +67,7 @@ test("errors go through JSON with fencing tokens as text", () => {
   });
 });
 
-test("isLockError tells our errors from others, and by code", () => {
+test("isLockError recognises Holdfast's errors, and compares the code", () => {
   const error = closedError();
   expect([isLockError(error), isLockError(error, "closed"), isLockError(error, "lease-lost")]).toEqual([
     true,
@@ -89,6 +89,6 @@ test("errors are recognised across copies of the package", async () => {
   expect(copy.isLockError(new WaitTimeoutError("k", 1), "wait-timeout")).toBe(true);
 });
 
-test("what recognises an error is not shown when it is logged", () => {
+test("the mark of an error is not shown in logs", () => {
   expect(inspect(closedError("k"))).not.toContain("holdfast.");
 });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { lockState } from "../src/lock-state.ts";
 
-test("a state that is made of another one is logged as itself, however often it is turned into JSON", async () => {
+test("a state derived from another state is logged as itself, however often it is serialized", async () => {
   const driver = memory();
   const { result } = driver.acquire({
     key: "key",

@@ -49,7 +49,7 @@ test.each(badKeys)("%s is refused by every call", (_name, bad, kind, shown) => {
   }
 });
 
-test("keys of exactly 512 bytes, of any script, are good", async () => {
+test("keys of exactly 512 bytes are accepted in any script", async () => {
   for (const key of ["a".repeat(512), "é".repeat(256), "😀".repeat(128), " ", "\0"]) {
     expect(await locks.withLock(key, () => "ran")).toBe("ran");
   }
@@ -99,7 +99,7 @@ test.each(badOptions)("%s: %o is refused with its name and value", (name, value,
     () => lock.withLock(options, () => 1),
   ];
   if (name === "attemptId") {
-    // One attempt is one acquire: it is no default.
+    // An attemptId names one acquire, so it cannot be a default.
     throwsFor(() => locks.mutex("k", options), TypeError, "`attemptId`");
     throwsFor(() => createLocks(memory(), { defaults: options }), TypeError, "`attemptId`");
   } else {
@@ -134,7 +134,7 @@ test("labels are few and short", () => {
   throwsFor(() => locks.acquire("k", { labels: { ["x".repeat(65)]: "v" } }), RangeError, "`label name`");
 });
 
-test("an unknown option is a mistake, never silently the default", () => {
+test("an unknown option throws", () => {
   const misspelt = { ttl: 5_000 } as object;
   throwsFor(() => locks.acquire("k", misspelt), TypeError, "Unknown option `ttl`", "ttlMs");
   throwsFor(() => locks.tryAcquire("k", { waitMs: 5 } as object), TypeError, "Unknown option `waitMs`");
@@ -152,7 +152,7 @@ test("an unknown option is a mistake, never silently the default", () => {
   );
 });
 
-test("options that are no object are refused", () => {
+test("options that are not an object are refused", () => {
   for (const options of [5, "1000", null, [], () => 1] as unknown as object[]) {
     throwsFor(() => locks.acquire("k", options), TypeError, "Expected `options` to be an object");
   }
@@ -160,7 +160,7 @@ test("options that are no object are refused", () => {
   throwsFor(() => locks.withLock("k", undefined as never), TypeError, "`work`", "a function", "undefined");
 });
 
-test("null is no way to say nothing", () => {
+test("null is refused as a value of any option", () => {
   const nothing = null as never;
   throwsFor(() => createLocks(memory(), nothing), TypeError, "`options`", "null");
   throwsFor(() => locks.list(nothing), TypeError, "`options`", "null");
@@ -186,7 +186,7 @@ test.each(badLocksOptions)("createLocks refuses a bad %s (%o)", (name, options, 
   throwsFor(() => createLocks(memory(), options), kind, `\`${name}\``, expected, shown);
 });
 
-test("undefined means the default, by every name", async () => {
+test("undefined means the default for every option", async () => {
   const nothing = undefined;
   await using own = createLocks(memory(), {
     handover: nothing,
@@ -211,7 +211,7 @@ test("undefined means the default, by every name", async () => {
   expect(lease.remainingMs()).toBeLessThanOrEqual(30_000 - 302);
 });
 
-test("defaults are of the instance, then of the mutex, then of the call", async () => {
+test("options of the call override those of the mutex, which override those of the instance", async () => {
   const driver = memory({ clock: manualClock() });
   await using own = createLocks(driver, { owner: "me", defaults: { ttlMs: 1_000, reason: "general" } });
   const left: number[] = [];

@@ -50,14 +50,14 @@ describe("the built package", () => {
     }
   });
 
-  test("has no dependency that users must have", () => {
+  test("has no required dependency", () => {
     expect(manifest.dependencies ?? {}).toEqual({});
     for (const peer of Object.keys(manifest.peerDependencies)) {
       expect(manifest.peerDependenciesMeta[peer], peer).toEqual({ optional: true });
     }
   });
 
-  test("imports nothing but itself, Node's own modules, and lazily what `connect` is asked for", async () => {
+  test("imports only itself, Node's own modules, and lazily the client library of `connect`", async () => {
     const files = (await readdir(dist, { recursive: true })).filter((file) => /\.(js|d\.ts)$/.test(file));
     expect(files.length).toBeGreaterThan(20);
     for (const file of files) {
@@ -115,7 +115,7 @@ describe("the built package", () => {
 });
 
 describe("connect, of the built package,", () => {
-  test("says which library to install, where there is none", async () => {
+  test("names the library to install if none is installed", async () => {
     expect(await run("redis://user:secret@127.0.0.1")).toBe(
       "LockError unsupported connect() needs a client library, and ioredis or node-redis is not installed: npm install ioredis",
     );
@@ -125,7 +125,7 @@ describe("connect, of the built package,", () => {
     expect(await run("memory:")).toBe("{ ran: true, value: 'worked' }");
   });
 
-  test("does not pass over a library that is there and broken", async () => {
+  test("does not skip an installed library that is broken", async () => {
     const broken = join(folder, "node_modules", "ioredis");
     await mkdir(broken);
     await writeFile(join(broken, "package.json"), '{ "name": "ioredis", "main": "index.js" }');
@@ -139,7 +139,7 @@ describe("connect, of the built package,", () => {
   test.each([
     ["redis", "node-redis", ["redis"]],
     ["ioredis", "ioredis", ["redis", "ioredis"]],
-  ])("takes %s where that is installed, and ioredis before node-redis", async (_name, taken, installed) => {
+  ])("uses %s if it is installed, and ioredis before node-redis", async (_name, taken, installed) => {
     for (const name of installed) {
       await provide(name, name);
     }
@@ -160,7 +160,7 @@ onRedis("connect, of the built package and on a server,", () => {
     ["node-redis 6", "redis", "redis"],
     ["node-redis 5", "redis", "redis5"],
     ["node-redis 4", "redis", "redis4"],
-  ])("locks by %s, and its process ends by itself", async (_library, name, from) => {
+  ])("locks with %s, and its process ends without an exit call", async (_library, name, from) => {
     const server = await startRedis();
     await server.client().call("ACL", "SETUSER", "app", "on", ">p@ss", "~*", "&*", "+@all");
     await server.client().call("ACL", "SETUSER", "default", "resetpass");
@@ -176,7 +176,7 @@ onRedis("connect, of the built package and on a server,", () => {
 });
 
 describe.each(Object.entries(publicNames))("%s", (entryPoint, { values, types }) => {
-  test("exports what is public, and nothing else", async () => {
+  test("exports the public names, and no others", async () => {
     const program = `console.log(JSON.stringify(Object.keys(require("${entryPoint}"))))`;
     const { stdout } = await runNode(["-e", program]);
     expect((JSON.parse(stdout) as string[]).sort()).toEqual([...values].sort());
@@ -192,7 +192,7 @@ function importsOf(code: string): string[] {
   return Array.from(code.matchAll(pattern), ([, from, lazily, alone]) => from ?? lazily ?? alone ?? "");
 }
 
-/** All names that declarations export. */
+/** All exported names of declarations. */
 function typesOf(declarations: string): string[] {
   const listed = Array.from(declarations.matchAll(/^export (?:type )?\{([^}]*)\}/gm), ([, names]) =>
     (names as string).split(",").map((name) =>

@@ -11,7 +11,7 @@ test("clocks may disagree by one percent of the TTL and 2 ms", () => {
 test("validity counts from the sending of the request, on both clocks, less the drift", async () => {
   const clock = manualClock({ now: 50, wall: 1_000 });
   const sent = instantNow(clock);
-  await clock.advance(400); // the reply took its time
+  await clock.advance(400); // the latency of the reply
   const validity = validFrom(sent, 1_000);
   expect(validity).toEqual({ until: 50 + 1_000 - 12, untilWall: 1_000 + 1_000 - 12 });
   expect(remainingValidityMs(validity, clock)).toBe(588);
@@ -22,7 +22,7 @@ test("a TTL that began before the request leaves less", () => {
   expect(validFrom({ now: 0, wall: 0 }, 1_000, -100).until).toBe(1_088);
 });
 
-test("validity is over as soon as either clock says so", async () => {
+test("validity ends as soon as either clock reaches its end", async () => {
   const clock = manualClock();
   const validity = validFrom(instantNow(clock), 1_000);
   clock.sleep(700);
@@ -33,7 +33,7 @@ test("validity is over as soon as either clock says so", async () => {
   expect(remainingValidityMs(validity, clock)).toBe(-1);
 });
 
-test("a confirmation prolongs, and one that comes late does not shorten", () => {
+test("a confirmation extends, and a late confirmation does not shorten", () => {
   const clock = manualClock({ now: 0, wall: 1_000 });
   const validity = { until: 100, untilWall: 1_100 };
   extendValidity(validity, { until: 300, untilWall: 1_300 }, clock);
@@ -41,7 +41,7 @@ test("a confirmation prolongs, and one that comes late does not shorten", () => 
   expect(validity).toEqual({ until: 300, untilWall: 1_300 });
 });
 
-test("a confirmation that leaves more by the stricter clock counts, though the other one calls it earlier", () => {
+test("a confirmation with more remaining time on the stricter clock counts, even if its end is earlier on the other", () => {
   const clock = manualClock({ now: 0, wall: 1_000 });
   const validity = { until: 500, untilWall: 1_500 };
   clock.jumpWall(400);
@@ -49,7 +49,7 @@ test("a confirmation that leaves more by the stricter clock counts, though the o
   expect(remainingValidityMs(validity, clock)).toBe(300);
 });
 
-test("elapsed is what passed on the clock that went further", async () => {
+test("the elapsed time is that of the clock that advanced further", async () => {
   const clock = manualClock();
   const start = instantNow(clock);
   await clock.advance(100);

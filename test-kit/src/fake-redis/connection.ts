@@ -5,7 +5,7 @@ import type { Kind, PubSub } from "./pub-sub.ts";
 export type Script = Parameters<Connection["run"]>[0];
 type ChannelKind = Parameters<Connection["subscribe"]>[1];
 
-/** What a connection needs of its server. */
+/** The members of the server that a connection uses. */
 export interface Host {
   readonly pubSub: PubSub;
   readonly hasShards: boolean;

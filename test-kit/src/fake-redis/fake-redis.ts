@@ -219,7 +219,7 @@ export class FakeRedis implements Host {
     };
   }
 
-  /** What our scripts read of a section of INFO. */
+  /** The fields of an INFO section that the scripts read. */
   #info(section: string): Readonly<Record<string, string | number>> | undefined {
     switch (section) {
       case "server":
@@ -250,7 +250,7 @@ export class FakeRedis implements Host {
   }
 }
 
-/** What a client library makes of a reply. */
+/** A reply in the form of a client library. */
 function answerOf(reply: Reply): unknown {
   if (reply instanceof ServerError) {
     throw reply;

@@ -81,6 +81,11 @@ export const clones: readonly Mutant[] = [
     name: "clones-draw-from-one-pool",
     brokenRule: "ids that were drawn in advance are discarded after a jump of the wall clock",
     edits: [edit("runtime/random.ts", " || Math.abs(wallLead - lead) > jumpMs", "")],
-    killers: [byRules("runtime/random", "ids that were drawn ahead are thrown away")],
+    killers: [
+      byRules(
+        "runtime/random",
+        "buffered ids are discarded after a jump of the wall clock, because a clone of the machine has the same ids",
+      ),
+    ],
   },
 ];

@@ -105,7 +105,10 @@ export const singleFencingCounter: readonly Mutant[] = [
     brokenRule: "if the counter is lost by a flush or a failover, server time is the floor, so numbers rise",
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "last + 1")],
     killers: [
-      byRules("fake-redis/fake-redis", "a restart without its data: the numbers rise all the same"),
+      byRules(
+        "fake-redis/fake-redis",
+        "a restart without its data: the fencing tokens still rise, and the holder learns of its loss",
+      ),
       byServer("drivers/redis/protocol/scripts/fencing-counter", "yields to the server's"),
     ],
   },

@@ -128,9 +128,7 @@ export const lateReplies: readonly Mutant[] = [
     edits: [
       redis("single/request", "    if (hasResidue) {\n", '    if (hasResidue && this.token === "") {\n'),
     ],
-    killers: [
-      byRules("fake-redis/fake-redis", "a grant that comes after the caller gave up is released at once"),
-    ],
+    killers: [byRules("fake-redis/fake-redis", "a grant after the caller's timeout is released at once")],
   },
   {
     name: "late-reply-of-a-node-is-not-answered",

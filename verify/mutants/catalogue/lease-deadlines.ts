@@ -162,7 +162,12 @@ export const leaseDeadlines: readonly Mutant[] = [
         "if (remainingValidityMs(confirmed, clock) > 0 && confirmed.until > validity.until) {",
       ),
     ],
-    killers: [byRules("validity", "a confirmation that leaves more by the stricter clock")],
+    killers: [
+      byRules(
+        "validity",
+        "a confirmation with more remaining time on the stricter clock counts, even if its end is earlier on the other",
+      ),
+    ],
   },
   {
     name: "loss-that-was-missed-is-not-asked-for",

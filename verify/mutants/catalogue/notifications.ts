@@ -39,7 +39,7 @@ export const notifications: readonly Mutant[] = [
     ],
     killers: [
       bySim(1, 60),
-      byRules("fake-redis/fake-redis", "a grant whose message was lost is found by the poll"),
+      byRules("fake-redis/fake-redis", "a grant whose notification was lost is found by the poll"),
     ],
   },
   {
@@ -129,7 +129,12 @@ export const notifications: readonly Mutant[] = [
         '      if (request.waits && request.token === "") {\n        request.trySend();',
       ),
     ],
-    killers: [byRules("fake-redis/fake-redis", "a subscription that was down meanwhile")],
+    killers: [
+      byRules(
+        "fake-redis/fake-redis",
+        "a lost subscription: a missed grant is found as soon as the subscription is back",
+      ),
+    ],
   },
   {
     name: "nodes-are-not-asked-again-when-messages-are-back",

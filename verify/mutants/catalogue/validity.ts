@@ -66,7 +66,7 @@ export const validity: readonly Mutant[] = [
         "return validity.until - clock.now();",
       ),
     ],
-    killers: [byRules("validity", "validity is over as soon as either clock says so")],
+    killers: [byRules("validity", "validity ends as soon as either clock reaches its end")],
   },
   {
     name: "late-confirmation-shortens-a-lease",
@@ -79,7 +79,7 @@ export const validity: readonly Mutant[] = [
         "if (confirmed.until !== validity.until) {",
       ),
     ],
-    killers: [byRules("validity", "a confirmation prolongs")],
+    killers: [byRules("validity", "a confirmation extends, and a late confirmation does not shorten")],
   },
   {
     name: "pushed-grant-counts-from-its-receipt",

@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import type { LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
 import type { Operation } from "./operations.ts";
 
-/** Which argument is a number that belongs to a grant. */
+/** The index of the argument with a grant's fencing token. */
 const numberAt: Readonly<Record<string, number>> = {
   extend: 3,
   breakGrant: 0,
@@ -12,7 +12,7 @@ const numberAt: Readonly<Record<string, number>> = {
   refill: 3,
 };
 
-/** An operation's arguments, with what they say of the present grant or latch. */
+/** The arguments of an operation, with the references to the present grant or latch resolved. */
 export async function argumentsOf(
   redis: Redis,
   keys: LockKeys,
@@ -47,7 +47,7 @@ async function firstOnNode(redis: Redis, [, , , fence = ""]: LockKeys): Promise<
   return (await redis.type(fence)) === "hash" ? Number(await redis.hget(fence, "first")) : 0;
 }
 
-/** Of those who share a lock the newest number. */
+/** The newest fencing token among the holders of a shared lock. */
 async function firstOnOneServer(redis: Redis, [K, , info]: LockKeys): Promise<number> {
   if ((await redis.type(K)) === "string") {
     return Number((await redis.get(K))?.split(" ")[1]) || 0;

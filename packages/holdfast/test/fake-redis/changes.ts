@@ -1,7 +1,7 @@
 import type { LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
 import type { Step } from "./steps.ts";
 
-/** The commands by which the data of both servers are changed without a script of ours. */
+/** The commands that change the data of both servers without a script. */
 export function changes(
   step: Exclude<Step, { type: "operate" | "mute" }>,
   keys: LockKeys = ["", "", "", ""],
@@ -42,12 +42,12 @@ function limit(key: string, ttlMs: number | null): [string, ...string[]] {
   return ttlMs === null ? ["PERSIST", key] : ["PEXPIRE", key, String(ttlMs)];
 }
 
-/** Gives the key a type that it may not have. */
+/** Gives the key an invalid type. */
 function spoil(key: string, isLock: boolean): [string, ...string[]][] {
   return [["DEL", key], isLock ? ["HSET", key, "a", "1"] : ["SET", key, "spoilt"]];
 }
 
-/** Many waiters whose processes are gone, and what is no waiter at all. */
+/** Many waiters of dead processes, and invalid queue entries. */
 function crowd(
   key: string,
   { dead, junk }: { readonly dead: number; readonly junk: boolean },

@@ -12,7 +12,7 @@ import type { Script } from "../../src/drivers/redis/protocol/script.ts";
 import { onRedis } from "../support/servers.ts";
 import { commands } from "./commands.ts";
 
-/** What a TTL or an expiry may differ by, in ms. */
+/** The allowed difference of a TTL or an expiry, in ms. */
 const toleranceMs = 500;
 
 onRedis("the fake Redis beside a real one", () => {
@@ -58,7 +58,7 @@ onRedis("the fake Redis beside a real one", () => {
     expect(seen.size).toBeGreaterThan(50);
   }, 120_000);
 
-  test("answers them in scripts as there", async () => {
+  test("answers the commands in scripts with the same replies and errors", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(commands, { minLength: 1, maxLength: 30 }), async (sequence) => {
         await reset();
@@ -92,7 +92,7 @@ const catching = scriptOf(
   "local found = redis.pcall(unpack(ARGV)) return { type(found), type(found) == 'table' and found.err or found, 'end' }",
 );
 
-/** What scripts use of Lua, and of what Redis makes of it. */
+/** The features of Lua, and of Lua in Redis, that scripts use. */
 const scripts: readonly (readonly [source: string, ...args: string[]])[] = [
   ["return { 1, 3.99, -3.99, 'text', false, true, { 'in', { 'in' } }, nil, 'behind' }"],
   ["return nil"],
@@ -161,7 +161,7 @@ function scriptOf(source: string): Script {
   return { name: "a test", sha1: createHash("sha1").update(source).digest("hex"), source };
 }
 
-/** What is answered, or the words of the error. */
+/** The reply, or the message of the error. */
 async function outcome(action: () => unknown): Promise<unknown> {
   try {
     return spelledOut(await action());
@@ -174,12 +174,12 @@ function spelledOut(answer: unknown): unknown {
   return Array.isArray(answer) ? answer.map(spelledOut) : answer instanceof Error ? String(answer) : answer;
 }
 
-/** Without what time, or the order of a hash, decides. @param other what the other one answers, if it is known */
+/** The reply without times and without the order of a hash. @param other the reply of the other server, if known */
 function plain(name: string, answer: unknown, other?: unknown): unknown {
   if (typeof answer === "number" && typeof other === "number" && name === "PTTL") {
     return answer > 0 && Math.abs(answer - other) <= toleranceMs ? other : answer;
   } else if (name.startsWith("Z") && Array.isArray(answer)) {
-    return answer.flat(); // RESP3, which scripts do not speak, has members and scores in pairs
+    return answer.flat(); // RESP3 pairs members with scores, and scripts use RESP2
   } else if (Array.isArray(answer)) {
     const parts = Array.isArray(other) ? other : [];
     const items = answer.map((item, index) => plain(name, item, parts[index]));

@@ -2,7 +2,7 @@ import fc from "fast-check";
 
 type CommandArguments = readonly [name: string, ...args: string[]];
 
-/** Keys of every type: most commands meet one that they may not touch. */
+/** Keys of every type, because most commands must also meet a key of the wrong type. */
 const keys = fc.constantFrom("a", "b", "c");
 const texts = fc.constantFrom("", "x", "y", "ü", "10", "07", "-3", "1.5");
 const fields = fc.constantFrom("f", "g", "h", "ü");
@@ -24,7 +24,7 @@ const bounds = fc.constantFrom("-inf", "+inf", "(3", "0", "3", "1.5", "(-7", "x"
 const indexes = fc.constantFrom("0", "1", "2", "-1", "-2", "99", "-99", "x");
 const ttls = fc.constantFrom("20000", "40000", "80000", "0", "-5", "x", "");
 const conditions = fc.subarray(["NX", "XX", "GT", "LT", "CH"], { maxLength: 2 });
-/** GT and LT are for times that are said, not counted from a present that passes on one of the two servers only. */
+/** GT and LT are used with absolute times only, because the present time of the two servers differs. */
 const expiryConditions = fc.constantFrom<string[]>([], ["NX"], ["XX"], ["GT"], ["LT"], ["gt"], ["OTHER"]);
 
 function words(
@@ -46,7 +46,7 @@ const limits = fc.constantFrom<string[]>(
   ["WITHSCORES", "LIMIT", "-1", "2"],
 );
 
-/** Any command that the fake Redis has, but for those that tell of the server itself. */
+/** Any command of the fake Redis, except the commands about the server itself. */
 export const commands: fc.Arbitrary<CommandArguments> = fc.oneof(
   words("GET", keys),
   words("SET", keys, texts),

@@ -53,7 +53,7 @@ describe("a lost reply", () => {
     expect(await world.settled(lease.release())).toBe(true);
   });
 
-  /** Loses the replies of the first acquires, and notes all: their arguments, and the number that stands then. */
+  /** Drops the replies of the first acquires, and records all acquires with the fencing token at that time. */
   function record(
     faults: FaultInjector,
     mode: "silence" | "reset",
@@ -72,7 +72,7 @@ describe("a lost reply", () => {
 });
 
 describe("lost messages", () => {
-  test("a grant whose message was lost is found by the poll", async () => {
+  test("a grant whose notification was lost is found by the poll", async () => {
     const world = new World();
     const here = world.process();
     const there = world.process();
@@ -85,7 +85,7 @@ describe("lost messages", () => {
     const releasedAt = world.clock.now();
     const [token] = world.server.get("lock:k")?.split(" ") ?? [];
     const found = await world.settled(next);
-    expect(lost.map((text) => text.split(" ")[1])).toContain(token); // it was handed over, and nobody heard of it
+    expect(lost.map((text) => text.split(" ")[1])).toContain(token); // the server granted the lock, and no client received the notification
     expect(world.clock.now() - releasedAt).toBeLessThanOrEqual(5_000);
     found.throwIfLost();
   });
@@ -121,7 +121,7 @@ describe("lost messages", () => {
     });
   }
 
-  test("a subscription that was down meanwhile: what was missed is found as soon as it is up", async () => {
+  test("a lost subscription: a missed grant is found as soon as the subscription is back", async () => {
     const world = new World();
     const here = world.process();
     const there = world.process();
@@ -139,11 +139,11 @@ describe("lost messages", () => {
   });
 });
 
-test("a grant that comes after the caller gave up is released at once", async () => {
+test("a grant after the caller's timeout is released at once", async () => {
   const world = new World();
   const gate = gated(world.server.connect());
   const locks = createLocks(redis(gate.connection, { clock: world.clock, random: manualRandom(99) }));
-  await world.settled(locks.inspect("k")); // it knows its server
+  await world.settled(locks.inspect("k")); // completes the handshake
   gate.close();
   const refused = locks.acquire("k", { waitMs: 500 }).catch((error: unknown) => error);
   await world.pass(1_000);
@@ -152,13 +152,13 @@ test("a grant that comes after the caller gave up is released at once", async ()
   const requests = gate.open();
   expect(requests).toBe(1);
   await world.pass(10);
-  expect(world.server.get("holdfast:fence")).not.toBeNull(); // it was granted
-  expect(world.server.get("lock:k")).toBeNull(); // and given back
+  expect(world.server.get("holdfast:fence")).not.toBeNull(); // the lock was granted
+  expect(world.server.get("lock:k")).toBeNull(); // and released
   await world.settled(locks.close());
 });
 
 describe("the server", () => {
-  test("a restart with its data: waiters keep their places and the holder its lock", async () => {
+  test("a restart with its data: waiters keep their positions and the holder its lock", async () => {
     const world = new World();
     const here = world.process();
     const there = world.process();
@@ -174,20 +174,20 @@ describe("the server", () => {
     expect((await world.settled(next)).fencingToken).toBeGreaterThan(lease.fencingToken);
   });
 
-  test("a restart without its data: the numbers rise all the same, and the holder is told", async () => {
+  test("a restart without its data: the fencing tokens still rise, and the holder learns of its loss", async () => {
     const world = new World();
     const here = world.process();
     const there = world.process();
     const lease = await world.settled(here.locks.acquire("k", { ttlMs: 30_000 }));
     world.server.restart({ keepData: false });
-    await world.pass(10); // the time is the floor of the numbers
+    await world.pass(10); // the time is the lower bound of fencing tokens
     const next = await world.settled(there.locks.acquire("k"));
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
     await world.pass(10_100);
     expect(() => lease.throwIfLost()).toThrow("is lost");
   });
 
-  test("one that forbids our channels: waiters poll, and nobody is forgotten", async () => {
+  test("a server that forbids our channels: waiters poll, and every waiter is granted", async () => {
     const world = new World();
     world.server.failPublish(true);
     const here = world.process();

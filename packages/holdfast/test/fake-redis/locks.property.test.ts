@@ -8,7 +8,7 @@ import { ServerPair, type Outcome } from "./pair.ts";
 import type { Family } from "./operations.ts";
 import { steps, type Step } from "./steps.ts";
 
-/** How long a comparison may take, ms: 15 s on a machine that does nothing else. */
+/** The time limit of a comparison, ms. It takes 15 s on an idle machine. */
 const timeoutMs = 200_000;
 
 onRedis("the fake Redis", () => {
@@ -21,7 +21,7 @@ onRedis("the fake Redis", () => {
   for (const isQuorum of [false, true]) {
     for (const family of ["mutex", "read-write", "semaphore", "latch"] as const) {
       if (isQuorum && family === "latch") {
-        continue; // a quorum has none
+        continue; // a quorum has no latches
       }
       const where = isQuorum ? "as a node of a quorum" : "alone";
       test(
@@ -48,11 +48,11 @@ onRedis("the fake Redis", () => {
       {
         numRuns: family === "mutex" ? 600 : 300,
         examples: [[rare(isQuorum, family)]],
-        interruptAfterTimeLimit: timeoutMs, // so a counterexample that is being made smaller is told
+        interruptAfterTimeLimit: timeoutMs, // reports the counterexample found so far
         markInterruptAsFailure: true,
       },
     );
-    // That the sequences reach what they are to compare.
+    // The sequences must reach the cases that they compare.
     const reached = [...seen.keys()].toSorted();
     const expected = { mutex: cases, latch: casesOfLatches }[family as string] ?? casesOf(family);
     const others = isQuorum ? casesOfQuorum(family === "mutex") : casesOfOneServer;
@@ -60,7 +60,7 @@ onRedis("the fake Redis", () => {
   }
 });
 
-/** Rare by chance: a lock that stays is broken, and who held it asks; a limit is set where it is none. */
+/** Rare by chance: a request by the holder of a broken lock, and a limit for a lock without a limit. */
 function rare(isQuorum: boolean, family: Family): Step[] {
   const latest = ["9999999999999"];
   const operation = (lock: number, name: string, args: readonly string[]): Step => {
@@ -89,7 +89,7 @@ function rare(isQuorum: boolean, family: Family): Step[] {
   ];
 }
 
-/** Operations with their answers' first words, and messages with theirs. */
+/** The operations and messages, each with the first field of its reply or text. */
 const cases = named({
   acquire: [0, 1, 2, 3, "error"],
   breakGrant: [0, 1, "error"],
@@ -150,7 +150,7 @@ function count(seen: Map<string, number>, step: Step, { real }: Outcome): void {
     step.operations.forEach(({ name }, index) => {
       const answer = real.answers[index];
       const first = String(Array.isArray(answer) ? answer[0] : answer);
-      const isNumber = name !== "inspect" && Number(first) > 100; // the usual grant is told by its number
+      const isNumber = name !== "inspect" && Number(first) > 100; // the short form of a grant is its fencing token
       note(`${name} ${name === "inspect" && first !== "error" ? "facts" : isNumber ? "1" : first}`);
     });
   }

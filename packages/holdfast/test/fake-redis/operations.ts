@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { requester as askerOfNode } from "../support/quorum-script-fixture.ts";
 import { requester, type Requester } from "../support/script-fixture.ts";
 
-/** Clients 0 and 1 listen, the first by sharded and the second by plain pub/sub; the processes of 2 and 3 are gone. */
+/** Client 0 subscribes by sharded pub/sub, and client 1 by plain pub/sub. The processes of clients 2 and 3 are dead. */
 export const clientCount = 4;
 export const lockCount = 2;
 
@@ -11,11 +11,11 @@ export interface Operation {
   readonly lock: number;
   readonly name: string;
   /**
-   * Its arguments; the number among those of `extend`, `breakGrant`, `yield` and `raiseFence` is counted from the first of the
-   * present grant ("": none), and `present` among those of a latch is when the present one was born.
+   * The arguments. The number of `extend`, `breakGrant`, `yield` and `raiseFence` is relative to the present grant ("": none).
+   * The argument `present` of a latch stands for the generation of the present latch.
    */
   readonly args: readonly string[];
-  /** Of a quorum's node: the candidate, counted in microseconds from the server's time. */
+  /** On a node of a quorum: the proposed fencing token, in microseconds relative to the server's time. */
   readonly candidate: number;
 }
 
@@ -32,7 +32,7 @@ const words = fc.constantFrom(
   JSON.stringify(["owner", 'ü "/', "reason", "r", "number", "17"]),
 );
 
-/** What kind of lock both keys are; now and then somebody asks for another one. */
+/** The kind of both locks. A few requests use another kind. */
 export type Family = "mutex" | "read-write" | "semaphore" | "latch";
 
 const shares: Readonly<Record<Family, readonly (string | undefined)[]>> = {
@@ -42,7 +42,7 @@ const shares: Readonly<Record<Family, readonly (string | undefined)[]>> = {
   semaphore: ["s1/3", "s2/3", "s1/3", "s3/3", "s1/3", "s2/3"],
 };
 
-/** Few attempts, each with terms of its own, by two clients or tickets: so that they meet again. */
+/** A few attempts with their own queue arguments, from two clients or tickets, so that attempts repeat. */
 function askersOf(isQuorum: boolean, family: Family): fc.Arbitrary<Requester> {
   const make = isQuorum ? askerOfNode : requester;
   const oddOnes = family === "mutex" ? ["r"] : [undefined, "s1/2", "w"];
@@ -70,7 +70,7 @@ function askersOf(isQuorum: boolean, family: Family): fc.Arbitrary<Requester> {
     });
 }
 
-/** Also beyond the second that a candidate may be from the server's time, both ways. */
+/** Includes proposals more than the allowed second before and after the server's time. */
 const candidates = fc.constantFrom(0, 0, 700, 300_000, -300_000, 1_100_000, -1_100_000, -1e15, 1e15);
 
 function operation(name: string, args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Operation> {
@@ -154,7 +154,7 @@ function operationsOfShares(askers: fc.Arbitrary<Requester>): Weighted<Operation
   ];
 }
 
-/** What the caller knows of the latch: nothing, the present one, or one that is over. */
+/** The latch that the caller knows: none, the present latch, or an ended latch. */
 const knownLatches = fc.constantFrom("", "", "", "present", "1");
 const counts = fc.constantFrom("2", "2", "2", "2", "2", "2", "3");
 

@@ -19,14 +19,14 @@ import { clientCount, lockCount, type Operation } from "./operations.ts";
 import type { Step } from "./steps.ts";
 import { encode, withProposedFence } from "../../src/drivers/redis/protocol/operation.ts";
 
-/** What one server made of a step, as far as the two have to agree. */
+/** The result of a step on one server, as far as both servers must agree. */
 export interface Seen {
-  /** What stands before the answers; for how long the server is up is each one's own. */
+  /** The head of the reply, without the uptime, which differs. */
   readonly header: unknown;
   readonly answers: readonly unknown[];
-  /** Per client. */
+  /** The messages of each client. */
   readonly messages: readonly (readonly string[])[];
-  /** Per key: type, content, TTL. */
+  /** The type, content and TTL of each key. */
   readonly data: readonly unknown[];
 }
 
@@ -40,15 +40,15 @@ type CommandPair = Pick<Seen, "header" | "answers">;
 
 const nothing: CommandPair = { header: null, answers: [] };
 const listening = ["s", "p"] as const;
-/** What the two clocks may be apart, as the real server goes on while a script runs, or stands still on a busy machine. */
+/** The allowed clock difference, because time passes on the real server during a script or on a busy machine. */
 const toleranceMs = 500;
 
-/** A real server and a fake one to which the same is done. The clock of the fake one is set to the time at which the real one did it. */
+/** Executes the same steps on a real server and on a fake one. The fake clock is set to the time of the real execution. */
 export class ServerPair {
   readonly #stage: ScriptFixture;
   readonly #redis: Redis;
   readonly #connection: Connection;
-  /** Each with its counter behind it, which all have in common where the server decides alone. */
+  /** The keys of each lock, and its counter. On a single server all locks share one counter. */
   #locks: readonly LockKeys[] = [];
   #fake: FakeRedis;
   #fakeConnection: Connection;
@@ -63,7 +63,7 @@ export class ServerPair {
     this.#fakeConnection = this.#fake.connect();
   }
 
-  /** The scripts run as a user who can be forbidden to publish. */
+  /** The scripts run as a user without other duties, so that tests can revoke the right to publish. */
   static async open(): Promise<ServerPair> {
     const fixture = await ScriptFixture.open();
     await fixture.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "allchannels");
@@ -86,7 +86,7 @@ export class ServerPair {
     await this.#mute(false);
     await this.#redis.flushall();
     for (const client of listening.keys()) {
-      await this.#stage.received(client); // of a sequence that failed in the middle
+      await this.#stage.received(client); // messages of a sequence that failed in the middle
     }
     this.#fake = new FakeRedis({ clock: this.#clock });
     this.#fakeConnection = this.#fake.connect();
@@ -148,7 +148,7 @@ export class ServerPair {
       this.#fake.call(name, ...args);
     }
     if (step.type === "expire") {
-      await pause(3); // what had 1 ms to live is gone on both
+      await pause(3); // keys with a TTL of 1 ms have expired on both servers
     }
     return [nothing, nothing];
   }
@@ -194,7 +194,7 @@ function callOfNode(locks: readonly LockKeys[], operations: Arguments, bound: nu
   return [executeQuorumScript, locks.flat(), args];
 }
 
-/** As a client calls: a lone operation has its arguments as they are. */
+/** Calls the script like a client: a single operation passes its arguments unencoded. */
 function callOfOneServer(locks: readonly LockKeys[], operations: Arguments, bound: number): ScriptCall {
   const keys = [counterKey(), ...locks.flatMap((own) => own.slice(0, 3))];
   const [lone, ...others] = operations;
@@ -216,7 +216,7 @@ function inOrder(dumped: unknown): unknown {
   return type === "hash" ? [type, fieldsInOrder(value).map(inParts), ttlMs] : dumped;
 }
 
-/** What a node remembers of a holder, and from when on a vote counts, ends in a time, which the two need not agree in to the ms. */
+/** The memory of a holder and the start of a vote end in a time, which may differ by some ms. */
 function inParts(field: string): unknown {
   const [, said, time] = /^((?:by|h\S+)=.* |(?:notBefore|alone)=)(\d{13})$/.exec(field) ?? [];
   return said === undefined ? field : [said, Number(time) - epochMs];
@@ -232,7 +232,7 @@ function fieldsInOrder(pairs: readonly string[]): string[] {
   return Array.from({ length: pairs.length / 2 }, (_, i) => `${pairs[2 * i]}=${pairs[2 * i + 1]}`).toSorted();
 }
 
-/** Makes the view of the fake one the real one's where they differ only in what they may. */
+/** Replaces the fake server's times by the real ones if the difference is allowed. */
 function agree(real: Seen, own: Seen): Outcome {
   return { real: plain(real, real) as Seen, fake: plain(own, real) as Seen };
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 
 import { locks, operations, ttls, type Family, type Operation, type Weighted } from "./operations.ts";
 
-/** What happens to both servers. `part` is one of a lock's three keys, or its counter. */
+/** A change on both servers. `part` selects one of a lock's three keys, or its counter. */
 export type Step =
   | {
       readonly type: "operate";
@@ -13,7 +13,7 @@ export type Step =
   | { readonly type: "expire" | "delete" | "spoil"; readonly lock: number; readonly part: number }
   | { readonly type: "limit"; readonly lock: number; readonly part: number; readonly ttlMs: number | null }
   | { readonly type: "seize"; readonly lock: number; readonly ttlMs: number | null }
-  /** The counter is set; by `aheadMs` it is ahead of the time. */
+  /** Sets the counter, which is ahead of the time by `aheadMs`. */
   | {
       readonly type: "count";
       readonly lock: number;
@@ -80,7 +80,7 @@ const incidents = (isQuorum: boolean): Weighted<Step>[] => [
   { weight: 1, arbitrary: fc.constant({ type: "flush" as const }) },
 ];
 
-/** @param isQuorum whether the server is a node of a quorum all the while */
+/** @param isQuorum whether the server is a node of a quorum in all steps */
 export function steps(isQuorum: boolean, family: Family): fc.Arbitrary<Step[]> {
   const step = fc.oneof({ weight: 24, arbitrary: operating(isQuorum, family) }, ...incidents(isQuorum));
   return fc.array(step, { minLength: 1, maxLength: 40, size: "max" });

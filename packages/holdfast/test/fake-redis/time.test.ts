@@ -4,14 +4,14 @@ import { expect, test } from "vitest";
 import { systemClock, type Clock } from "../../src/runtime/clock.ts";
 import { executeQuorumScript } from "../../src/drivers/redis/protocol/scripts.generated.ts";
 
-/** Time passes with each look at it. */
+/** A clock that advances with each read. */
 function hurriedClock(): Clock {
   let now = Date.now();
   const look = (): number => (now += 1);
   return { ...systemClock, now: look, wall: look };
 }
 
-test("what is there as a script begins does not expire on the way, as on a server", async () => {
+test("a key that exists at the start of a script does not expire during the script, as on a server", async () => {
   const server = new FakeRedis({ clock: hurriedClock() });
   const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:info:{lock:k}", "holdfast:fence:{lock:k}"];
   let held = 0;

@@ -11,7 +11,7 @@ export interface Process {
   readonly faults: FaultInjector;
 }
 
-/** One server and some processes, all by one clock that the test lets run. */
+/** One server and several processes, all on one manual clock. */
 export class World {
   static current: World | undefined;
   readonly clock: ManualClock = manualClock({ now: 1_000 });
@@ -35,12 +35,12 @@ export class World {
     return { locks, faults: controls };
   }
 
-  /** The first number of the holder. */
+  /** The first fencing token of the holder. */
   first(key: string): string {
     return this.server.get(`lock:${key}`)?.split(" ")[1] ?? "";
   }
 
-  /** Time passes, in steps small enough that requests are answered in between. */
+  /** Advances the clock in small steps, so that requests are answered in between. */
   async pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 10) {
       await this.clock.advance(Math.min(10, left));
@@ -48,7 +48,7 @@ export class World {
     }
   }
 
-  /** Lets time pass until the promise is settled. */
+  /** Advances the clock until the promise is settled. */
   async settled<T>(promise: Promise<T>): Promise<T> {
     let isPending = true;
     const done = (): void => {
@@ -63,14 +63,14 @@ export class World {
   }
 }
 
-/** Lets everything run that needs no time. */
+/** Runs everything that needs no time. */
 function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** A connection that holds acquires back while others pass: order does not hold between commands. */
+/** A connection that holds acquires while closed, and passes other commands, because commands have no common order. */
 export function gated(inner: Connection): { connection: Connection; close(): void; open(): number } {
   const held: (() => void)[] = [];
   let isClosed = false;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { QueueNode, LinkedQueue } from "../../src/runtime/linked-queue.ts";
 
-test("keeps the order of arrival, whoever leaves from wherever", () => {
+test("keeps the order of arrival after removals at any position", () => {
   const change = fc.tuple(fc.constantFrom("add", "delete"), fc.nat(9));
   fc.assert(
     fc.property(fc.array(change, { maxLength: 100 }), (changes) => {

@@ -11,7 +11,7 @@ test("ids are 32 hex digits, and different", () => {
   expect(new Set(ids).size).toBe(1_000);
 });
 
-test("ids that were drawn ahead are thrown away when the wall clock jumped: a clone of the machine has them, too", () => {
+test("buffered ids are discarded after a jump of the wall clock, because a clone of the machine has the same ids", () => {
   let [now, wall] = [0, 1_000_000];
   const clock = { now: () => now, wall: () => wall } as Clock;
   let draws = 0;

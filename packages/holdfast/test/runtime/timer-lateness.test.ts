@@ -50,7 +50,7 @@ test("a late timer counts for the window of 30 s in which it ran, and for the ne
   expect(lateness.leadMs(ttlMs)).toBe(3);
 });
 
-test("where no timer ran for two windows nothing of the last one counts", async () => {
+test("after two windows without a timer the last window does not count", async () => {
   lateBy(20);
   await clock.advance(60_000);
   lateBy(0);

@@ -23,7 +23,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ block: fc.nat(20) }) },
 );
 
-test("it wakes the same items in the same order as a sorted list would, with one timer", async () => {
+test("it wakes the same items in the same order as a sorted list, with one timer", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 100, size: "max" }), async (steps) => {
       const clock = manualClock();
@@ -65,7 +65,7 @@ test("it wakes the same items in the same order as a sorted list would, with one
   );
 });
 
-test("an item that is woken may be scheduled again, by itself or by another", async () => {
+test("a woken item can be rescheduled, by its own wake or by another", async () => {
   const clock = manualClock();
   const woken: string[] = [];
   const [one, other] = [item(1), item(2)];
@@ -84,7 +84,7 @@ test("an item that is woken may be scheduled again, by itself or by another", as
   expect(clock.timers()).toBe(0);
 });
 
-test("what becomes due while the process stands still in a wake is woken behind it, before anything else", async () => {
+test("an item that becomes due during a blocking wake is woken next", async () => {
   const clock = manualClock();
   const woken: string[] = [];
   const queue = new TimerQueue<Item>(clock, (due) => {
@@ -136,7 +136,7 @@ async function connectedSockets(): Promise<[Socket, Socket]> {
   return [far, near];
 }
 
-test("Infinity takes the item out", async () => {
+test("Infinity removes the item", async () => {
   const clock = manualClock();
   const queue = new TimerQueue<Item>(clock, () => expect.unreachable());
   const only = item(1);
@@ -146,7 +146,7 @@ test("Infinity takes the item out", async () => {
   await clock.advance(100);
 });
 
-test("clear takes all items out, and they may come back", async () => {
+test("clear removes all items, and they can be scheduled again", async () => {
   const clock = manualClock();
   const woken: number[] = [];
   const queue = new TimerQueue<Item>(clock, ({ name }) => woken.push(name));
@@ -161,7 +161,7 @@ test("clear takes all items out, and they may come back", async () => {
   expect(woken).toEqual([2]);
 });
 
-test("its timer keeps the process alive only where somebody waits for it", () => {
+test("its timer keeps the process alive only on request", () => {
   const clock = manualClock();
   new TimerQueue<Item>(clock, () => undefined).schedule(item(1), 10);
   expect([clock.timers(true), clock.timers(false)]).toEqual([0, 1]);
@@ -169,7 +169,7 @@ test("its timer keeps the process alive only where somebody waits for it", () =>
   expect([clock.timers(true), clock.timers(false)]).toEqual([1, 1]);
 });
 
-test("a timer that is overdue is left to run: a new one would come behind whatever else is due", async () => {
+test("an overdue timer is not replaced, because a new timer would run after all other due timers", async () => {
   const clock = manualClock();
   let timers = 0;
   const counting = {
@@ -186,7 +186,7 @@ test("a timer that is overdue is left to run: a new one would come behind whatev
   const woken: number[] = [];
   const queue = new TimerQueue<Item>(counting, ({ name }) => woken.push(name));
   queue.schedule(item(1), 10);
-  clock.block(100); // the process stands still
+  clock.block(100); // the process is blocked
   queue.schedule(item(2), 5);
   expect(timers).toBe(1);
   await clock.advance(1);

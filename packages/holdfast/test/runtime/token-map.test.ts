@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { TokenMap } from "../../src/runtime/token-map.ts";
 
-test("has what a map has, whatever comes and goes", () => {
+test("agrees with a Map after any insertions and removals", () => {
   const token = fc.oneof(
     fc.nat(40).map((ticket) => `attempt:client:${ticket}`),
     fc.constantFrom("", "a", "1:1", "another's"),

@@ -6,7 +6,7 @@ function member(): Indexed {
   return { index: absent };
 }
 
-test("has whoever was added and not taken out, each once", () => {
+test("contains every item that was added and not removed, once", () => {
   const pool = new UnorderedSet<Indexed>();
   const members = Array.from({ length: 5 }, member);
   const [first, , third, , last] = members as [Indexed, Indexed, Indexed, Indexed, Indexed];

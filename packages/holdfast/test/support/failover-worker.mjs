@@ -2,7 +2,7 @@
 //
 //   node failover-worker.mjs <client library> <name of the primary> <addresses of the sentinels as JSON> <record>
 //
-// It uses the built library, as users have it, and ends with its parent.
+// It uses the built library and ends with its parent.
 
 import { openSync, writeSync } from "node:fs";
 import { setPriority } from "node:os";

@@ -34,7 +34,7 @@ export class QuorumFixture {
     );
   }
 
-  /** The same clock with a wall clock that is `ms` ahead. */
+  /** A view of the clock whose wall clock is `ms` ahead. */
   stepClock(ms: () => number): Clock {
     const { clock } = this;
     return {

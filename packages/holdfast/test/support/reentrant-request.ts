@@ -16,7 +16,7 @@ export interface PlayedRequest extends ModelRequest {
   readonly by: number;
   readonly inside: PlayedRequest | undefined;
   readonly controller: AbortController;
-  /** The same for all requests that share a hold. */
+  /** An identifier that all requests of one hold share. */
   readonly root: string;
   lease: Lease | undefined;
   signal: AbortSignal | undefined;

@@ -1,7 +1,7 @@
 import { manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-test("timers run at their moments, in order, those of one moment as they were set", async () => {
+test("timers run at their times, in order, and those of one time in the order of creation", async () => {
   const clock = manualClock({ now: 5 });
   const ran: string[] = [];
   for (const [name, delayMs] of [
@@ -17,7 +17,7 @@ test("timers run at their moments, in order, those of one moment as they were se
   expect(clock.timers()).toBe(1);
 });
 
-test("what a timer sets going runs before the next one", async () => {
+test("promise reactions of a timer run before the next timer", async () => {
   const clock = manualClock();
   const ran: string[] = [];
   clock.setTimer(() => {
@@ -34,7 +34,7 @@ test("what a timer sets going runs before the next one", async () => {
   expect(ran).toEqual(["consequence", "second", "its timer at 15"]);
 });
 
-test("a timer that is cleared does not run, also by one of the same moment", async () => {
+test("a cleared timer does not run, also if a timer of the same time clears it", async () => {
   const clock = manualClock();
   const cleared = clock.setTimer(() => expect.unreachable(), 10);
   const other: unknown[] = [];
@@ -47,7 +47,7 @@ test("a timer that is cleared does not run, also by one of the same moment", asy
   expect(clock.timers()).toBe(0);
 });
 
-test("both clocks go on together, and stand still between", async () => {
+test("both clocks advance together, and stand still between advances", async () => {
   const clock = manualClock({ now: 100, wall: 5_000 });
   await clock.advance(10.5);
   expect([clock.now(), clock.wall()]).toEqual([110.5, 5_010.5]);
@@ -63,7 +63,7 @@ test("a sleeping machine's monotonic clock stands still", async () => {
   expect([clock.now(), clock.wall(), clock.timers()]).toEqual([0, 6_000, 1]);
 });
 
-test("the wall clock jumps, forward or back, and nothing else", () => {
+test("a jump of the wall clock, forward or back, changes nothing else", () => {
   const clock = manualClock({ now: 0, wall: 5_000 });
   clock.jumpWall(1_000);
   clock.jumpWall(-3_000);
@@ -81,7 +81,7 @@ test("while the event loop is blocked time passes and no timer runs", async () =
   expect(ran).toEqual([50]);
 });
 
-test("time does not go backwards", async () => {
+test("advancing by a negative time is refused", async () => {
   const clock = manualClock();
   await expect(clock.advance(-1)).rejects.toThrow(RangeError);
   expect(() => {

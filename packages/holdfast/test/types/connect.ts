@@ -1,4 +1,4 @@
-// What `connect()` takes, and that its driver is a driver like any other. Compiled with `skipLibCheck: false`.
+// The parameters of `connect()`, and its result as a driver. Compiled with `skipLibCheck: false`.
 import { createLocks, type Driver, type Locks } from "holdfast";
 import { connect, type ConnectOptions } from "holdfast/connect";
 
@@ -20,7 +20,7 @@ export const accepted: readonly Promise<Driver>[] = [
 
 export function refused(): unknown[] {
   return [
-    // @ts-expect-error there is no client to hand in
+    // @ts-expect-error `connect` accepts no client
     connect({ host: "127.0.0.1" }),
     // @ts-expect-error the libraries are called ioredis and node-redis
     connect("redis://h", { client: "redis" }),

@@ -1,4 +1,4 @@
-// Real clients, as their own types describe them, are what `redis()` takes. Compiled with `skipLibCheck: false`.
+// `redis()` accepts real clients with their own types. Compiled with `skipLibCheck: false`.
 import type { Cluster as IoredisCluster6, Redis as Ioredis6 } from "ioredis";
 import type { Cluster as IoredisCluster5, Redis as Ioredis5 } from "ioredis5";
 import type {
@@ -15,7 +15,7 @@ import type {
 
 import { redis } from "holdfast/redis";
 
-/** Clients of one server, made without options of their own, and with the modules, scripts and protocol that one may have. */
+/** Clients of one server, created without options, and with modules, scripts and either protocol. */
 export interface StandaloneClients {
   readonly ioredis6: Ioredis6;
   readonly ioredis6WithResp3: Ioredis6<"resp3">;
@@ -82,11 +82,11 @@ export function driversOfClusters(clients: ClusterClients): unknown[] {
 
 export function refused(clients: StandaloneClients): unknown[] {
   return [
-    // @ts-expect-error the options belong to a client, which is to be made of them first
+    // @ts-expect-error the options of a client are not a client
     redis({ host: "127.0.0.1", port: 6379 }),
     // @ts-expect-error a URL is no client
     redis("redis://127.0.0.1"),
-    // @ts-expect-error a pipeline keeps what it is given for later
+    // @ts-expect-error a pipeline delays its commands
     redis(clients.ioredis6.pipeline()),
     // @ts-expect-error commandTimeoutMs is a number
     redis(clients.ioredis6, { commandTimeoutMs: "2s" }),

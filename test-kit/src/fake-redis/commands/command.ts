@@ -2,7 +2,7 @@ import type { PubSub } from "../pub-sub.ts";
 import type { Reply } from "../reply.ts";
 import type { Store } from "../store.ts";
 
-/** What commands see of their server. */
+/** The view that commands have of their server. */
 export interface Server {
   readonly store: Store;
   readonly pubSub: PubSub;

@@ -17,7 +17,7 @@ export class Lua {
   readonly #stack: Stack = new Stack(this.#lua, this.#state);
   readonly #compiled = new Map<string, number>();
   #call: Call = () => null;
-  /** What went wrong outside of the script that runs. */
+  /** An error outside the running script. */
   #fault: Error | undefined;
 
   constructor() {
@@ -126,7 +126,7 @@ export class Lua {
 
 /** Where the handler of errors lies on the stack, all the while. */
 const handlerIndex = 1;
-/** What stands for the global variables, and for what only C can reach. */
+/** The globals of the scripts, and the values that only C can reach. */
 const globalsIndex = -10_002;
 const registryIndex = -10_000;
 

@@ -13,8 +13,8 @@ import {
 
 onFaultyConnection();
 
-describe("doubled requests", () => {
-  test("the server does them twice, the second time later, and one reply comes", async () => {
+describe("duplicated requests", () => {
+  test("are executed twice, the second time later, with one reply", async () => {
     listen();
     await settle();
     faults.duplicate(2, 50);
@@ -22,27 +22,27 @@ describe("doubled requests", () => {
     send("b");
     send("c");
     await clock.advance(49);
-    expect(heard()).toEqual(["a", "b", "c"]);
+    expect(received()).toEqual(["a", "b", "c"]);
     await clock.advance(1);
-    expect(heard()).toEqual(["a", "b", "c", "a", "b"]);
+    expect(received()).toEqual(["a", "b", "c", "a", "b"]);
     expect(log.filter((line) => line.endsWith(": 1"))).toEqual(["a: 1", "b: 1", "c: 1"]);
   });
 
-  test("may be chosen by what is asked", async () => {
+  test("can be selected by their arguments", async () => {
     listen();
     await settle();
     faults.duplicate(({ args }) => args.includes("b"), 0);
     send("a");
     send("b");
     await settle();
-    expect(heard()).toEqual(["a", "b", "b"]);
+    expect(received()).toEqual(["a", "b", "b"]);
     faults.duplicate(0, 0);
     send("b");
     await settle();
-    expect(heard()).toEqual(["a", "b", "b", "b"]);
+    expect(received()).toEqual(["a", "b", "b", "b"]);
   });
 
-  test("are counted from when the first one reaches the server, and do not pass while frozen", async () => {
+  test("are delayed from the arrival of the first copy, and wait while frozen", async () => {
     listen();
     await settle();
     faults.delay({ requestMs: 20 });
@@ -52,13 +52,13 @@ describe("doubled requests", () => {
     faults.freeze();
     await clock.advance(100);
     send("b");
-    expect(heard()).toEqual(["a"]);
+    expect(received()).toEqual(["a"]);
     faults.thaw();
     await clock.advance(20);
-    expect(heard()).toEqual(["a", "a", "b"]);
+    expect(received()).toEqual(["a", "a", "b"]);
   });
 
-  test("what fails the second time is told nobody", async () => {
+  test("report no error of the second execution", async () => {
     faults.duplicate(1, 50);
     send("a");
     await settle();
@@ -67,7 +67,7 @@ describe("doubled requests", () => {
     expect(log).toEqual(["a: 0"]);
   });
 
-  function heard(): string[] {
+  function received(): string[] {
     return log.filter((line) => line.startsWith("heard ")).map((line) => line.slice("heard ".length));
   }
 });

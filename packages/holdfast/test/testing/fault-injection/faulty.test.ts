@@ -38,7 +38,7 @@ describe("delays", () => {
     expect(log).toEqual(["a: 0"]);
   });
 
-  test("replies and messages come late", async () => {
+  test("replies and messages arrive late", async () => {
     listen();
     await settle();
     faults.delay({ replyMs: 50 });
@@ -50,7 +50,7 @@ describe("delays", () => {
     expect(log.toSorted()).toEqual(["a: 1", "heard a", "up"]);
   });
 
-  test("what was sent first comes first, also when the delay becomes shorter", async () => {
+  test("a shorter delay does not change the order of requests", async () => {
     faults.delay({ requestMs: 50 });
     send("a");
     faults.delay({});
@@ -61,7 +61,7 @@ describe("delays", () => {
     expect(log).toEqual(["a: 0", "b: 0"]);
   });
 
-  test("a message may overtake the reply to what came before it", async () => {
+  test("a message may overtake the reply to an earlier request", async () => {
     listen();
     await settle();
     faults.delay({ replyMs: 50, messageMs: 10 });
@@ -76,7 +76,7 @@ describe("delays", () => {
 describe("a plain command", () => {
   const asked = ["GET", "appendfsync"];
 
-  test("passes as a script does", async () => {
+  test("reaches the server like a script", async () => {
     expect(await connection.command("CONFIG", asked)).toEqual(["appendfsync", "everysec"]);
     await expect(connection.command("nosuch", [])).rejects.toThrow(/^ERR unknown command/);
   });
@@ -109,7 +109,7 @@ describe("a plain command", () => {
 });
 
 describe("lost replies", () => {
-  test("are lost after the server did what it was asked", async () => {
+  test("are lost after the server has executed the request", async () => {
     faults.dropReply(2);
     send("a");
     send("b");
@@ -119,7 +119,7 @@ describe("lost replies", () => {
     expect(server.keys()).toEqual(["client:a", "client:b", "client:c"]);
   });
 
-  test("may be chosen by what was asked", async () => {
+  test("can be selected by the arguments of their requests", async () => {
     faults.dropReply(({ script, args }) => script === "handshake" && args.includes("b"));
     send("a");
     send("b");
@@ -132,7 +132,7 @@ describe("lost replies", () => {
     expect(log).toEqual(["a: 0", "c: 0", "b: 0"]);
   });
 
-  test("may end in a lost connection, which is told", async () => {
+  test("may come with a lost connection, which is reported", async () => {
     connection.onDown(() => log.push("connection down"));
     faults.dropReply(1, "reset");
     send("a");
@@ -158,7 +158,7 @@ test("a refused request never reaches the server", async () => {
   expect(server.keys()).toEqual(["client:b", "client:e"]);
 });
 
-test("while frozen nothing passes; then all does, in order", async () => {
+test("while frozen nothing passes, and after the thaw all passes in order", async () => {
   listen();
   await settle();
   log.length = 0;
@@ -175,7 +175,7 @@ test("while frozen nothing passes; then all does, in order", async () => {
   expect(log.filter((line) => line.startsWith("heard"))).toEqual(["heard x", "heard a", "heard b"]);
 });
 
-test("chosen messages are lost, and counted as received", async () => {
+test("selected messages are lost, and the server counts them as received", async () => {
   listen();
   await settle();
   faults.dropMessages((text, channel) => text === "a" && channel === "channel");
@@ -185,7 +185,7 @@ test("chosen messages are lost, and counted as received", async () => {
   expect(log.toSorted()).toEqual(["a: 1", "b: 1", "heard b", "up"]);
 });
 
-test("a subscription that is dropped comes back, and what was published in between is not heard", async () => {
+test("a dropped subscription comes back, and misses the messages published in between", async () => {
   listen();
   await settle();
   faults.dropSubscription();
@@ -195,7 +195,7 @@ test("a subscription that is dropped comes back, and what was published in betwe
   expect(log.toSorted()).toEqual(["a: 1", "down", "heard a", "up", "up"]);
 });
 
-test("a subscription that was closed tells nothing more", async () => {
+test("a closed subscription delivers nothing more", async () => {
   const subscription = connection.subscribe("channel", "sharded", listener());
   await settle();
   faults.delay({ replyMs: 50 });
@@ -207,7 +207,7 @@ test("a subscription that was closed tells nothing more", async () => {
   expect(log).toEqual(["up", "a: 1"]);
 });
 
-test("a script that is not known to the caller's server fails as it does there", async () => {
+test("the error of a script reaches the caller", async () => {
   server.set("client:a", "spoilt");
   await expect(connection.run(clientInfoScript, ["client:a"], [])).rejects.toThrow(/^WRONGTYPE /);
 });

@@ -13,12 +13,12 @@ const secret = "hunter2-Geheim";
 function understood(url: string | URL, options: ConnectOptions = {}): object {
   const { topology, isEncrypted, endpoints, primary, ...address } = parseUrl(url);
   const { access, driver } = resolve({ topology, isEncrypted, endpoints, primary, ...address }, options);
-  const told = Object.entries(access).filter(([, value]) => value !== undefined);
+  const given = Object.entries(access).filter(([, value]) => value !== undefined);
   return {
     topology,
     endpoints,
     ...(primary !== undefined && { primary }),
-    access: Object.fromEntries(told),
+    access: Object.fromEntries(given),
     driver,
   };
 }

@@ -99,8 +99,8 @@ test("a request whose deadline is now gets a reply", async () => {
 test("extend leaves a grant alone whose number is larger than the lease's", async () => {
   const { driver } = opened();
   const { key, token, fencingToken } = await acquireNow(driver, "key", { ttlMs: 1_000 });
-  const asked = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, info: undefined };
-  expect(await driver.extend(asked)).toEqual({ outcome: "lost", reason: "expired" });
+  const extendRequest = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, info: undefined };
+  expect(await driver.extend(extendRequest)).toEqual({ outcome: "lost", reason: "expired" });
   expect((await driver.inspect(key)).remainingMs).toBe(1_000);
 });
 

@@ -117,14 +117,14 @@ class LockTablePlayer {
 
   async #release(grant: Grant): Promise<void> {
     const released = this.driver.release(grant.key, grant.token, grant.validity.until);
-    this.#gaveUp(grant);
+    this.#onReleased(grant);
     this.#check(grant, await released);
   }
 
   async #requeue(grant: Grant, waitMs: number): Promise<void> {
     const deadline = this.clock.now() + waitMs;
     const requeued = this.driver.requeue(grant, request(this.driver, grant.key, { deadline, ttlMs: 30 }));
-    this.#gaveUp(grant);
+    this.#onReleased(grant);
     this.#follow(requeued);
     this.#check(grant, await requeued.released);
   }
@@ -143,12 +143,12 @@ class LockTablePlayer {
 
   async #break(grant: Grant): Promise<void> {
     const broken = this.driver.breakGrant(grant.key, grant.fencingToken, "test");
-    this.#gaveUp(grant);
+    this.#onReleased(grant);
     this.#check(grant, await broken);
   }
 
   /** From here on, and before the next grant, the holder no longer relies on its lease. */
-  #gaveUp({ key, token }: Grant): void {
+  #onReleased({ key, token }: Grant): void {
     const present = this.#present.get(key);
     this.#mayRelease = present?.token === token;
     if (present && this.#mayRelease) {

@@ -154,22 +154,22 @@ test("five thousand waiters that leave at once leave no record", async () => {
 test("a break serves the next waiter, and its old holder is notified before any caller continues", async () => {
   const { driver } = opened();
   const first = await acquireNow(driver, "key", { fencingCount: 5 });
-  const heard: string[] = [];
+  const events: string[] = [];
   const stop = driver.listen({
-    lost: (token, reason) => heard.push(token === first.token ? reason : "another"),
-    notificationsInterrupted: () => heard.push("memory misses no notification"),
-    engineRecovered: () => heard.push("memory is always responsive"),
+    lost: (token, reason) => events.push(token === first.token ? reason : "another"),
+    notificationsInterrupted: () => events.push("memory misses no notification"),
+    engineRecovered: () => events.push("memory is always responsive"),
   });
   const waiter = driver.acquire(request(driver, "key"));
-  void waiter.result.then(() => heard.push("granted"));
+  void waiter.result.then(() => events.push("granted"));
   expect(await driver.breakGrant("key", first.fencingToken + 5n, "test")).toBe(false);
   expect(await driver.breakGrant("key", first.fencingToken - 1n, "test")).toBe(false);
   expect(await driver.breakGrant("key", first.fencingToken + 4n, "test")).toBe(true);
   const second = await grantOf(waiter);
-  expect(heard).toEqual(["broken", "granted"]);
+  expect(events).toEqual(["broken", "granted"]);
   stop();
   await driver.breakGrant("key", second.fencingToken, "test");
-  expect(heard.length).toBe(2);
+  expect(events.length).toBe(2);
 });
 
 test("close rejects waiters, and resolves nothing afterwards", async () => {

@@ -46,12 +46,12 @@ test("a slow reader gets the newest state once, and no intermediate states", asy
   }
   await acquireNow(driver, "often");
   await acquireNow(driver, "last");
-  const told = [await waiting, await next(events)];
-  while (told.at(-1) !== "changed last 1+0") {
-    told.push(await next(events));
+  const reported = [await waiting, await next(events)];
+  while (reported.at(-1) !== "changed last 1+0") {
+    reported.push(await next(events));
   }
-  expect(told.length).toBeLessThan(8);
-  expect(told).toContain("changed often 1+0");
+  expect(reported.length).toBeLessThan(8);
+  expect(reported).toContain("changed often 1+0");
 });
 
 test("a change during the snapshot is reported once", async () => {
@@ -91,11 +91,11 @@ test("a watch ends with its signal (at once if already aborted), and with the dr
   expect(await next(aborted)).toBe("end");
   const abort = new AbortController();
   const read = (async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     for await (const event of driver.watch("key", abort.signal)) {
-      told.push(shown(event));
+      reported.push(shown(event));
     }
-    return told;
+    return reported;
   })();
   const other = driver.watch("key", new AbortController().signal)[Symbol.asyncIterator]();
   await next(other);

@@ -58,7 +58,7 @@ onRedis("Redis Cluster", () => {
           test,
           open: async () => {
             const [driver, other] = clients.map(({ client }) => redis(client, options)) as [Driver, Driver];
-            const keepers = await Promise.all([driver, other].map(hearing));
+            const keepers = await Promise.all([driver, other].map(subscribedDriver));
             return {
               driver,
               other,
@@ -94,7 +94,7 @@ onRedis("Redis Cluster", () => {
 });
 
 /** Keeps a subscribed driver open, because a break is reported at once only from then on. */
-async function hearing(driver: Driver): Promise<Locks> {
+async function subscribedDriver(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await vi.waitFor(
     async () => {

@@ -43,21 +43,21 @@ onRedis("Redirections of a cluster", () => {
       const lease = await locks.acquire(keyOf("held"), { ttlMs: 60_000 });
       const { validUntil } = lease;
       await source.client().del(counterKey(tagOf(slot))); // otherwise the counter would exist for every key of the slot
-      const asked: Promise<unknown>[] = [];
+      const requests: Promise<unknown>[] = [];
       await fixture.cluster.migrate(slot, target, async () => {
         const before = await refusalsOf(source);
-        asked.push(locks.checkFence(keyOf("free"), 1n)); // none of its keys is there
+        requests.push(locks.checkFence(keyOf("free"), 1n)); // none of its keys is there
         await waitUntil(
           async () => (await refusalsOf(source)).ASK > before.ASK,
           "the client is referred to the target",
         );
-        asked.push(lease.extend()); // some of its keys are there
+        requests.push(lease.extend()); // some of its keys are there
         await waitUntil(
           async () => (await refusalsOf(source)).TRYAGAIN > before.TRYAGAIN,
           "the client must try again",
         );
       });
-      expect(await Promise.all(asked)).toEqual(["stale", undefined]);
+      expect(await Promise.all(requests)).toEqual(["stale", undefined]);
       expect(lease.validUntil).toBeGreaterThan(validUntil);
       expect(await lease.release()).toBe(true);
       await locks.close();
@@ -81,39 +81,39 @@ onRedis("Redirections of a cluster", () => {
     const key = "{lagging}";
     const slot = slotOf(key);
     const [source, target, laggard] = await placesOf(slot);
-    const ask = (): Promise<unknown> => router.run(slot, clientInfoScript, [key], []);
+    const request = (): Promise<unknown> => router.run(slot, clientInfoScript, [key], []);
     const owner = (): string | undefined => router.map.ownerOf(slot);
-    await ask();
+    await request();
     expect(owner()).toBe(addressOf(source));
     await laggard.client().call("CLUSTER", "FORGET", await idOf(target));
     await cluster.migrate(slot, target);
-    await ask();
+    await request();
     expect(owner()).toBe(addressOf(target));
-    for (const teller of [target, laggard]) {
-      await told(router, teller);
+    for (const mapSource of [target, laggard]) {
+      await readMapFrom(router, mapSource);
       expect(owner()).toBe(addressOf(target));
     }
     await assign(slot, source, [source, target]);
-    for (const teller of [target, laggard]) {
-      await told(router, teller);
+    for (const mapSource of [target, laggard]) {
+      await readMapFrom(router, mapSource);
       expect(owner()).toBe(addressOf(source));
     }
     await assign(slot, target, [target, source]);
-    await ask();
+    await request();
     expect(owner()).toBe(addressOf(target));
     target.kill("SIGKILL");
     await waitUntil(async () => {
-      await told(router, laggard);
+      await readMapFrom(router, laggard);
       return owner() === addressOf(source);
     }, "other nodes are believed again");
   });
 });
 
 /** Reads the slot map from this node. */
-async function told(router: Router, teller: RedisServer): Promise<void> {
+async function readMapFrom(router: Router, mapSource: RedisServer): Promise<void> {
   await waitUntil(async () => {
-    await router.refresh(addressOf(teller));
-    return router.map.source === addressOf(teller);
+    await router.refresh(addressOf(mapSource));
+    return router.map.source === addressOf(mapSource);
   }, "the router uses this node");
 }
 
@@ -121,9 +121,9 @@ type Refusals = Readonly<Record<"ASK" | "TRYAGAIN", number>>;
 
 /** How often a node has sent each of these redirections. */
 async function refusalsOf(server: RedisServer): Promise<Refusals> {
-  const told = await server.client().info("errorstats");
+  const readMapFrom = await server.client().info("errorstats");
   const count = (what: string): number =>
-    Number(new RegExp(`errorstat_${what}:count=(\\d+)`).exec(told)?.[1] ?? 0);
+    Number(new RegExp(`errorstat_${what}:count=(\\d+)`).exec(readMapFrom)?.[1] ?? 0);
   return { ASK: count("ASK"), TRYAGAIN: count("TRYAGAIN") };
 }
 

@@ -48,8 +48,10 @@ onRedis(`${3 * leasesEach} leases over all nodes of a cluster`, () => {
       }
       expect(leastMs).toBeGreaterThan(0);
       expect(dead.every(({ signal }) => signal.aborted)).toBe(true);
-      const told = (await locks.nodes()).map(({ reachable, cluster }) => `${reachable} ${cluster?.state}`);
-      expect(told.sort()).toEqual(["false null", "true ok", "true ok"]);
+      const reported = (await locks.nodes()).map(
+        ({ reachable, cluster }) => `${reachable} ${cluster?.state}`,
+      );
+      expect(reported.sort()).toEqual(["false null", "true ok", "true ok"]);
       console.info(
         `${kept.flat().length} of ${3 * leasesEach} leases were renewed, each valid for ${Math.round(leastMs)} ms of ${ttlMs} at any time`,
       );

@@ -1,12 +1,11 @@
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { type ServerClock, type Proxy, startRedis, rejection, waitUntil } from "@holdfast/test-kit";
+import { type Proxy, startRedis, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { makeClocks } from "../../support/clocks.ts";
 import { describeWithClocks } from "../../support/servers.ts";
 import {
   disconnect,
-  durable,
   awaitSubscribed,
   holders,
   ExclusionChecker,
@@ -21,26 +20,13 @@ import {
   warmUp,
   type QuorumNode,
 } from "../../support/quorum-servers.ts";
+import { startTimed } from "./timed-nodes.ts";
 
 const waitMs = 25_000;
 /** The largest TTL here. */
 const maxTtlMs = 1_500;
 const patient = { nodeTimeoutMs: 500, maxTtlMs };
 const stepMs = 10_000;
-
-interface Timed {
-  readonly nodes: readonly QuorumNode[];
-  readonly clocks: readonly ServerClock[];
-}
-
-async function startTimed(count: number, args: readonly string[] = durable): Promise<Timed> {
-  const clocks = await makeClocks(count);
-  const nodes = await startNodes(count, {
-    args,
-    start: (given, index) => startRedis({ args: given, env: clocks[index]?.env ?? {} }),
-  });
-  return { nodes, clocks };
-}
 
 describeWithClocks("servers with clocks of their own", () => {
   onQuorum("the shim", () => {
@@ -111,12 +97,12 @@ describeWithClocks("servers with clocks of their own", () => {
       expect(error).toMatchObject({ key, retryable: true });
       expect(lease.remainingMs()).toBeGreaterThan(0);
       if (away.length === 1) {
-        await toldOff(other, 2); // three nodes agree on the time; of two nodes, neither is known to be right
+        await awaitClockReported(other, 2); // three nodes agree on the time; of two nodes, neither is known to be right
       }
       reconnect(proxies.flat());
       const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs }));
       expect(lease.remainingMs()).toBe(0);
-      await toldOff(other, 2);
+      await awaitClockReported(other, 2);
       await ledger.release(next);
       expect(ledger).toMatchObject({ grants: 2, faults: [] });
       clocks[2]?.set({});
@@ -128,7 +114,7 @@ describeWithClocks("servers with clocks of their own", () => {
       const locks = open(nodes, options);
       await warmUp(locks);
       clocks[1]?.set({ aheadMs: stepMs });
-      await toldOff(locks, 1);
+      await awaitClockReported(locks, 1);
       clocks[1]?.set({});
       await waitUntil(
         async () => (await locks.nodes())[1]?.quarantine === null,
@@ -168,7 +154,7 @@ describeWithClocks("servers with clocks of their own", () => {
       for (const aheadMs of [stepMs, -stepMs]) {
         await further(25);
         clocks[1]?.set({ aheadMs });
-        await Promise.all(drivers.map((locks) => toldOff(locks, 1)));
+        await Promise.all(drivers.map((locks) => awaitClockReported(locks, 1)));
         await further(25);
       }
       isOver = true;
@@ -293,7 +279,7 @@ async function overtake(rate: number): Promise<{ leftMs: number; faults: readonl
 }
 
 /** Waits until a driver reports that this node does not vote, with the reason. */
-async function toldOff(locks: Locks, index: number): Promise<void> {
+async function awaitClockReported(locks: Locks, index: number): Promise<void> {
   await waitUntil(
     async () => (await locks.nodes())[index]?.quarantine?.reason.includes("clock") === true,
     "the clock is reported as off",

@@ -55,7 +55,7 @@ for (const { nodes, client, keyPrefix } of setups) {
             ),
           );
           const [driver, other] = drivers as [Driver, Driver];
-          const keepers = await Promise.all(drivers.map(hearing));
+          const keepers = await Promise.all(drivers.map(subscribed));
           return {
             driver,
             other,
@@ -85,7 +85,7 @@ for (const { nodes, client, keyPrefix } of setups) {
 }
 
 /** Keeps a driver open whose notifications are verified on all nodes. */
-async function hearing(driver: Driver): Promise<Locks> {
+async function subscribed(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await vi.waitFor(
     async () => {

@@ -29,16 +29,16 @@ onQuorum("contenders for a free lock", () => {
     using record = new Recording();
     const at = sharedNow() + 300;
     const order = { key, record: record.path, callers, acquire: { ttlMs, waitMs: 20_000 }, holdMs: 1, at };
-    const told = await Promise.all(workers.map((worker) => worker.request("takeTurns", order, "done")));
+    const results = await Promise.all(workers.map((worker) => worker.request("takeTurns", order, "done")));
     const entries = record.read();
     expect(entries.map(({ what }) => what)).toEqual(entries.map((_, index) => (index % 2 ? "end" : "begin")));
     expect(entries.filter((_, i) => i % 2).map(({ who }) => who)).toEqual(record.turns());
     expect(new Set(record.turns()).size).toBe(contenders);
     expect(record.turns()).toHaveLength(contenders);
     expectRising(entries.filter((_, i) => i % 2).map(({ fencingToken }) => fencingToken));
-    expect(told.map(({ lost }) => lost)).toEqual([0, 0, 0]);
+    expect(results.map(({ lost }) => lost)).toEqual([0, 0, 0]);
     // Far below the TTL, so no caller waited for an expiry.
-    expect(Math.max(...told.flatMap(({ waitedMs }) => waitedMs))).toBeLessThan(ttlMs / 4);
+    expect(Math.max(...results.flatMap(({ waitedMs }) => waitedMs))).toBeLessThan(ttlMs / 4);
   });
 
   test(`of ${contenders} tries at the same moment, each first at another node, one wins`, async () => {
@@ -48,8 +48,8 @@ onQuorum("contenders for a free lock", () => {
     const key = newKey();
     const at = sharedNow() + 100;
     const order = { key, callers, acquire: { ttlMs }, at };
-    const told = await Promise.all(workers.map((worker) => worker.request("tryAll", order, "tried")));
-    expect(told.flatMap(({ won }) => won)).toHaveLength(1);
+    const results = await Promise.all(workers.map((worker) => worker.request("tryAll", order, "tried")));
+    expect(results.flatMap(({ won }) => won)).toHaveLength(1);
     await Promise.all(workers.map((worker) => worker.request("release", { key }, "released")));
     await waitUntil(
       async () => (await holders(nodes, key)).every((holder) => holder === null),

@@ -119,11 +119,11 @@ onQuorum("a lease that a minority has lost", () => {
     const [token] = await holders(nodes, key);
     await awaitHeldOnAll(nodes, key, token);
     const [a, b, c, d] = nodes as [QuorumNode, QuorumNode, QuorumNode, QuorumNode, QuorumNode];
-    for (const gone of [
+    for (const losing of [
       [a, b],
       [c, d],
     ]) {
-      await Promise.all(gone.map((node) => node.loseData(key)));
+      await Promise.all(losing.map((node) => node.loseData(key)));
       await lease.extend();
       await awaitHeldOnAll(nodes, key, token);
       await lease.extend();

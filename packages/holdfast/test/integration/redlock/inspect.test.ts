@@ -42,8 +42,8 @@ onQuorum("an inspection while nodes disagree", () => {
     await stolen.direct.set(`lock:${key}`, "another's", "PX", 20_000);
     await stolen.direct.hset(`holdfast:fence:{lock:${key}}`, "first", "9", "last", "9");
     dumb.freeze();
-    for (const asked of [locks, other]) {
-      const state = await asked.inspect(key);
+    for (const client of [locks, other]) {
+      const state = await client.inspect(key);
       expect(state.fencingToken).toBe(lease.fencingToken);
       expect(state.holders).toMatchObject([
         { owner: "holder", reason: "a reason", fencingToken: lease.fencingToken },
@@ -61,9 +61,9 @@ onQuorum("an inspection while nodes disagree", () => {
         "holder",
       ]);
       expect(state.nodes[2]?.error).toMatch(/\w/);
-      expect(await asked.checkFence(key, lease.fencingToken)).toBe(asked === locks ? "current" : "unknown");
-      expect(await asked.checkFence(key, before.fencingToken)).toBe("stale");
-      expect(await asked.checkFence(key, lease.fencingToken + 1_000_000n)).toBe("stale");
+      expect(await client.checkFence(key, lease.fencingToken)).toBe(client === locks ? "current" : "unknown");
+      expect(await client.checkFence(key, before.fencingToken)).toBe("stale");
+      expect(await client.checkFence(key, lease.fencingToken + 1_000_000n)).toBe("stale");
     }
     dumb.thaw();
     await stolen.loseData(key);

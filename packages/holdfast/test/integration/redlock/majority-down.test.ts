@@ -25,10 +25,10 @@ onQuorum("a majority of nodes", () => {
     "$how: the error at waitMs has each node's vote, and no residue stays",
     async ({ begin, end }) => {
       const nodes = await startNodes();
-      const gone = nodes.slice(2);
+      const down = nodes.slice(2);
       const locks = open(nodes, { commandTimeoutMs: 500 });
       await warmUp(locks);
-      await begin(gone, []);
+      await begin(down, []);
       const key = newKey();
       const waitMs = 1_500;
       const { error, afterMs } = await rejection(locks.acquire(key, { ttlMs, waitMs }));
@@ -42,7 +42,7 @@ onQuorum("a majority of nodes", () => {
       expect(tried.afterMs).toBeLessThan(3_000); // one node timeout, far below the TTL
       await expectNoResidue(nodes.slice(0, 2)); // the grants of these nodes are cleaned up at once
 
-      await end(gone, []);
+      await end(down, []);
       await expectNoResidue(nodes);
       await awaitSubscribed(locks);
       await awaitAllNodesGrant(locks, nodes);
@@ -59,13 +59,13 @@ onQuorum("a majority of nodes", () => {
       async () => (await holders(nodes, key)).every((holder) => holder !== null),
       "all nodes have the grant",
     );
-    const gone = nodes.slice(2);
-    await frozen.begin(gone, []);
+    const down = nodes.slice(2);
+    await frozen.begin(down, []);
     const { error, afterMs } = await rejection(lease.release());
     expectVotes(error, nodes);
     expect(error).toMatchObject({ outcome: "unknown" });
     expect(afterMs).toBeLessThan(3_000);
-    await frozen.end(gone, []);
+    await frozen.end(down, []);
     await expectNoResidue(nodes);
   });
 
@@ -77,11 +77,11 @@ onQuorum("a majority of nodes", () => {
     const lease = await here.acquire(key, { ttlMs });
     const waiting = rejection(there.acquire(key, { waitMs: 2_000 }));
     await queued(nodes, key, 1);
-    const gone = nodes.slice(2);
-    await frozen.begin(gone, []);
+    const down = nodes.slice(2);
+    await frozen.begin(down, []);
     const { error } = await waiting;
     expect(error).toMatchObject({ retryable: true });
-    await frozen.end(gone, []);
+    await frozen.end(down, []);
     await queued(nodes, key, 0);
     expect(await lease.release()).toBe(true);
   });
@@ -100,14 +100,14 @@ onQuorum("a majority of nodes", () => {
 
   test("down from the start: a new client reports each node, and works once the nodes are up", async () => {
     const nodes = await startNodes();
-    const gone = nodes.slice(2);
-    await killed.begin(gone, []);
+    const down = nodes.slice(2);
+    await killed.begin(down, []);
     const locks = open(nodes, { commandTimeoutMs: 500 });
     const { error, afterMs } = await rejection(locks.acquire(newKey(), { waitMs: 1_200, ttlMs }));
     expect(votesOf(error).map(({ node }) => node)).toEqual(nodes.map(nameOf));
     expect(error).toMatchObject({ retryable: true });
     expect(afterMs).toBeLessThan(4_000);
-    await killed.end(gone, []);
+    await killed.end(down, []);
     await awaitAllNodesGrant(locks, nodes);
   });
 });

@@ -39,11 +39,11 @@ onQuorum("a minority of nodes", () => {
         Locks,
       ];
       await Promise.all([warmUp(here), warmUp(there)]);
-      const gone = away.map((index) => nodes[index] as QuorumNode);
+      const awayNodes = away.map((index) => nodes[index] as QuorumNode);
       const theirWays = proxies.map((proxy) => away.map((index) => proxy[index] as Proxy));
       const ledger = new ExclusionChecker();
 
-      await begin(gone, theirWays);
+      await begin(awayNodes, theirWays);
       // A client may wait once in a turn for a node that never answers.
       const waits = await turnsOf([here, there], ledger, 8);
       expect(waits.filter((ms) => ms > nodeTimeoutMs * 0.9).length).toBeLessThanOrEqual(2);
@@ -53,10 +53,10 @@ onQuorum("a minority of nodes", () => {
         here,
         there,
         ledger,
-        nodes.filter((node) => !gone.includes(node)),
+        nodes.filter((node) => !awayNodes.includes(node)),
       );
 
-      await end(gone, theirWays);
+      await end(awayNodes, theirWays);
       for (const locks of [here, there]) {
         await awaitSubscribed(locks);
         await awaitAllNodesGrant(locks, nodes);

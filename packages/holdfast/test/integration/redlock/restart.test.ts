@@ -130,7 +130,7 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     const lease = await one.acquire(key, { ttlMs });
     // The request is under way to the node of the holder when that node is killed.
     proxy.pause("requests");
-    const asking = rejection(other.acquire(key, { ttlMs, waitMs: 2_000 }));
+    const acquiring = rejection(other.acquire(key, { ttlMs, waitMs: 2_000 }));
     await waitUntil(async () => (await heldBy(nodes.slice(3), key)) === 2, "the request has two votes");
     await middle.restart();
     await middle.direct.script("LOAD", executeQuorumScript.source); // otherwise the whole script would be sent a second time
@@ -139,7 +139,7 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     proxy.cut();
     proxy.resume("requests");
     await waitUntil(async () => (await middle.holder(key)) !== null, "the resent command is executed");
-    const { error } = await asking;
+    const { error } = await acquiring;
     expectQuarantine(error);
     expect(proxy.heldBack).toBeGreaterThan(0);
     expect(lease.remainingMs()).toBeGreaterThan(0);

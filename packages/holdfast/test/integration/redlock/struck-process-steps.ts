@@ -36,7 +36,7 @@ export interface StruckProcess {
 export interface Step {
   readonly step: string;
   /** Brings the process to this step and strikes it there. */
-  readonly come: (grief: StruckProcess) => Promise<Struck>;
+  readonly come: (process: StruckProcess) => Promise<Struck>;
 }
 
 export interface Struck {
@@ -54,7 +54,7 @@ export interface Struck {
 
 export const steps: readonly Step[] = [
   {
-    step: "asking",
+    step: "requesting",
     come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
       pauseAll(proxies, "answers");
       worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } });
@@ -101,13 +101,13 @@ export const steps: readonly Step[] = [
       await queued(nodes, key, 2);
       pauseAll(proxies, "requests");
       // The process may want to verify the notifications. Its requests are paused, so it cannot.
-      const hears = Promise.race([worker.event("granted"), pause(1_000)]);
+      const claim = Promise.race([worker.event("granted"), pause(1_000)]);
       await ledger.release(lease);
       await waitUntil(
         async () => !(await holders(nodes, key)).includes(before ?? null),
         "the lock is granted to the next waiter",
       );
-      const claimed = await hears;
+      const claimed = await claim;
       await strike();
       if (!claimed) {
         return { waiting, blockedMs: claimMs, afterwards: "granted" };

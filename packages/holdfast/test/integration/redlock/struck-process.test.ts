@@ -50,8 +50,8 @@ onQuorum("processes that are struck, each at another step,", () => {
         async (worker) => {
           worker.freeze();
         },
-        async (grief, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
-          const { nodes, ways: proxies, worker, third, key, ledger } = grief;
+        async (struckProcess, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
+          const { nodes, ways: proxies, worker, third, key, ledger } = struckProcess;
           const lease = ledger.granted(await inTime(waiting, blockedMs));
           expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
           expect(lease.fencingToken).toBeGreaterThan(fencingToken);
@@ -61,7 +61,7 @@ onQuorum("processes that are struck, each at another step,", () => {
           resumeAll(proxies, "answers");
           const turn = worker.event("granted");
           turn.catch(() => undefined);
-          const gone = afterwards === "released" ? worker.event("released") : undefined;
+          const releaseReported = afterwards === "released" ? worker.event("released") : undefined;
           worker.thaw();
           // The thawed process completes its step. The step does not affect the present lease.
           await pause(300);
@@ -71,7 +71,7 @@ onQuorum("processes that are struck, each at another step,", () => {
             expect(await worker.request("judge", { key }, "judged")).toMatchObject({ isLost: true });
             expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
           }
-          await gone;
+          await releaseReported;
           const releasedAt = sharedNow();
           expect(await ledger.release(lease)).toBe(true);
           if (afterwards === "granted") {
@@ -90,13 +90,13 @@ onQuorum("processes that are struck, each at another step,", () => {
 /** Runs all steps at once, each with a process and a key of its own. */
 async function atEachStep(
   strike: (worker: QuorumWorker) => Promise<void>,
-  check: (grief: StruckProcess, struck: Struck) => Promise<void>,
+  check: (struckProcess: StruckProcess, struck: Struck) => Promise<void>,
 ): Promise<void> {
   const nodes = await startNodes(4);
   const options = { nodeTimeoutMs: 1_000, claimMs };
   const [other, third] = [open(nodes, options), open(nodes, options)];
   const ledger = new ExclusionChecker();
-  const griefs = await Promise.all(
+  const processes = await Promise.all(
     steps.map(async ({ step }) => {
       const proxies = await startProxies(nodes);
       const redlock = { ...patient, claimMs };
@@ -118,7 +118,9 @@ async function atEachStep(
   await Promise.all([warmUp(other), warmUp(third)]);
   await closeAndExpectNoResidue([other, third], nodes);
   const results = await Promise.allSettled(
-    griefs.map(async (grief, index) => check(grief, await (steps[index] as Step).come(grief))),
+    processes.map(async (struckProcess, index) =>
+      check(struckProcess, await (steps[index] as Step).come(struckProcess)),
+    ),
   );
   const failures = results.flatMap((result, index) =>
     result.status === "rejected" ? [{ step: steps[index]?.step, error: result.reason as unknown }] : [],

@@ -145,14 +145,14 @@ onQuorum("a vote that is requested back", () => {
   test.each(["inquiry", "grant"])("is settled although the first %s of each node is lost", async (word) => {
     const { early, late, settles } = await partition();
     const pattern = new RegExp(`${word} `);
-    const deaf = word === "inquiry" ? late.own : early.others;
-    const lost = Promise.all(deaf.map((proxy) => proxy.serverSent(pattern)));
-    for (const proxy of deaf) {
+    const silenced = word === "inquiry" ? late.own : early.others;
+    const lost = Promise.all(silenced.map((proxy) => proxy.serverSent(pattern)));
+    for (const proxy of silenced) {
       proxy.dropMatching(pattern);
     }
     resumeAll(early.others, "requests");
     await within(lost, "the notifications are lost");
-    for (const proxy of deaf) {
+    for (const proxy of silenced) {
       proxy.dropMatching(undefined);
     }
     const since = performance.now();

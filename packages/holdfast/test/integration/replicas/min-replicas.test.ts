@@ -137,8 +137,8 @@ onRedis("With minReplicas, a server without any replica", () => {
     const server = await startRedis();
     const locks = createLocks(redis(server.client(), { commandTimeoutMs: 500, minReplicas: 1 }));
     try {
-      for (const ask of [() => locks.tryAcquire("key"), () => locks.acquire("key", { waitMs: 300 })]) {
-        expect((await rejection(ask())).error).toMatchObject({ ...notReached, key: "key" });
+      for (const request of [() => locks.tryAcquire("key"), () => locks.acquire("key", { waitMs: 300 })]) {
+        expect((await rejection(request())).error).toMatchObject({ ...notReached, key: "key" });
       }
       expect(await server.client().keys("lock:*")).toEqual([]);
     } finally {
@@ -155,7 +155,7 @@ onRedis("With minReplicas, a caller that aborts during the wait for replicas", (
     ["a waiter", (locks, signal) => locks.acquire("key", { signal })],
     ["a writer", (locks, signal) => locks.readWrite("key").write.acquire({ signal })],
     ["several keys, after that wait", (locks, signal) => locks.all(["a", "b"]).acquire({ signal })],
-  ])("gets its error at once, and the grant is released: %s", async (what, ask) => {
+  ])("gets its error at once, and the grant is released: %s", async (what, request) => {
     const server = await startRedis();
     const locks = createLocks(redis(server.client(), { commandTimeoutMs: 60_000, minReplicas: 1 }));
     try {
@@ -163,12 +163,12 @@ onRedis("With minReplicas, a caller that aborts during the wait for replicas", (
       const waiting = async (): Promise<string | undefined> =>
         /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
       const aborting = new AbortController();
-      const asked = rejection(ask(locks, aborting.signal));
+      const rejected = rejection(request(locks, aborting.signal));
       await waitUntil(async () => (await waiting()) !== undefined, "the connection waits for a replica");
       expect((await probe.keys("lock:*")).length).toBeGreaterThan(0);
       const reason = new Error("no longer needed");
       aborting.abort(reason);
-      expect((await asked).error).toBe(reason);
+      expect((await rejected).error).toBe(reason);
       const id = await waiting();
       expect(id).toBeDefined();
       if (what.startsWith("several")) {

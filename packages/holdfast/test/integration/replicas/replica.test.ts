@@ -39,9 +39,10 @@ onSharedRedis("A server that became a replica", () => {
     const primary = await ownServer({ args });
     const replica = await ownServer({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
     const locks = open(connect(primary.port));
-    const told = async (): Promise<Replication | null | undefined> => (await locks.nodes())[0]?.replication;
-    await waitUntil(async () => (await told())?.goodReplicas === 1, "the replica follows");
-    expect(await told()).toEqual({
+    const reportedReplication = async (): Promise<Replication | null | undefined> =>
+      (await locks.nodes())[0]?.replication;
+    await waitUntil(async () => (await reportedReplication())?.goodReplicas === 1, "the replica follows");
+    expect(await reportedReplication()).toEqual({
       offset: expect.any(Number) as number,
       isLinkUp: null,
       goodReplicas: 1,
@@ -83,7 +84,7 @@ onSharedRedis("A server that became a replica", () => {
     await latch.countDown({ attemptId: "one" });
     await server.client().del(`lock:${missing}`); // a replica that lacks the lock
     await becomeReplica(server);
-    for (const ask of [
+    for (const request of [
       () => locks.checkFence(key, fencingToken),
       () => locks.inspect(key),
       () => others.tryAcquire(key),
@@ -92,7 +93,7 @@ onSharedRedis("A server that became a replica", () => {
       () => locks.list({ prefix: "nothing begins so" }),
       () => lease.extend(),
     ]) {
-      const { error } = await rejection(ask());
+      const { error } = await rejection(request());
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
       expect(String(error)).toContain("READONLY");
     }

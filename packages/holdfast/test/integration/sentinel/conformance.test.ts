@@ -46,7 +46,7 @@ for (const { name, open, options } of setups) {
         test,
         open: async () => {
           const [driver, other] = clients.map(({ client }) => redis(client, options)) as [Driver, Driver];
-          const keepers = await Promise.all([driver, other].map(hearing));
+          const keepers = await Promise.all([driver, other].map(subscribed));
           return {
             driver,
             other,
@@ -68,11 +68,11 @@ for (const { name, open, options } of setups) {
           nodes = await locks.nodes();
           return nodes[0]?.replication?.replicas.every(({ isOnline }) => isOnline) === true;
         }, "its replicas are online");
-        const [told, ...more] = nodes;
+        const [first, ...more] = nodes;
         expect(more).toEqual([]);
-        expect(told).toMatchObject({ reachable: true, role: "master", error: null });
-        expect(told?.replication?.isLinkUp).toBeNull();
-        const replicas = told?.replication?.replicas ?? [];
+        expect(first).toMatchObject({ reachable: true, role: "master", error: null });
+        expect(first?.replication?.isLinkUp).toBeNull();
+        const replicas = first?.replication?.replicas ?? [];
         expect(replicas.map(({ address }) => address).sort()).toEqual(
           followers.map(({ port }) => `127.0.0.1:${port}`).sort(),
         );
@@ -106,7 +106,7 @@ async function connectionsOf(probe: Redis): Promise<string[]> {
 }
 
 /** Keeps a driver open whose notifications are verified, because a break is reported at once only from then on. */
-async function hearing(driver: Driver): ReturnType<typeof start> {
+async function subscribed(driver: Driver): ReturnType<typeof start> {
   const locks = await start(driver);
   await waitUntil(
     async () => (await locks.nodes())[0]?.notifications === "verified",

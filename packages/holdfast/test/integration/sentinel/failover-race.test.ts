@@ -77,12 +77,12 @@ onRedis("A grant that dies with the primary", () => {
   test("with minReplicas has one, because the first grant was never reported", async () => {
     const { mine, others } = await opened(1);
     await cutOff();
-    const told = rejection(mine.tryAcquire("key", { ttlMs: 120_000 }));
+    const rejected = rejection(mine.tryAcquire("key", { ttlMs: 120_000 }));
     const probe = former.client();
     await waitUntil(async () => (await probe.exists("lock:key")) === 1, "the primary has granted it");
     await replace();
     const second = await others.acquire("key", { waitMs: 60_000 });
-    expect((await told).error).toMatchObject({ name: "EngineError", retryable: true });
+    expect((await rejected).error).toMatchObject({ name: "EngineError", retryable: true });
     expect(await second.release()).toBe(true);
   });
 });

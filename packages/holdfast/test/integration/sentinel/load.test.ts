@@ -48,7 +48,7 @@ onRedis(
 
       const holds = readHolds(record.path);
       const twice = keys.flatMap((key) => overlaps(holds.filter((held) => held.key === key)));
-      tell(holds, { twice, killedAt, replacedAt });
+      printCost(holds, { twice, killedAt, replacedAt });
       for (const key of keys) {
         const tokens = holds.filter((held) => held.key === key).map(({ token }) => token);
         expect(tokens).toEqual(tokens.toSorted((a, b) => (a < b ? -1 : 1)));
@@ -93,7 +93,7 @@ function overlaps(holds: readonly HoldRecord[]): Pair[] {
 }
 
 /** For the reader of the test's output: the cost of the failover. */
-function tell(
+function printCost(
   holds: readonly HoldRecord[],
   { twice, killedAt, replacedAt }: { twice: readonly Pair[]; killedAt: number; replacedAt: number },
 ): void {

@@ -59,7 +59,7 @@ for (const { name, open, options } of setups) {
         test,
         open: async () => {
           const [driver, other] = clients.map(({ client }) => redis(client, options)) as [Driver, Driver];
-          const keepers = await Promise.all([driver, other].map(hearing));
+          const keepers = await Promise.all([driver, other].map(subscribed));
           return {
             driver,
             other,
@@ -99,7 +99,7 @@ for (const { name, open, options } of setups) {
 }
 
 /** Keeps a driver open whose notifications are verified, because a break is reported at once only from then on. */
-async function hearing(driver: Driver): Promise<Locks> {
+async function subscribed(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await locks.inspect("any key makes it connect");
   await vi.waitFor(

@@ -129,7 +129,7 @@ onRedis("A connection", () => {
 });
 
 /** The error has the cause at once, and the key is in no database. */
-async function expectRefusal(locks: Locks, words: RegExp, code = "engine-unavailable"): Promise<void> {
+async function expectRefusal(locks: Locks, reason: RegExp, code = "engine-unavailable"): Promise<void> {
   const key = newName();
   let refusal: unknown;
   await waitUntil(async () => {
@@ -138,7 +138,7 @@ async function expectRefusal(locks: Locks, words: RegExp, code = "engine-unavail
     refusal = error;
     return (error as { retryable?: boolean }).retryable === false; // otherwise of the killed connection
   }, "a refusal");
-  expect(String(refusal)).toMatch(words);
+  expect(String(refusal)).toMatch(reason);
   for (const db of [0, 3]) {
     const client = server.client({ db });
     expect(await client.exists(`lock:${key}`)).toBe(0);

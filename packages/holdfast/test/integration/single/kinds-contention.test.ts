@@ -66,9 +66,9 @@ onSharedRedis("several processes that share locks on one server", () => {
     const locks = open(connect(shared.port));
     const stays = await locks.readWrite(key).read.acquire();
     await waitUntil(() => lines.includes("held"), "the other process reads");
-    const gone = once(child, "exit");
+    const exited = once(child, "exit");
     child.kill("SIGKILL");
-    await gone;
+    await exited;
     const killedAt = performance.now();
     const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
     await waitUntil(async () => (await locks.inspect(key)).holders.length === 1, "the lease has expired");

@@ -44,9 +44,9 @@ onSharedRedis("latches", () => {
       .flatMap(({ lines }) => lines)
       .map((line) => Number(/^counted (\d+)$/.exec(line)?.[1]));
     expect(least.every((left) => left >= 1)).toBe(true);
-    const gone = Promise.all(workers.map(({ child }) => once(child, "close")));
+    const closed = Promise.all(workers.map(({ child }) => once(child, "close")));
     expect(await own.countDown()).toBe(0);
-    await gone;
+    await closed;
     expect(workers.map(({ lines }) => lines.at(-1))).toEqual(workers.map(() => "open 8"));
   }, 90_000);
 

@@ -71,14 +71,14 @@ onSharedRedis("a reply that comes late", () => {
     expect(await direct.zcard(`holdfast:queue:{lock:${key}}`)).toBe(1);
     await held.release(); // The notification of the grant is delayed, and the client then resends its request.
     const lease = await waiting;
-    await waitUntil(async () => !(await isHearing()), "the lost connection is known");
+    await waitUntil(async () => !(await isSubscribed()), "the lost connection is known");
     proxy.resume("messages");
-    await waitUntil(isHearing, "the ping after the grant is received");
+    await waitUntil(isSubscribed, "the ping after the grant is received");
     await here.inspect(key); // commands after the notification are executed
     expect(await there.tryAcquire(key)).toBeNull();
     expect(await lease.release()).toBe(true);
 
-    async function isHearing(): Promise<boolean> {
+    async function isSubscribed(): Promise<boolean> {
       return (await here.nodes())[0]?.notifications === "verified";
     }
   });

@@ -116,7 +116,7 @@ for (const { name, line, nodes, more = [], query } of setups) {
         test,
         open: async () => {
           const [driver, other] = (await Promise.all([connect(url), connect(url)])) as [Driver, Driver];
-          const keepers = await Promise.all([driver, other].map(hearing));
+          const keepers = await Promise.all([driver, other].map(subscribed));
           return {
             driver,
             other,
@@ -225,7 +225,7 @@ async function run(server: RedisServer, [command = "", ...args]: readonly string
 }
 
 /** Keeps a driver open whose notifications are verified on all nodes. */
-async function hearing(driver: Driver): Promise<Locks> {
+async function subscribed(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await locks.inspect("any key makes it connect").catch(() => undefined);
   await waitUntil(

@@ -61,11 +61,11 @@ onSharedRedis("a lease on a real server", () => {
     await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the waiter is queued");
     server.kill("SIGKILL");
     await server.stop();
-    const asking = late.acquire(newKey(), { waitMs: 20_000 });
+    const acquiring = late.acquire(newKey(), { waitMs: 20_000 });
     await pause(1_000);
     await ownServer({ port: server.port });
-    const [waited, asked] = await Promise.all([waiting, asking]);
-    expect([waited.remainingMs() > 0, asked.remainingMs() > 0]).toEqual([true, true]);
+    const [waited, acquired] = await Promise.all([waiting, acquiring]);
+    expect([waited.remainingMs() > 0, acquired.remainingMs() > 0]).toEqual([true, true]);
   });
 
   test("an acquire without a server until its wait ends reports that, and not a held lock", async () => {

@@ -75,7 +75,7 @@ onSharedRedis("an unresponsive server", () => {
     for (const call of waiting) {
       call.catch(() => undefined);
     }
-    const asking = asks(locks);
+    const repeating = repeatUnbatched(locks);
     const { error, afterMs } = await rejection(locks.tryAcquire(newKey()));
     expect(error).toBeInstanceOf(EngineError);
     expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
@@ -84,7 +84,7 @@ onSharedRedis("an unresponsive server", () => {
     await pause(3_000);
     expect(heldBack()).toBeLessThanOrEqual(mostKept);
     expect((await releasing).error).toMatchObject({ code: "engine-unavailable" });
-    asking.end();
+    repeating.end();
 
     await bring();
     const begun = performance.now();
@@ -99,10 +99,10 @@ onSharedRedis("an unresponsive server", () => {
     const { connection, sent } = counting(detectConnection(server.client()));
     const locks = open(connection);
     await warmUp(locks);
-    const take = (count: number): Promise<Lease[]> =>
+    const acquireMany = (count: number): Promise<Lease[]> =>
       Promise.all(Array.from({ length: count }, () => locks.acquire(newKey(), { ttlMs: 6_000 })));
-    const kept = await take(20);
-    const done = await take(20);
+    const kept = await acquireMany(20);
+    const done = await acquireMany(20);
     await pause(1_000);
     server.freeze();
     await rejection(locks.inspect(newKey()));
@@ -193,7 +193,7 @@ function counting(inner: Connection): CountingConnection {
 }
 
 /** Repeats a request that is not batched. */
-function asks(locks: Locks): { end(): void } {
+function repeatUnbatched(locks: Locks): { end(): void } {
   const timer = setInterval(() => {
     locks.nodes().catch(() => undefined);
     locks.inspect("any").catch(() => undefined);

@@ -29,7 +29,7 @@ onSharedRedis("a subscription", () => {
     proxy.halfOpenSubscriptions();
     proxy.cut("commands");
     await waitUntil(() => subscribers.length === 2, "a second subscription beside the half-open one");
-    await waitUntil(() => isHearing(locks), "the subscription is verified");
+    await waitUntil(() => isSubscribed(locks), "the subscription is verified");
     await closed;
     const key = newKey();
     const held = await open(connect(shared.port)).acquire(key);
@@ -39,7 +39,7 @@ onSharedRedis("a subscription", () => {
       "the waiter may queue",
       2_000,
     );
-    expect(await isHearing(locks)).toBe(true);
+    expect(await isSubscribed(locks)).toBe(true);
     await held.release();
     expect(await (await waiting).release()).toBe(true);
   });
@@ -47,11 +47,15 @@ onSharedRedis("a subscription", () => {
   test("comes back although the client that made it never reconnects", async () => {
     const locks = open(connect(shared.port, { retryStrategy: () => null }), { commandTimeoutMs: 200 });
     await warmUp(locks);
-    const told = nodeEvents();
+    const published = nodeEvents();
     await direct.call("CLIENT", "KILL", "TYPE", "pubsub");
-    await waitUntil(() => told.includes("subscription-lost"), "the loss is known");
-    await waitUntil(() => told.includes("notifications-proved"), "notifications are verified again", 5_000);
-    expect(await isHearing(locks)).toBe(true);
+    await waitUntil(() => published.includes("subscription-lost"), "the loss is known");
+    await waitUntil(
+      () => published.includes("notifications-proved"),
+      "notifications are verified again",
+      5_000,
+    );
+    expect(await isSubscribed(locks)).toBe(true);
   });
 });
 
@@ -67,7 +71,7 @@ function duplicatesOf(client: Redis): Redis[] {
   return duplicates;
 }
 
-async function isHearing(locks: Locks): Promise<boolean> {
+async function isSubscribed(locks: Locks): Promise<boolean> {
   return (await locks.nodes())[0]?.notifications === "verified";
 }
 

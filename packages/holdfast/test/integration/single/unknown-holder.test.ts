@@ -27,13 +27,13 @@ onSharedRedis("the holder", () => {
     expect((await locks.inspect(key)).holders).toHaveLength(1);
     proxy.refuse(true);
     proxy.cut();
-    for (const question of [
+    for (const request of [
       () => locks.inspect(key),
       () => locks.list(),
       () => locks.tryAcquire(key, { ttlMs }),
       () => locks.checkFence(key, lease.fencingToken),
     ]) {
-      const { error, afterMs } = await rejection(question());
+      const { error, afterMs } = await rejection(request());
       expect(error).toBeInstanceOf(EngineError);
       expect(error).toMatchObject({ code: "engine-unavailable" });
       expect(afterMs).toBeLessThan(commandTimeoutMs + slackMs);

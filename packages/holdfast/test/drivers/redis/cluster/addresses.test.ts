@@ -74,9 +74,9 @@ onRedis("A cluster whose nodes are reached by other addresses than they announce
       port: server.port,
       client: server.client(),
     }))) {
-      const told = await stablePort();
-      await client.config("SET", "cluster-announce-port", String(told));
-      places.set(`127.0.0.1:${told}`, { host: "127.0.0.1", port });
+      const announced = await stablePort();
+      await client.config("SET", "cluster-announce-port", String(announced));
+      places.set(`127.0.0.1:${announced}`, { host: "127.0.0.1", port });
     }
     await waitUntil(async () => {
       const said = await Promise.all(
@@ -130,10 +130,10 @@ onRedis("A node of a cluster that does not know its own address", () => {
       try {
         const probe = server.client();
         await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
-        const told = await probe.call("CLUSTER", "SLOTS");
-        expect(JSON.stringify(told)).toContain(`[0,16383,[${host},${server.port},`);
+        const announced = await probe.call("CLUSTER", "SLOTS");
+        expect(JSON.stringify(announced)).toContain(`[0,16383,[${host},${server.port},`);
         const address = `10.0.0.1:${server.port}`;
-        expect(SlotMap.read(told, address).primaries()).toEqual([address]);
+        expect(SlotMap.read(announced, address).primaries()).toEqual([address]);
       } finally {
         await server.stop();
       }

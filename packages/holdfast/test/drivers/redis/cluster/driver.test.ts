@@ -94,11 +94,11 @@ onRedis("particulars of a cluster", () => {
     const toldReplicas = (): readonly string[] | undefined =>
       nodes.find(({ node }) => node.endsWith(`:${fixture.cluster.ports[0]}`))?.cluster?.replicas;
     // Each node of a cluster reports a replica only after news of the replication has reached that node.
-    const tells = async (): Promise<boolean> => {
+    const reportsReplica = async (): Promise<boolean> => {
       nodes = await locks.nodes();
       return toldReplicas()?.length === 1;
     };
-    await waitUntil(tells, "the first primary's replica is reported", 20_000);
+    await waitUntil(reportsReplica, "the first primary's replica is reported", 20_000);
     expect(nodes.map(({ node }) => node).sort()).toEqual(
       fixture.cluster.ports
         .slice(0, 3)

@@ -11,15 +11,15 @@ const ttlMs = 10_000;
 
 let fixture: QuorumFixture;
 let side: QuorumClient;
-let told: [channel: string, message: { key: string; fencingToken: bigint; votes: CountedVote[] }][];
+let reported: [channel: string, message: { key: string; fencingToken: bigint; votes: CountedVote[] }][];
 const listen = (message: unknown, channel: string | symbol): void => {
-  told.push([String(channel), message as (typeof told)[number][1]]);
+  reported.push([String(channel), message as (typeof reported)[number][1]]);
 };
 
 beforeEach(async () => {
   fixture = new QuorumFixture();
   side = await fixture.client();
-  told = [];
+  reported = [];
   subscribe("holdfast:vote", listen);
   subscribe("holdfast:extended", listen);
 });
@@ -33,7 +33,7 @@ test("a grant reports the nodes that have replied with a vote by then, and no ot
   side.faults[1]?.refuse(new Error("connect ECONNREFUSED"));
   const { fencingToken } = await fixture.settleWithin(10, side.locks.acquire("k", { ttlMs, renew: false }));
   const remainingMs = ttlMs * 0.99 - 2; // no time has passed
-  expect(told).toEqual([
+  expect(reported).toEqual([
     [
       "holdfast:vote",
       {
@@ -53,10 +53,10 @@ test("a grant by notification reports its kind, and the claim window", async () 
   const held = await fixture.settleWithin(10, other.locks.acquire("k", { ttlMs }));
   const waiting = side.locks.acquire("k", { ttlMs, renew: false });
   await fixture.advance(10);
-  told = [];
+  reported = [];
   await fixture.settleWithin(10, held.release());
   await fixture.settleWithin(10, waiting);
-  const [[, { votes }]] = told as [(typeof told)[number]];
+  const [[, { votes }]] = reported as [(typeof reported)[number]];
   expect(votes.map(({ via }) => via)).toEqual(votes.map(() => "notification"));
   expect(Math.max(...votes.map(({ remainingMs }) => remainingMs))).toBeLessThan(3_000);
 });
@@ -66,7 +66,7 @@ test("a grant with a node that restarted with its data reports the run that vote
   fixture.servers[0]?.restart({ keepData: true });
   await fixture.advance(100_000);
   await fixture.settleWithin(1_000, side.locks.acquire("k", { ttlMs, renew: false }));
-  const [first] = told[0]?.[1].votes ?? [];
+  const [first] = reported[0]?.[1].votes ?? [];
   expect(first).toMatchObject({ node: "n0", runId: runOf(0) });
   expect(runOf(0)).not.toBe(before);
 });
@@ -75,10 +75,10 @@ test("an extension is reported once, when a majority has replied", async () => {
   side.faults[2]?.delay({ requestMs: 5, messageMs: 0 });
   const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
   await fixture.advance(100);
-  told = [];
+  reported = [];
   await fixture.settleWithin(100, lease.extend());
   await fixture.advance(100);
-  expect(told.map(([channel, { votes }]) => [channel, votes.map(({ node }) => node)])).toEqual([
+  expect(reported.map(([channel, { votes }]) => [channel, votes.map(({ node }) => node)])).toEqual([
     ["holdfast:extended", ["n0", "n1"]],
   ]);
 });
@@ -92,7 +92,7 @@ test("an extension reports the nodes that had the grant without interruption", a
   const { fencingToken } = lease;
   const remainingMs = ttlMs * 0.99 - 2;
   const votes = [0, 1].map((node) => ({ node: `n${node}`, runId: runOf(node), via: "reply", remainingMs }));
-  expect(told.at(-1)).toEqual(["holdfast:extended", { key: "k", fencingToken, votes }]);
+  expect(reported.at(-1)).toEqual(["holdfast:extended", { key: "k", fencingToken, votes }]);
 });
 
 function runOf(node: number): string | undefined {

@@ -52,9 +52,9 @@ test("without other waiters the next request is granted without a notification",
 
 test("the release returns true if the client library resends it to one node", async () => {
   const fixture = new QuorumFixture();
-  let asked = 0;
+  let requests = 0;
   const { locks } = await fixture.client({}, (connection) =>
-    resending(connection, (args) => namesIn(args).includes("release") && (asked += 1) > 0),
+    resending(connection, (args) => namesIn(args).includes("release") && (requests += 1) > 0),
   );
   const held = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
   for (let caller = 0; caller < 20; caller += 1) {
@@ -62,7 +62,7 @@ test("the release returns true if the client library resends it to one node", as
   }
   await fixture.advance(10);
   expect(await fixture.settleWithin(100, held.release())).toBe(true);
-  expect(asked).toBeGreaterThan(1);
+  expect(requests).toBeGreaterThan(1);
 });
 
 test("the release returns true if a node grants late, before the release reaches that node", async () => {

@@ -155,8 +155,8 @@ test.each(["mutex", "read lock"])(
   "a transferred %s is adopted though each node was refilled with it",
   async (kind) => {
     const fixture = new QuorumFixture();
-    const [giver, taker] = [await fixture.client(), await fixture.client()];
-    const own: Lockable = kind === "mutex" ? giver.locks.mutex("k") : giver.locks.readWrite("k").read;
+    const [maker, adopter] = [await fixture.client(), await fixture.client()];
+    const own: Lockable = kind === "mutex" ? maker.locks.mutex("k") : maker.locks.readWrite("k").read;
     const lease = await fixture.settleWithin(10, own.acquire({ ttlMs }));
     for (const [index, server] of fixture.servers.entries()) {
       fixture.forget(index);
@@ -164,7 +164,7 @@ test.each(["mutex", "read lock"])(
       await fixture.advance(ttlMs);
       expect(server.keys()).toContain(lock);
     }
-    const adopted = await fixture.settleWithin(10, taker.locks.adopt(lease.transfer()));
+    const adopted = await fixture.settleWithin(10, adopter.locks.adopt(lease.transfer()));
     expect(adopted.fencingToken).toBe(lease.fencingToken);
     expect(await fixture.settleWithin(10, adopted.release())).toBe(true);
   },

@@ -13,7 +13,7 @@ const nothing = [undefined, undefined, undefined];
 test("a grant without a reply is cleaned up when the caller stops waiting", async () => {
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client();
-  await giveUp(fixture, { locks, faults });
+  await acquireWithoutReplies(fixture, { locks, faults });
   expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
@@ -68,7 +68,7 @@ test("queue entries of one moment differ, and are in the order of the callers", 
 });
 
 /** The nodes grant the lock, and all replies are lost. */
-async function giveUp(fixture: QuorumFixture, { locks, faults }: QuorumClient): Promise<void> {
+async function acquireWithoutReplies(fixture: QuorumFixture, { locks, faults }: QuorumClient): Promise<void> {
   for (const each of faults) {
     each.dropReply(({ args }) => commandText(args)[0] === "acquire");
   }

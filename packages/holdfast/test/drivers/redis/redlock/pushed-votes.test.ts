@@ -72,9 +72,9 @@ function ofAnotherRun(connection: Connection): Connection {
           listener.disconnected();
         },
         message: (text) => {
-          const words = text.split(" ");
-          words[6] &&= "0".repeat(40);
-          listener.message(words.join(" "));
+          const fields = text.split(" ");
+          fields[6] &&= "0".repeat(40);
+          listener.message(fields.join(" "));
         },
       }),
   };

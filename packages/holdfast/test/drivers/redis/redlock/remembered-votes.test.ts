@@ -58,18 +58,18 @@ test("a lease survives the deletion of its key on every node", async () => {
 
 test("an expired lease that late requests acquired again is neither adopted nor extended", async () => {
   const fixture = new QuorumFixture();
-  const [giver, taker, between] = [await fixture.client(), await fixture.client(), await fixture.client()];
-  for (const faults of giver.faults) {
+  const [maker, adopter, between] = [await fixture.client(), await fixture.client(), await fixture.client()];
+  for (const faults of maker.faults) {
     faults.duplicate(1, 4_800);
   }
-  const given = await fixture.settleWithin(10, giver.locks.acquire("k", { ttlMs, renew: false }));
+  const given = await fixture.settleWithin(10, maker.locks.acquire("k", { ttlMs, renew: false }));
   const transfer = given.transfer();
   await fixture.advance(ttlMs + 1_000);
   const lease = await fixture.settleWithin(1_000, between.locks.acquire("k", { ttlMs, renew: false }));
   await fixture.settleWithin(10, lease.release());
   await fixture.advance(2_500);
   expect(fixture.servers.map((server) => server.get(lock))).toEqual(Array(3).fill(transfer.token));
-  const adopted = fixture.settleWithin(100, taker.locks.adopt(transfer));
+  const adopted = fixture.settleWithin(100, adopter.locks.adopt(transfer));
   await expect(adopted).rejects.toMatchObject({ code: "lease-lost" });
 });
 

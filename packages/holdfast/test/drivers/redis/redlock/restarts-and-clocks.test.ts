@@ -36,12 +36,12 @@ test("a restarted durable node is examined again if the first reply was lost", a
   lab.nodes[2]?.restart({ keepData: true });
   faults[2]?.dropReply(({ script }) => script === "health", "reset");
   const tried = locks.tryAcquire("k", { ttlMs: 1_000 });
-  const givenBack = track(tried.then((lease) => lease?.release()));
+  const released = track(tried.then((lease) => lease?.release()));
   await lab.clock.advance(100);
   faults[2]?.dropReply(0);
   const lease = await lab.settleWithin(20_000, locks.acquire("k", patient));
   expect(lease.remainingMs()).toBeGreaterThan(0);
-  expect(givenBack.isSettled).toBe(true);
+  expect(released.isSettled).toBe(true);
 });
 
 /** A clock that runs like the given one, with its wall time `ms` ahead. */

@@ -12,7 +12,7 @@ const far = [1, 1, 10] as const;
  * A process whose last vote came after the restart of its node. The process returns that vote, and the node
  * does not receive the return.
  */
-async function givingBack(lab: FakeQuorum): Promise<{ process: FakeProcess; acquired: Promise<Lease> }> {
+async function returningVote(lab: FakeQuorum): Promise<{ process: FakeProcess; acquired: Promise<Lease> }> {
   const process = await lab.warmUp({ redlock: { maxTtlMs }, distancesMs: far });
   const { locks, faults } = process;
   lab.nodes[2]?.restart({ keepData: false });
@@ -27,7 +27,7 @@ test("a pending return of a vote is dropped once the node votes for the request 
   const lab = new FakeQuorum(3);
   lab.nodes[0]?.set("lock:k", "another's", memoryMs + 4_000);
   lab.nodes[1]?.set("lock:k", "another's", memoryMs + 4_000);
-  const { process, acquired } = await givingBack(lab);
+  const { process, acquired } = await returningVote(lab);
   await lab.clock.advance(memoryMs - 100);
   process.faults[2]?.refuse(null);
   await lab.clock.advance(200);
@@ -42,7 +42,7 @@ test("a pending return of a vote is dropped once the node votes for the request 
 test("a pending return of a vote does not end the grant of a refilled node", async () => {
   const lab = new FakeQuorum(3);
   lab.nodes[0]?.set("lock:k", "another's", 500);
-  const { process, acquired } = await givingBack(lab);
+  const { process, acquired } = await returningVote(lab);
   const lease = await lab.settleWithin(1_500, acquired); // by the two other nodes
   await lab.clock.advance(memoryMs - 1_600);
   process.faults[2]?.refuse(null);

@@ -108,7 +108,7 @@ class HoldingServer implements Connection {
   readonly keyPrefix = "";
   readonly name = "test";
   /** Operations in order of arrival: name and arguments. */
-  readonly asked: (readonly string[])[] = [];
+  readonly performed: (readonly string[])[] = [];
   runId = run;
   /** The replies to the next acquires. Without one, the lock is held. */
   readonly answers: unknown[] = [];
@@ -142,7 +142,7 @@ class HoldingServer implements Connection {
     const answers: unknown[] = [this.micros()];
     for (const rest = [...commandText(args)]; rest.length > 0;) {
       const [name = "", ...own] = rest.splice(0, 1 + (argumentCounts[rest[0] ?? ""] ?? 0));
-      this.asked.push([name, ...own]);
+      this.performed.push([name, ...own]);
       answers.push(this.#answer(name));
     }
     await this.gate;
@@ -165,7 +165,7 @@ class HoldingServer implements Connection {
   }
 
   operations(name: string): (readonly string[])[] {
-    return this.asked.filter(([operation]) => operation === name);
+    return this.performed.filter(([operation]) => operation === name);
   }
 
   /** Grants the latest request by notification. */
@@ -228,10 +228,10 @@ describe("a grant by notification", () => {
 
   /** The result of a grant by notification: the client believes the grant, or requests a confirmation. */
   async function push(atMicros?: number): Promise<"believed" | "confirmed"> {
-    const asked = server.operations("acquire").length;
+    const performed = server.operations("acquire").length;
     server.push(atMicros);
     await settle();
-    const isAsked = server.operations("acquire").length > asked;
+    const isAsked = server.operations("acquire").length > performed;
     expect([isAsked, isGranted]).toEqual(isAsked ? [true, false] : [false, true]);
     return isAsked ? "confirmed" : "believed";
   }

@@ -32,7 +32,7 @@ onRedis("a value of another program, of 5 MB", () => {
     const keys = new KeySpace("", "lock:").keysOf("foreign");
     await client.set(keys[0], "x".repeat(valueBytes));
     const release = ["100", "release", requester(1).token, "", "1"];
-    const asked: Readonly<Record<string, () => Promise<unknown>>> = {
+    const requests: Readonly<Record<string, () => Promise<unknown>>> = {
       tries: () => locks.tryAcquire("foreign"),
       waits: () => locks.acquire("foreign", { waitMs: 300 }).catch(() => undefined),
       "acquires several": () => locks.all(["foreign", "other"]).tryAcquire(),
@@ -40,10 +40,10 @@ onRedis("a value of another program, of 5 MB", () => {
       lists: () => locks.list(),
       releases: () => detectConnection(client).run(executeSingleScript, [counterKey(), ...keys], release),
     };
-    for (const [who, ask] of Object.entries(asked)) {
+    for (const [caller, request] of Object.entries(requests)) {
       const before = await answered();
-      await ask();
-      expect((await answered()) - before, who).toBeLessThan(mostAnswered);
+      await request();
+      expect((await answered()) - before, caller).toBeLessThan(mostAnswered);
     }
     expect(await client.strlen(keys[0])).toBe(valueBytes);
     await locks.close();

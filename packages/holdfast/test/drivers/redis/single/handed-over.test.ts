@@ -60,15 +60,15 @@ test("a lease that another process has adopted and releases goes to a caller of 
 test("while the server's counter is far ahead of its time no number is used twice", async () => {
   const [locks, others] = [await process(), await process()];
   server.set(counterKey(), String((clock.wall() + 3_600_000) * 1_000));
-  const told: bigint[] = [];
+  const tokens: bigint[] = [];
   const use = async (own: Locks): Promise<void> => {
     const lease: Lease = await own.acquire("k", { ttlMs });
-    told.push(lease.fencingToken);
+    tokens.push(lease.fencingToken);
     await lease.release();
   };
   const uses = [locks, others, locks, locks, others, locks].map(use);
   await within(1_000, Promise.all(uses));
-  expect(new Set(told).size).toBe(uses.length);
+  expect(new Set(tokens).size).toBe(uses.length);
 });
 
 async function process(options?: LocksOptions, settings?: RedisOptions): Promise<Locks> {

@@ -17,39 +17,39 @@ const latestMs = 5_000;
 
 let clock: ManualClock;
 let server: FakeRedis;
-let line: DelayedConnection;
+let delayed: DelayedConnection;
 let locks: Locks;
 
 beforeEach(async () => {
   clock = manualClock({ now: 1_000 });
   server = new FakeRedis({ clock, random: manualRandom(1) });
-  line = new DelayedConnection(server.connect());
-  locks = createLocks(redis(line, { clock, random: manualRandom(2) }));
+  delayed = new DelayedConnection(server.connect());
+  locks = createLocks(redis(delayed, { clock, random: manualRandom(2) }));
   const known = locks.inspect("k");
   await pass(100);
   await known;
 });
 
 test("a request that is executed after its clean-up leaves no grant", async () => {
-  line.holdBack(["acquire"]);
+  delayed.holdBack(["acquire"]);
   const tried = locks.tryAcquire("k", { ttlMs }).catch((error: unknown) => error);
   await pass(2_100);
   expect(await tried).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
   await pass(1_000);
-  expect(line.whenSent("release")).toBe(1); // the release has its reply
-  line.executeHeld();
+  expect(delayed.whenSent("release")).toBe(1); // the release has its reply
+  delayed.executeHeld();
   await pass(10);
   expect(server.get(lock)).not.toBeNull();
   await pass(latestMs);
   expect(server.get(lock)).toBeNull();
-  expect(line.whenSent("release")).toBe(2);
+  expect(delayed.whenSent("release")).toBe(2);
 });
 
 test("a request that is executed after its clean-up leaves no queue entry", async () => {
   const others = createLocks(redis(server.connect(), { clock, random: manualRandom(3) }));
   const holding = others.acquire("k", { ttlMs });
   await pass(100);
-  line.holdBack(["acquire"]);
+  delayed.holdBack(["acquire"]);
   const caller = new AbortController();
   const waiting = locks
     .acquire("k", { ttlMs, waitMs: 60_000, signal: caller.signal })
@@ -58,7 +58,7 @@ test("a request that is executed after its clean-up leaves no queue entry", asyn
   caller.abort();
   expect(await waiting).toBe("abandoned");
   await pass(100);
-  line.executeHeld();
+  delayed.executeHeld();
   await pass(10);
   expect(server.dump(queue)).toBeDefined();
   await pass(latestMs);
@@ -67,14 +67,14 @@ test("a request that is executed after its clean-up leaves no queue entry", asyn
 });
 
 test("a repeat that is executed after the release of its lease leaves no grant", async () => {
-  line.holdBack(["acquire"], 1);
+  delayed.holdBack(["acquire"], 1);
   const acquired = locks.acquire("k", { ttlMs, waitMs: 20_000, renew: false });
   await pass(2_500);
   const lease = await acquired; // by the second request
   const released = lease.release();
   await pass(10);
   expect(await released).toBe(true);
-  line.executeHeld();
+  delayed.executeHeld();
   await pass(10);
   expect(server.get(lock)).not.toBeNull();
   await pass(latestMs);
@@ -82,15 +82,15 @@ test("a repeat that is executed after the release of its lease leaves no grant",
 });
 
 test("a clean-up without replies outlasts the residue of a late request", async () => {
-  line.holdBack(["acquire"]);
+  delayed.holdBack(["acquire"]);
   const tried = locks.tryAcquire("k", { ttlMs: 1_500 }).catch((error: unknown) => error);
   await pass(1_900);
-  line.loseReplies(["release"]);
+  delayed.loseReplies(["release"]);
   await pass(200);
   expect(await tried).toMatchObject({ outcome: "unknown" });
   await pass(2_700); // the TTL has passed, counted from the end of the try
-  line.loseReplies([]);
-  line.executeHeld();
+  delayed.loseReplies([]);
+  delayed.executeHeld();
   await pass(10);
   expect(server.get(lock)).not.toBeNull();
   await pass(1_350); // less than the TTL
@@ -103,7 +103,7 @@ test("a token whose requests all have replies is released once", async () => {
   const released = (await acquired).release();
   await pass(3 * latestMs);
   expect(await released).toBe(true);
-  expect(line.whenSent("release")).toBe(1);
+  expect(delayed.whenSent("release")).toBe(1);
 });
 
 /** Time passes in steps small enough that requests get their replies in between. */

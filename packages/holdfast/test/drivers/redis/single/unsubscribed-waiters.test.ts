@@ -104,8 +104,8 @@ async function polls(
   const holder = await open(context).acquire(key);
   const deaf = open(context, {}, {}, proxyClient(context, proxy));
   const waiter = later(deaf.acquire(key, { waitMs: 20_000 }));
-  const asked = await scriptCalls();
-  await vi.waitUntil(async () => (await scriptCalls()) >= asked + 6, { timeout: 10_000, interval: 10 });
+  const callsBefore = await scriptCalls();
+  await vi.waitUntil(async () => (await scriptCalls()) >= callsBefore + 6, { timeout: 10_000, interval: 10 });
   expect(await probe.zcard(queueOf(key))).toBe(0);
   await heal();
   await holder.release();

@@ -14,7 +14,7 @@ import {
 import { onRedis } from "../../../../support/servers.ts";
 import { acquireOf, requester, ScriptFixture } from "../../../../support/script-fixture.ts";
 
-const words = '["owner","a"]';
+const metadata = '["owner","a"]';
 /** After all times of a test. */
 const latest = "9999999999999";
 
@@ -33,7 +33,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
    */
   async function take(own: Connection, parts: readonly (readonly [LockKeys, string])[]): Promise<unknown> {
     const keys = [counterKey(), ...parts.flatMap(([lock]) => lock)];
-    const args = [latest, ...parts.flatMap(([, token]) => [token, "20000", "1", words])];
+    const args = [latest, ...parts.flatMap(([, token]) => [token, "20000", "1", metadata])];
     const [, ...answers] = (await real.run(acquireManyScript, keys, args)) as unknown[];
     const [, ...fakes] = (await own.run(acquireManyScript, keys, args)) as unknown[];
     expect(fakes.map(withoutNumbers)).toEqual(answers.map(withoutNumbers));
@@ -69,7 +69,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
   test("are not touched if the request comes too late, and the caller gets the server's time", async () => {
     const { own, locks } = open();
     const keys = [counterKey(), ...locks.flat()];
-    const args = ["1000", ...locks.flatMap((_, index) => [requester(index).token, "20000", "1", words])];
+    const args = ["1000", ...locks.flatMap((_, index) => [requester(index).token, "20000", "1", metadata])];
     for (const connection of [real, own]) {
       expect(await connection.run(acquireManyScript, keys, args)).toEqual([expect.any(Number), -1]);
     }

@@ -99,9 +99,9 @@ onRedis("acquire", () => {
   test("a waiter gets the server's run if it requests the run", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
-    const asking = await fixture.run(keys, acquireOf(requester(2), { wait: "1" }));
-    expect(await fixture.redis.info("server")).toContain(`run_id:${String(asking[4])}\r\n`);
-    expect((await fixture.queue(keys, requester(3), { wait: "3" }))[4]).toBe(asking[4]);
+    const queued = await fixture.run(keys, acquireOf(requester(2), { wait: "1" }));
+    expect(await fixture.redis.info("server")).toContain(`run_id:${String(queued[4])}\r\n`);
+    expect((await fixture.queue(keys, requester(3), { wait: "3" }))[4]).toBe(queued[4]);
     for (const wait of ["2", "4"] as const) {
       const quiet = await fixture.queue(keys, requester(2), { wait });
       expect([quiet[0], quiet[2], quiet[4]]).toEqual([0, 0, ""]);

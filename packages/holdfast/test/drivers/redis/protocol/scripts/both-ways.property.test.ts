@@ -57,7 +57,7 @@ onRedis("an operation", () => {
                 keys.map(async (of) => [name, ...(await argumentsOf(fixture.redis, of, operation, false))]),
               )) as [string[], string[]];
               const [alone] = await fixture.batch([[keys[0], one]], { bound: step.bound });
-              const heard = await messages();
+              const received = await messages();
               const [first, beside, last] = await fixture.batch(
                 [
                   [fixture.lock(), ["inspect"]],
@@ -69,7 +69,7 @@ onRedis("an operation", () => {
               expect([first?.[0], last?.[0]]).toEqual(["", ""]);
               seen.add(`${name} ${String(Array.isArray(alone) ? alone[0] : alone)}`);
               expect(plain(beside, keys[1]), own.join(" ")).toEqual(plain(alone, keys[0]));
-              expect(plain(await messages(), keys[1])).toEqual(plain(heard, keys[0]));
+              expect(plain(await messages(), keys[1])).toEqual(plain(received, keys[0]));
               expect(await dataOf(keys[1])).toEqual(await dataOf(keys[0]));
             }
           }

@@ -34,9 +34,9 @@ onRedis("the commands of", () => {
   test("a release without waiters", async () => {
     const keys = await held();
     expect(await commandsOf([[keys, releaseOf(requester(1))]])).toEqual(usualRelease);
-    const inLine = await held({ metadata: '["owner","a"]' });
-    expect(await commandsOf([[inLine, releaseOf(requester(1))]])).toEqual(usualRelease); // the metadata is deleted with the lock key
-    expect(await fixture.redis.exists(...inLine)).toBe(0);
+    const withMetadata = await held({ metadata: '["owner","a"]' });
+    expect(await commandsOf([[withMetadata, releaseOf(requester(1))]])).toEqual(usualRelease); // the metadata is deleted with the lock key
+    expect(await fixture.redis.exists(...withMetadata)).toBe(0);
   });
 
   test("an extension", async () => {

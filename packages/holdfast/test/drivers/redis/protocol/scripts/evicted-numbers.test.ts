@@ -47,10 +47,15 @@ onRedis("with full memory", () => {
       ]),
     );
     expect(answers.map(([status]) => status)).toEqual(["error", 1, 1, 1, 1, 1]);
-    const [, , told, last] = ((await fixture.received(2))[0] ?? "").split(" ");
-    const numbers = [before, ...answers[2]!.slice(1, 3), told, last, answers[4]?.[1], answers[5]?.[1]].map(
-      Number,
-    );
+    const [, , notified, last] = ((await fixture.received(2))[0] ?? "").split(" ");
+    const numbers = [
+      before,
+      ...answers[2]!.slice(1, 3),
+      notified,
+      last,
+      answers[4]?.[1],
+      answers[5]?.[1],
+    ].map(Number);
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
     expect(await fixture.counter()).toBe(numbers.at(-1));
     expect((await fixture.grant(fixture.lock(), requester(3))).first).toBeGreaterThan(Number(numbers.at(-1)));
@@ -97,8 +102,8 @@ onRedis("a clock that is stepped back", () => {
       const distinct = await fixture.grant(fixture.lock(), requester(1));
       expect(distinct.first).toBeGreaterThan(numbers.at(-1) as number);
       clock.set({ aheadMs: -90_000_000 });
-      const [kind, words] = await fixture.run(fixture.lock(), acquireOf(requester(1)));
-      expect([kind, words]).toEqual(["error", expect.stringContaining(counterKey())]);
+      const [kind, message] = await fixture.run(fixture.lock(), acquireOf(requester(1)));
+      expect([kind, message]).toEqual(["error", expect.stringContaining(counterKey())]);
     } finally {
       await fixture.close();
     }

@@ -13,11 +13,11 @@ onRedis("extend and verify", () => {
   afterAll(() => fixture.close());
 
   const { token } = requester(1);
-  const extendOf = (ttlMs: number, words = "", number = "") => [
+  const extendOf = (ttlMs: number, holderInfo = "", number = "") => [
     "extend",
     token,
     String(ttlMs),
-    words,
+    holderInfo,
     number,
   ];
 

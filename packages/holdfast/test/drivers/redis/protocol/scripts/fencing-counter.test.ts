@@ -65,8 +65,8 @@ onRedis("the counter of fencing numbers", () => {
       [keys, acquireOf(other)],
     ]);
     const first = Number(answers[0]?.[1]);
-    const [, , told, last] = ((await fixture.received(2))[0] ?? "").split(" ");
-    expect([first + 4, first + 5]).toEqual([Number(told), Number(last)]);
+    const [, , notified, last] = ((await fixture.received(2))[0] ?? "").split(" ");
+    expect([first + 4, first + 5]).toEqual([Number(notified), Number(last)]);
     expect(answers[4]).toEqual([1, first + 6, first + 6, other.token]);
     expect(await fixture.counter()).toBe(first + 6);
   });
@@ -126,16 +126,16 @@ onRedis("the counter of fencing numbers", () => {
 
   test("yields to the server's time if it is lost with all other data, so numbers rise", async () => {
     const keys = fixture.lock();
-    const told: number[] = [];
+    const notified: number[] = [];
     for (const lose of ["FLUSHALL", "FLUSHDB", `DEL ${counter} ${keys[0]}`]) {
       const { first, last } = await fixture.grant(keys, requester(1), { fencingCount: 17 });
-      told.push(first, last);
+      notified.push(first, last);
       const [command = "", ...args] = lose.split(" ");
       await fixture.redis.call(command, ...args);
     }
-    told.push((await fixture.grant(keys, requester(1))).first);
-    expect(told).toEqual(told.toSorted((one, other) => one - other));
-    expect(new Set(told).size).toBe(told.length);
+    notified.push((await fixture.grant(keys, requester(1))).first);
+    expect(notified).toEqual(notified.toSorted((one, other) => one - other));
+    expect(new Set(notified).size).toBe(notified.length);
   });
 
   test("does not number a repeated request again", async () => {
@@ -169,13 +169,13 @@ onRedis("the counter of fencing numbers", () => {
         const text = typeof value === "string" ? value : String((await serverMicros(fixture)) + value());
         await fixture.redis.set(counter, text);
         try {
-          for (const [lock, who] of [
+          for (const [lock, client] of [
             [keys, requester(1)],
             [shared, requester(1, { lockMode: "r" })],
           ] as const) {
             for (const wait of ["0", "1"] as const) {
-              const [kind, words] = await fixture.run(lock, acquireOf(who, { wait }));
-              expect([kind, words]).toEqual(["error", expect.stringMatching(`^COUNTER ${counter} has `)]);
+              const [kind, message] = await fixture.run(lock, acquireOf(client, { wait }));
+              expect([kind, message]).toEqual(["error", expect.stringMatching(`^COUNTER ${counter} has `)]);
             }
             expect(await fixture.redis.exists(...lock.slice(0, 2))).toBe(0);
           }
@@ -190,8 +190,8 @@ onRedis("the counter of fencing numbers", () => {
       await fixture.redis.hset(counter, "a", "1");
       try {
         const keys = fixture.lock();
-        const [kind, words] = await fixture.run(keys, acquireOf(requester(1)));
-        expect([kind, words]).toEqual(["error", expect.stringMatching(`^WRONGTYPE .*${counter}$`)]);
+        const [kind, message] = await fixture.run(keys, acquireOf(requester(1)));
+        expect([kind, message]).toEqual(["error", expect.stringMatching(`^WRONGTYPE .*${counter}$`)]);
         expect(await fixture.redis.exists(...keys)).toBe(0);
       } finally {
         await fixture.redis.del(counter);

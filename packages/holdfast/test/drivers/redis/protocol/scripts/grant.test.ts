@@ -255,11 +255,11 @@ onRedis("the grant to the next waiter", () => {
     await fixture.redis.rpush(broken[0], "a list");
     await fixture.redis.call("ACL", "SETUSER", "typeless", "on", "nopass", "~*", "&*", "+@all", "-type");
     const typeless = detectConnection(fixture.server.client({ username: "typeless", password: "any" }));
-    const asked = [
+    const operations = [
       [keys, acquireOf(requester(9))],
       [broken, ["extend", requester(9).token, "30000", "", ""]],
     ] as const;
-    const [granted, failed] = await fixture.batch(asked, { connection: typeless });
+    const [granted, failed] = await fixture.batch(operations, { connection: typeless });
     expect(granted?.[0]).toBe(1);
     expect(failed).toEqual(["error", expect.stringContaining("WRONGTYPE")]);
   });

@@ -13,8 +13,8 @@ onNodes("a release after a new request of the same client", (fixture) => {
   test("notifies that request of its vote, with new numbers, if no other waiter is queued", async () => {
     const keys = fixture.lock();
     const old = await fixture.grant(keys, requester(1), { fencingCount: 5 });
-    const [asked, released] = await give(fixture, keys, requester(1), requester(3));
-    expect([asked?.[0], asked?.[2], asked?.[3]]).toEqual([0, 0, requester(1).token]);
+    const [queued, released] = await requestAndRelease(fixture, keys, requester(1), requester(3));
+    expect([queued?.[0], queued?.[2], queued?.[3]]).toEqual([0, 0, requester(1).token]);
     expect(released).toEqual([1, 0, requester(3).token]);
     const [message = ""] = await fixture.received(3);
     expect(message).toContain(requester(3).token);
@@ -27,7 +27,7 @@ onNodes("a release after a new request of the same client", (fixture) => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1));
     await fixture.queue(keys, requester(2));
-    await give(fixture, keys, requester(1), requester(3));
+    await requestAndRelease(fixture, keys, requester(1), requester(3));
     expect(await fixture.data.get(keys[0])).toBe(requester(2).token);
     expect(await fixture.data.zrange(keys[1])).toEqual([requester(3).member]);
     expect(await fixture.received(2)).toHaveLength(1);
@@ -45,13 +45,13 @@ onNodes("a release after a new request of the same client", (fixture) => {
   test("does not release a lock that another client has acquired", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(4));
-    const [asked, released] = await give(fixture, keys, requester(1), requester(3));
-    expect([asked?.[0], asked?.[2], asked?.[3]]).toEqual([0, 0, requester(4).token]);
+    const [queued, released] = await requestAndRelease(fixture, keys, requester(1), requester(3));
+    expect([queued?.[0], queued?.[2], queued?.[3]]).toEqual([0, 0, requester(4).token]);
     expect(released).toEqual([0, 0, requester(4).token]);
   });
 });
 
-async function give(
+async function requestAndRelease(
   fixture: QuorumScriptFixture,
   keys: LockKeys,
   old: Requester,

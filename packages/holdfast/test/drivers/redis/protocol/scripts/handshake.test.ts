@@ -19,49 +19,53 @@ onRedis("handshake and client records", () => {
 
   test("the handshake returns the server's time, run, version, role and uptime", async () => {
     const [seconds] = await fixture.redis.time();
-    const [micros, heard, runId, version, role, uptime] = await greet(9, "n");
+    const [micros, receivers, runId, version, role, uptime] = await handshake(9, "n");
     expect(Math.floor(Number(micros) / 1_000_000) - Number(seconds)).toBeLessThanOrEqual(1);
     const info = await fixture.redis.info();
     expect(info).toContain(`run_id:${String(runId)}\r\n`);
     expect(info).toContain(`redis_version:${String(version)}\r\n`);
-    expect([heard, role]).toEqual([0, "master"]);
+    expect([receivers, role]).toEqual([0, "master"]);
     expect(Number.isInteger(uptime)).toBe(true);
   });
 
   test("the handshake stores the client's record for the requested time", async () => {
-    await greet(9, "n", ["owner", "somebody", "pid", "17"]);
+    await handshake(9, "n", ["owner", "somebody", "pid", "17"]);
     expect(await fixture.redis.hgetall(clientKey(id(9)))).toEqual({ owner: "somebody", pid: "17" });
     expect(await fixture.redis.pttl(clientKey(id(9)))).toBeGreaterThan(59_000);
     expect(await fixture.redis.pttl(clientKey(id(9)))).toBeLessThanOrEqual(60_000);
   });
 
   test("the handshake publishes a text to the client, and counts its receivers", async () => {
-    expect((await greet(1, "s"))[1]).toBe(1);
+    expect((await handshake(1, "s"))[1]).toBe(1);
     expect(await fixture.received(1)).toEqual(["ping"]);
-    expect((await greet(2, "p"))[1]).toBe(1);
+    expect((await handshake(2, "p"))[1]).toBe(1);
     expect(await fixture.received(2)).toEqual(["ping"]);
   });
 
   test("the count is 0 without a subscriber of that kind", async () => {
-    expect((await greet(3, "s"))[1]).toBe(0);
-    expect((await greet(1, "p"))[1]).toBe(0);
-    expect((await greet(2, "s"))[1]).toBe(0);
+    expect((await handshake(3, "s"))[1]).toBe(0);
+    expect((await handshake(1, "p"))[1]).toBe(0);
+    expect((await handshake(2, "s"))[1]).toBe(0);
   });
 
   test("without a text the handshake publishes nothing", async () => {
-    await greet(1, "n");
+    await handshake(1, "n");
     expect(await fixture.received(1)).toEqual([]);
   });
 
   test("the records of known clients are returned, and nothing for unknown clients", async () => {
-    await greet(5, "n", ["owner", "five"]);
-    await greet(6, "n", ["owner", "six"]);
+    await handshake(5, "n", ["owner", "five"]);
+    await handshake(6, "n", ["owner", "six"]);
     const keys = [6, 7, 5].map((n) => clientKey(id(n)));
     const answers = await fixture.connection.run(clientInfoScript, keys, []);
     expect(answers).toEqual([["owner", "six"], [], ["owner", "five"]]);
   });
 
-  async function greet(client: number, kind: "s" | "p" | "n", about = ["owner", "a"]): Promise<unknown[]> {
+  async function handshake(
+    client: number,
+    kind: "s" | "p" | "n",
+    about = ["owner", "a"],
+  ): Promise<unknown[]> {
     const args = [channelOf(id(client)), kind, "ping", "60000", ...about];
     return (await fixture.connection.run(handshakeScript, [clientKey(id(client))], args)) as unknown[];
   }

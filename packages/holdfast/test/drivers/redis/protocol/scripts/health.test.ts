@@ -12,7 +12,7 @@ import { onRedis } from "../../../../support/servers.ts";
 import { acquireOf, requester, ScriptFixture, type ScriptReply } from "../../../../support/script-fixture.ts";
 
 const runId = /^[\da-f]{40}$/;
-const greeting = [["client"], ["channel", "n", "", "60000", "owner", "a"]] as const;
+const handshake = [["client"], ["channel", "n", "", "60000", "owner", "a"]] as const;
 
 onRedis("health", () => {
   let fixture: ScriptFixture;
@@ -78,7 +78,7 @@ onRedis("health", () => {
   });
 
   async function roleIn(connection: Connection): Promise<unknown> {
-    return ((await connection.run(handshakeScript, ...greeting)) as unknown[])[4];
+    return ((await connection.run(handshakeScript, ...handshake)) as unknown[])[4];
   }
 });
 
@@ -162,9 +162,9 @@ describe("health of the fake Redis", () => {
     const server = new FakeRedis({ clock: systemClock, name: "node 3" });
     const connection = server.connect();
     expect(connection.name).toBe("node 3");
-    expect(await connection.run(handshakeScript, ...greeting)).toContain("master");
+    expect(await connection.run(handshakeScript, ...handshake)).toContain("master");
     server.setRole("slave");
-    expect(await connection.run(handshakeScript, ...greeting)).toContain("slave");
+    expect(await connection.run(handshakeScript, ...handshake)).toContain("slave");
   });
 });
 

@@ -24,12 +24,12 @@ onRedis("inspect", () => {
     });
     await fixture.queue(keys, requester(3));
     await fixture.queue(keys, requester(2));
-    const [holder, left, one, other, words, ...queue] = await fixture.run(keys, ["inspect"]);
+    const [holder, left, one, other, holderInfo, ...queue] = await fixture.run(keys, ["inspect"]);
     expect(holder).toBe(requester(1).token);
     expect(left).toBeGreaterThan(19_000);
     expect(left).toBeLessThanOrEqual(20_000);
     expect([one, other]).toEqual([String(first), String(last)]);
-    expect(decodeHash(words)).toEqual(
+    expect(decodeHash(holderInfo)).toEqual(
       new Map([
         ["token", requester(1).token],
         ["owner", "a"],

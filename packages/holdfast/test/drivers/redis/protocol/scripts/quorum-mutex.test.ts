@@ -6,11 +6,11 @@ import { requester, onNodes } from "../../../../support/quorum-script-fixture.ts
 /** A node of a quorum treats a mutex as a single server does in these respects. */
 onNodes("a vote", (fixture) => {
   const releaseOf = ({ token, queueArgs }: Requester): string[] => ["release", token, queueArgs];
-  const extendOf = ({ token }: Requester, ttlMs: number, words = ""): string[] => [
+  const extendOf = ({ token }: Requester, ttlMs: number, holderInfo = ""): string[] => [
     "extend",
     token,
     String(ttlMs),
-    words,
+    holderInfo,
     "",
   ];
 
@@ -66,15 +66,15 @@ onNodes("a vote", (fixture) => {
     await fixture.run(keys, extendOf(requester(1), 1_000, '["owner","b"]'));
     expect(await fixture.data.pttl(keys[2])).toBeGreaterThan(59_000);
     await fixture.queue(keys, requester(2));
-    const told = await fixture.run(keys, ["inspect"]);
-    expect([told[0], told[2], told[3], told[5], told[6]]).toEqual([
+    const inspection = await fixture.run(keys, ["inspect"]);
+    expect([inspection[0], inspection[2], inspection[3], inspection[5], inspection[6]]).toEqual([
       requester(1).token,
       String(first),
       String(last),
       1,
       [requester(2).member],
     ]);
-    expect(told[4]).toEqual(expect.arrayContaining(["token", requester(1).token, "owner", "b"]));
+    expect(inspection[4]).toEqual(expect.arrayContaining(["token", requester(1).token, "owner", "b"]));
   });
 
   test("is broken by a number of its block and by no other, and its holder is notified", async () => {

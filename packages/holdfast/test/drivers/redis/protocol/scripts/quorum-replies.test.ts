@@ -17,8 +17,8 @@ onNodes("the replies of a quorum's node", (fixture) => {
       "",
       first,
     ]);
-    const asking = await fixture.queue(keys, requester(2));
-    expect(asking).toEqual([
+    const queued = await fixture.queue(keys, requester(2));
+    expect(queued).toEqual([
       0,
       expect.any(Number),
       0,

@@ -122,8 +122,8 @@ onNodes("a vote after a holder that was not released", (fixture) => {
     await fixture.listen(7);
     const since = performance.now();
     await expired(fixture, keys, requester(1, own), requester(7, own));
-    const passer = requester(8, own);
-    await fixture.run(keys, ["release", passer.token, passer.queueArgs]); // any request serves the waiters
+    const stranger = requester(8, own);
+    await fixture.run(keys, ["release", stranger.token, stranger.queueArgs]); // any request serves the waiters
     const [message] = await fixture.received(7);
     const waits = Number(/ 3000\+(\d+) /.exec(message ?? "")?.[1]);
     expect(waits).toBeGreaterThan(waitMs - (performance.now() - since));
@@ -150,7 +150,7 @@ onNodes("a holder that has ended", (fixture) => {
       await fixture.listen(20);
       await fixture.queue(keys, next);
       await fixture.data.del(keys[0]);
-      await giveUp(fixture, keys, us, name, first);
+      await endGrant(fixture, keys, us, name, first);
       expect(waitOf(await fixture.run(keys, queued(next)))).toBe(0);
     });
 
@@ -158,7 +158,7 @@ onNodes("a holder that has ended", (fixture) => {
       const keys = fixture.lock();
       const { first } = await fixture.grant(keys, us, { ttlMs });
       await pause(ttlMs + 10);
-      await giveUp(fixture, keys, us, name, first);
+      await endGrant(fixture, keys, us, name, first);
       await fixture.run(keys, ["release", us.token, us.queueArgs]);
       expect(waitOf(await fixture.run(keys, queued(next)))).toBe(0);
     });
@@ -174,8 +174,8 @@ onNodes("a holder that has ended", (fixture) => {
     test("is not remembered if no client received the offer", async () => {
       const keys = fixture.lock();
       await expired(fixture, keys, us, requester(4, own)); // the waiter's process has ended
-      const passer = requester(6, own);
-      await fixture.run(keys, ["release", passer.token, passer.queueArgs]);
+      const stranger = requester(6, own);
+      await fixture.run(keys, ["release", stranger.token, stranger.queueArgs]);
       expect(waitOf(await fixture.run(keys, queued(requester(5, own))))).toBeLessThanOrEqual(waitMs); // after the holder alone
     });
   });
@@ -243,7 +243,7 @@ async function expired(
   await pause(ttlMs + 5);
 }
 
-async function giveUp(
+async function endGrant(
   fixture: QuorumScriptFixture,
   keys: LockKeys,
   { token, queueArgs }: Requester,

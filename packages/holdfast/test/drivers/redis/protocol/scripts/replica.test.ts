@@ -21,9 +21,9 @@ const latest = "9999999999999";
 const [ours, rival] = [requester(1), requester(2)];
 const latch = [ours.token, "3", "60000", "", latest];
 
-type Ask = readonly [script: Script, keys: readonly string[], args: readonly string[]];
+type ScriptCall = readonly [script: Script, keys: readonly string[], args: readonly string[]];
 
-function operation(keys: LockKeys, ...args: string[]): Ask {
+function operation(keys: LockKeys, ...args: string[]): ScriptCall {
   return [executeSingleScript, [counterKey(), ...keys], [...settings, ...args]];
 }
 
@@ -31,7 +31,7 @@ onRedis("a replica, real or fake,", () => {
   let fixture: ScriptFixture;
   let own: FakeRedis;
   let connections: readonly Connection[];
-  let asks: Readonly<Record<string, Ask>>;
+  let requests: Readonly<Record<string, ScriptCall>>;
 
   beforeAll(async () => {
     fixture = await ScriptFixture.open();
@@ -49,7 +49,7 @@ onRedis("a replica, real or fake,", () => {
       await connection.run(...operation(counted, "countDown", ...latch));
     }
     const parts = (token: string): string[] => [token, "20000", "1", "", token, "20000", "1", ""];
-    asks = {
+    requests = {
       tries: operation(held, ...acquireOf(rival)),
       waits: operation(held, ...acquireOf(rival, { wait: "1" })),
       "repeats its acquire": operation(held, ...acquireOf(ours)),
@@ -71,8 +71,8 @@ onRedis("a replica, real or fake,", () => {
       scans: [scanScript, [], ["0", "lock:*", "100"]],
     };
     for (const connection of connections) {
-      for (const ask of Object.values(asks)) {
-        await connection.run(...ask); // a primary replies
+      for (const request of Object.values(requests)) {
+        await connection.run(...request); // a primary replies
       }
     }
     await fixture.redis.replicaof("127.0.0.1", await stablePort());
@@ -82,9 +82,9 @@ onRedis("a replica, real or fake,", () => {
 
   test("gives no reply", async () => {
     for (const connection of connections) {
-      for (const [who, ask] of Object.entries(asks)) {
-        const { error } = await rejection(connection.run(...ask));
-        expect(String(error), who).toMatch(/\bREADONLY\b/);
+      for (const [caller, request] of Object.entries(requests)) {
+        const { error } = await rejection(connection.run(...request));
+        expect(String(error), caller).toMatch(/\bREADONLY\b/);
       }
     }
   });
@@ -96,13 +96,13 @@ onRedis("a writable replica", () => {
     const [held, other] = [fixture.lock(), fixture.lock()];
     await fixture.grant(held, ours);
     await fixture.redis.zadd(held[1], 2, requester(2, { ttlMs: 0 }).member); // cannot be granted
-    const asked = [
+    const operations = [
       [held, ["release", ours.token, ours.queueArgs, "1"]],
       [other, ["extend", ours.token, "30000", "", ""]],
     ] as const;
     await fixture.redis.config("SET", "replica-read-only", "no");
     await fixture.redis.replicaof("127.0.0.1", await stablePort());
-    const { error } = await rejection(fixture.batch(asked));
+    const { error } = await rejection(fixture.batch(operations));
     expect(String(error)).toMatch(/\bREADONLY\b/);
     await fixture.close();
   });

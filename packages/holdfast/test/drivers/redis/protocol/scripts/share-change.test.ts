@@ -71,11 +71,11 @@ onRedis("changes of a shared lock", () => {
   test("a waiter for more than a lowered limit gets no grant at its repeat, but an error", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, { lockMode: "s2/3" }));
-    const gone = requester(9, { lockMode: "s2/3" });
-    await fixture.queue(keys, gone); // keeps the next entry from being first, until it is found dead
+    const dead = requester(9, { lockMode: "s2/3" });
+    await fixture.queue(keys, dead); // keeps the next entry from being first, until it is found dead
     await fixture.queue(keys, requester(10, heavy));
     await fixture.run(keys, ["setLimit", "2"]);
-    await fixture.redis.zrem(keys[1], gone.member);
+    await fixture.redis.zrem(keys[1], dead.member);
     expect(await fixture.queue(keys, requester(10, heavy))).toEqual(["error", "LIMITMISMATCH 2"]);
     expect(await fixture.redis.zrange(keys[0], "0", "-1")).toEqual([
       requester(1, { lockMode: "s2/3" }).token,

@@ -17,8 +17,8 @@ onRedis("dead waiters and expired holders of a shared lock", () => {
   test("waiters that are dead or past their deadline are skipped", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
-    const gone = requester(9, { ...writer, ticket: 1 });
-    for (const who of [gone, requester(2, { ...writer, deadline: 1 }), requester(3, reader)]) {
+    const deadWaiter = requester(9, { ...writer, ticket: 1 });
+    for (const who of [deadWaiter, requester(2, { ...writer, deadline: 1 }), requester(3, reader)]) {
       await fixture.queue(keys, who);
     }
     await fixture.run(keys, ["release", requester(1, writer).token, "", "1"]);

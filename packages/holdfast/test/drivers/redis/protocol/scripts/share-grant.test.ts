@@ -15,7 +15,7 @@ const reader = { lockMode: "r" };
 const writer = { lockMode: "w" };
 
 /** How long the lock key and the metadata outlast the last holder, in ms. */
-const leftBehindLast = `
+const pastLastHolder = `
 local time = redis.call('TIME')
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] - math.floor(time[1] * 1000 + time[2] / 1000)
 return { redis.call('PTTL', KEYS[1]) - last, redis.call('PTTL', KEYS[3]) - last }`;
@@ -62,7 +62,7 @@ onRedis("a grant of a shared lock", () => {
     ] as const;
     for (const [what, step] of steps) {
       await step();
-      const [K, info] = (await fixture.redis.eval(leftBehindLast, 3, ...keys)) as number[];
+      const [K, info] = (await fixture.redis.eval(pastLastHolder, 3, ...keys)) as number[];
       expect(K, what).toBeGreaterThan(900);
       expect(info, what).toBeGreaterThan(900);
     }
@@ -151,11 +151,11 @@ onRedis("a grant of a shared lock", () => {
   test("is awaited in a queue with a bound, in which an existing entry stays", async () => {
     const keys = fixture.lock();
     await fixture.grant(keys, requester(1, writer));
-    const ask = (who: Requester): Promise<ScriptReply> =>
+    const enqueue = (who: Requester): Promise<ScriptReply> =>
       fixture.run(keys, acquireOf(who, { wait: "1" }), { bound: 1 });
-    expect((await ask(requester(2, reader)))[0]).toBe(0);
-    expect(await ask(requester(3, reader))).toEqual([2]);
-    expect((await ask(requester(2, reader)))[2]).toBe(0);
+    expect((await enqueue(requester(2, reader)))[0]).toBe(0);
+    expect(await enqueue(requester(3, reader))).toEqual([2]);
+    expect((await enqueue(requester(2, reader)))[2]).toBe(0);
     expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual([requester(2, reader).member]);
     for (const [index, wait] of (["3", "4"] as const).entries()) {
       // a request that releases a grant in the same call

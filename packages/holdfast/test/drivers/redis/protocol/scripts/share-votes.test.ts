@@ -23,16 +23,16 @@ onNodes("a vote in a shared mode", (fixture) => {
   test("is requested back by an earlier writer from every later reader, and from no earlier one", async () => {
     await Promise.all([fixture.listen(1), fixture.listen(7), fixture.listen(8)]);
     const keys = fixture.lock();
-    const [before, behind, last] = [1, 7, 8].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [
+    const [before, after, last] = [1, 7, 8].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [
       Requester,
       Requester,
       Requester,
     ];
     await fixture.grant(keys, before);
-    const numbers = [await fixture.grant(keys, behind), await fixture.grant(keys, last)];
+    const numbers = [await fixture.grant(keys, after), await fixture.grant(keys, last)];
     await fixture.queue(keys, us);
     expect(await fixture.received(1)).toEqual([]);
-    expect(await fixture.received(7)).toEqual([`inquiry ${behind.token} ${numbers[0]?.first}`]);
+    expect(await fixture.received(7)).toEqual([`inquiry ${after.token} ${numbers[0]?.first}`]);
     expect(await fixture.received(8)).toEqual([`inquiry ${last.token} ${numbers[1]?.first}`]);
   });
 
@@ -51,16 +51,16 @@ onNodes("a vote in a shared mode", (fixture) => {
   test("is requested back again at a repeat of its holder, while an earlier waiter is first", async () => {
     await Promise.all([fixture.listen(1), fixture.listen(7)]);
     const keys = fixture.lock();
-    const [before, behind] = [1, 7].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [
+    const [before, after] = [1, 7].map((n) => requester(n, { ...reader, ticket: n * 10 })) as [
       Requester,
       Requester,
     ];
     await fixture.grant(keys, before);
-    const { first } = await fixture.grant(keys, behind);
+    const { first } = await fixture.grant(keys, after);
     await fixture.queue(keys, us);
-    const inquiry = `inquiry ${behind.token} ${first}`;
+    const inquiry = `inquiry ${after.token} ${first}`;
     expect(await fixture.received(7)).toEqual([inquiry]);
-    for (const { token, queueArgs } of [before, behind]) {
+    for (const { token, queueArgs } of [before, after]) {
       expect(await fixture.run(keys, ["acquire", token, queueArgs, "30000", "1", "2", ""])).toMatchObject({
         0: 1,
       });
@@ -73,13 +73,13 @@ onNodes("a vote in a shared mode", (fixture) => {
     await fixture.listen(4);
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
-    const behind = requester(6, { ...writer, ticket: 60 });
-    await fixture.queue(keys, behind);
+    const after = requester(6, { ...writer, ticket: 60 });
+    await fixture.queue(keys, after);
     await fixture.queue(keys, earlier);
     const [status, , position, by, , number] = await fixture.run(keys, yieldOf(us, first));
     expect([status, position, by]).toEqual([0, 0, earlier.token]);
     expect(Number(number)).toBeGreaterThan(first);
-    expect(await fixture.data.zrange(keys[1])).toEqual([us.member, behind.member]);
+    expect(await fixture.data.zrange(keys[1])).toEqual([us.member, after.member]);
     expect(await fixture.data.zrange(keys[0])).toEqual([earlier.token]);
     expect((await fixture.received(4))[0]?.split(" ").slice(0, 3)).toEqual([
       "grant",

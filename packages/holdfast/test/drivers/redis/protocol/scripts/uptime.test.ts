@@ -40,7 +40,7 @@ test("the fake Redis reports a negative uptime as well", async () => {
 });
 
 async function expectNegative(connection: Connection, runId: string): Promise<void> {
-  const greeted = (await connection.run(
+  const handshake = (await connection.run(
     handshakeScript,
     ["client"],
     ["channel", "n", "", "1000"],
@@ -49,8 +49,8 @@ async function expectNegative(connection: Connection, runId: string): Promise<vo
   const [header] = (await connection.run(executeQuorumScript, [], ["1000", "1000", "1", "[]"])) as [
     unknown[],
   ];
-  const uptimes = [greeted[5], stands[1], header[2]];
-  expect([greeted[2], stands[0], header[1]]).toEqual([runId, runId, runId]);
+  const uptimes = [handshake[5], stands[1], header[2]];
+  expect([handshake[2], stands[0], header[1]]).toEqual([runId, runId, runId]);
   for (const uptime of uptimes) {
     expect(uptime).toBeGreaterThanOrEqual(-aheadMs / 1_000 - 1);
     expect(uptime).toBeLessThan(-aheadMs / 2_000);

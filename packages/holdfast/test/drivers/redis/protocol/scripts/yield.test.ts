@@ -27,12 +27,12 @@ onNodes("yield", (fixture) => {
     await fixture.listen(4);
     const keys = fixture.lock();
     const { first } = await fixture.grant(keys, us);
-    const [before, behind] = [requester(6, { ticket: 45 }), requester(7, { ticket: 55 })];
-    for (const waiter of [behind, before, earlier]) {
+    const [before, after] = [requester(6, { ticket: 45 }), requester(7, { ticket: 55 })];
+    for (const waiter of [after, before, earlier]) {
       await fixture.queue(keys, waiter);
     }
     expect((await fixture.run(keys, yieldOf(us, first)))[2]).toBe(1);
-    expect(await fixture.data.zrange(keys[1])).toEqual([before.member, us.member, behind.member]);
+    expect(await fixture.data.zrange(keys[1])).toEqual([before.member, us.member, after.member]);
   });
 
   test("a yield by the first of the queue gets the vote again, by reply and with a larger number", async () => {

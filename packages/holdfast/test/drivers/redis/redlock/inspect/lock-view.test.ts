@@ -14,9 +14,9 @@ test("a client whose machine slept finds a holder and breaks its lease, with one
   ];
   const { fencingToken } = await lab.settleWithin(100, holder.locks.acquire("k", { ttlMs }));
   operator.faults[2]?.refuse(refusedError());
-  const afterSleep = <T>(question: () => Promise<T>): Promise<T> => {
+  const afterSleep = <T>(request: () => Promise<T>): Promise<T> => {
     lab.clock.sleep(100); // the client's estimates of the nodes' clocks are useless now
-    return lab.settleWithin(5_000, question());
+    return lab.settleWithin(5_000, request());
   };
   const state = await afterSleep(() => operator.locks.inspect("k"));
   expect(state.holders).toMatchObject([{ owner: "holder", fencingToken }]);
@@ -25,14 +25,14 @@ test("a client whose machine slept finds a holder and breaks its lease, with one
 });
 
 test("a lease is broken although the node that reports its number is late once", async () => {
-  const { lab, fencingToken, operator } = await told();
+  const { lab, fencingToken, operator } = await differingLease();
   operator.faults[2]?.refuse(refusedError(), 1);
   const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
   expect(await lab.settleWithin(5_000, broken)).toBe(true);
 });
 
 test("a fencing token is current if a majority granted it, and refused if too few nodes reply", async () => {
-  const { lab, fencingToken, operator } = await told();
+  const { lab, fencingToken, operator } = await differingLease();
   const check = (number: bigint) => lab.settleWithin(5_000, operator.locks.checkFence("k", number));
   expect(await check(fencingToken)).toBe("current");
   expect(await check(7n)).toBe("stale"); // the number on one node
@@ -68,7 +68,7 @@ test("a later number on one node makes the earlier numbers of a block stale", as
 });
 
 test("a break fails with an error if too few nodes reply to know the lease's number", async () => {
-  const { lab, fencingToken, operator } = await told();
+  const { lab, fencingToken, operator } = await differingLease();
   operator.faults[2]?.refuse(refusedError());
   const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
   await expect(lab.settleWithin(5_000, broken)).rejects.toMatchObject({
@@ -81,7 +81,7 @@ test("a break fails with an error if too few nodes reply to know the lease's num
 });
 
 /** A lease on three nodes, one of which reports another number for the lease. */
-async function told(): Promise<{
+async function differingLease(): Promise<{
   lab: FakeQuorum;
   fencingToken: bigint;
   operator: Awaited<ReturnType<FakeQuorum["warmUp"]>>;

@@ -101,7 +101,7 @@ class Poller {
     const { clock } = this.#driver;
     this.#isRunning = true;
     try {
-      while (this.#isWanted()) {
+      while (this.#hasWaitingReader()) {
         const restMs = this.#restsUntil - clock.now();
         if (restMs > 0) {
           await pause(this.#driver.clock, restMs, true, this.#ending.signal);
@@ -131,7 +131,7 @@ class Poller {
     }
   }
 
-  #isWanted(): boolean {
+  #hasWaitingReader(): boolean {
     return Array.from(this.#readers).some(({ isWaiting }) => isWaiting);
   }
 
@@ -243,8 +243,8 @@ function* changes(known: Present | undefined, present: Present): Generator<LockE
     if (!known) {
       yield { type: "snapshot", key, state };
     } else if (before?.fingerprint !== fingerprint) {
-      const isGone = before !== undefined && exists(before.state) && !exists(state);
-      yield { type: isGone ? "gone" : "changed", key, state };
+      const wasReleased = before !== undefined && exists(before.state) && !exists(state);
+      yield { type: wasReleased ? "gone" : "changed", key, state };
     }
   }
   for (const [key, { state }] of known ?? []) {

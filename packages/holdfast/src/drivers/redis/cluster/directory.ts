@@ -105,7 +105,7 @@ export class ClusterDirectory implements ServerDirectory {
       return { locks: [], cursor: null };
     }
     const begin = address === present ? at : "0";
-    const [next, locks] = parsePage(await this.#ask(address, scanScript, [begin, pattern, String(limit)]));
+    const [next, locks] = parsePage(await this.#run(address, scanScript, [begin, pattern, String(limit)]));
     const following = primaries[index + 1];
     if (next !== "0") {
       return { locks, cursor: `${address}|${next}` };
@@ -171,20 +171,20 @@ export class ClusterDirectory implements ServerDirectory {
     return Promise.all(
       keys.map(async (key) => {
         const { clock, commandTimeoutMs } = this.#settings;
-        const asked = this.#router.run(slotOf(key), clientInfoScript, [key], []).catch(() => undefined);
-        const answer = (await withTimeout(clock, commandTimeoutMs, asked)) as unknown[] | undefined;
+        const request = this.#router.run(slotOf(key), clientInfoScript, [key], []).catch(() => undefined);
+        const answer = (await withTimeout(clock, commandTimeoutMs, request)) as unknown[] | undefined;
         return answer?.[0] ?? [];
       }),
     );
   }
 
-  async #ask(address: string, script: Script, args: readonly string[]): Promise<unknown> {
+  async #run(address: string, script: Script, args: readonly string[]): Promise<unknown> {
     return this.#inTime(this.#router.at(address).run(script, [], args));
   }
 
-  async #inTime(asked: Promise<unknown>): Promise<unknown> {
+  async #inTime(request: Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs } = this.#settings;
-    const answer = await withTimeout(clock, commandTimeoutMs, asked);
+    const answer = await withTimeout(clock, commandTimeoutMs, request);
     if (answer === undefined) {
       throw timeoutError(commandTimeoutMs);
     }
@@ -199,7 +199,7 @@ export class ClusterDirectory implements ServerDirectory {
       { node: address, clock: this.#settings.clock, sent, notifications: this.#notificationStatus(address) },
       {
         handshake: async () =>
-          parseHandshake((await this.#ask(address, handshakeScript, ["", "n", "", "0"])) as unknown[]),
+          parseHandshake((await this.#run(address, handshakeScript, ["", "n", "", "0"])) as unknown[]),
         replication: () => this.#inTime(this.#router.at(address).command("INFO", ["replication"])),
       },
     );

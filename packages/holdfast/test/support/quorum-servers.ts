@@ -17,8 +17,6 @@ import {
 
 import { onRedis } from "./servers.ts";
 
-export { ExclusionChecker } from "./exclusion-checker.ts";
-
 /** A node with these arguments writes every change to its disk, so the node votes from its start and after each restart. */
 export const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 
@@ -78,7 +76,6 @@ export class QuorumNode implements Endpoint {
     this.#server?.thaw();
   }
 
-  /** Kills the server by SIGKILL. */
   async kill(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;

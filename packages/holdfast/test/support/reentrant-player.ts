@@ -4,7 +4,12 @@ import { isLockError, LeaseLostError, type Lease, type Locks } from "holdfast";
 import { expect } from "vitest";
 
 import { ReentrantModel, type Outcome } from "./reentrant-model.ts";
-import { outcomeSeenOf, type PlayedRequest, type RequestOptions } from "./reentrant-request.ts";
+import {
+  createRequest,
+  outcomeSeenOf,
+  type PlayedRequest,
+  type RequestOptions,
+} from "./reentrant-request.ts";
 import type { Step } from "./reentrant-steps.ts";
 import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
@@ -62,7 +67,7 @@ export class ReentrantScenarioPlayer {
 
   #request(step: Extract<Step, { acquire: string }>): void {
     const { as, ttlMs, renew, waitMs } = step;
-    const request = this.#createRequest(step);
+    const request = createRequest(step, this.#requests, this.#world.clock.now());
     this.#requests.push(request);
     this.#model?.request(request);
     const session = as && "session" in as ? as.session : undefined;
@@ -75,37 +80,6 @@ export class ReentrantScenarioPlayer {
     } else {
       call();
     }
-  }
-
-  #createRequest({
-    acquire,
-    by,
-    as,
-    ttlMs,
-    renew,
-    waitMs,
-  }: Extract<Step, { acquire: string }>): PlayedRequest {
-    const works = this.#requests.filter(({ scope }) => scope);
-    const inside = as && "inside" in as ? works.at(-1 - as.inside) : undefined;
-    const session = as && "session" in as ? `${by} ${as.session}` : undefined;
-    const id = this.#requests.length;
-    return {
-      id,
-      by: inside?.by ?? by,
-      session,
-      inside,
-      isWork: acquire === "work",
-      ttlMs: renew ? Infinity : ttlMs,
-      deadline: waitMs === null ? null : this.#world.clock.now() + waitMs,
-      controller: new AbortController(),
-      root: inside?.root ?? session ?? String(id),
-      lease: undefined,
-      signal: undefined,
-      scope: undefined,
-      finish: () => undefined,
-      outcome: undefined,
-      wasReported: false,
-    };
   }
 
   async #call(request: PlayedRequest, options: RequestOptions, waitMs: number | null): Promise<void> {

@@ -3,6 +3,9 @@ import type { AsyncResource } from "node:async_hooks";
 import type { Lease } from "holdfast";
 
 import type { ModelRequest, Outcome } from "./reentrant-model.ts";
+import type { Step } from "./reentrant-steps.ts";
+
+type AcquireStep = Extract<Step, { acquire: string }>;
 
 export interface RequestOptions {
   readonly ttlMs: number;
@@ -36,4 +39,33 @@ export function outcomeSeenOf({ lease, outcome }: PlayedRequest): Outcome {
     return "waiting";
   }
   return lease.remainingMs() > 0 ? "held" : "lost";
+}
+
+/** Creates the request of a step. @param requests all earlier requests */
+export function createRequest(
+  { acquire, by, as, ttlMs, renew, waitMs }: AcquireStep,
+  requests: readonly PlayedRequest[],
+  now: number,
+): PlayedRequest {
+  const works = requests.filter(({ scope }) => scope);
+  const inside = as && "inside" in as ? works.at(-1 - as.inside) : undefined;
+  const session = as && "session" in as ? `${by} ${as.session}` : undefined;
+  const id = requests.length;
+  return {
+    id,
+    by: inside?.by ?? by,
+    session,
+    inside,
+    isWork: acquire === "work",
+    ttlMs: renew ? Infinity : ttlMs,
+    deadline: waitMs === null ? null : now + waitMs,
+    controller: new AbortController(),
+    root: inside?.root ?? session ?? String(id),
+    lease: undefined,
+    signal: undefined,
+    scope: undefined,
+    finish: () => undefined,
+    outcome: undefined,
+    wasReported: false,
+  };
 }

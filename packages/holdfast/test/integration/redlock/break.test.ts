@@ -1,16 +1,8 @@
 import { expect, test } from "vitest";
 import { abortOf, rejection, waitUntil } from "@holdfast/test-kit";
 
-import {
-  holders,
-  ExclusionChecker,
-  newKey,
-  onQuorum,
-  open,
-  queued,
-  startNodes,
-  warmUp,
-} from "../../support/quorum-servers.ts";
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
+import { holders, newKey, onQuorum, open, queued, startNodes, warmUp } from "../../support/quorum-servers.ts";
 import { lossReasonOf } from "./lease-checks.ts";
 
 const ttlMs = 60_000;

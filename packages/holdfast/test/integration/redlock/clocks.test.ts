@@ -4,11 +4,11 @@ import { type Proxy, startRedis, rejection, waitUntil } from "@holdfast/test-kit
 
 import { makeClocks } from "../../support/clocks.ts";
 import { describeWithClocks } from "../../support/servers.ts";
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   disconnect,
   awaitSubscribed,
   holders,
-  ExclusionChecker,
   newKey,
   onQuorum,
   open,

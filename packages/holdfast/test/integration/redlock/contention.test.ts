@@ -3,9 +3,9 @@ import type { RedlockOptions } from "holdfast/redis";
 import { expect, test } from "vitest";
 import { type Proxy, waitUntil } from "@holdfast/test-kit";
 
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   holders,
-  ExclusionChecker,
   newKey,
   onQuorum,
   open,

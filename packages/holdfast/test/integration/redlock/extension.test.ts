@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { abortOf, rejection, waitUntil } from "@holdfast/test-kit";
 
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   awaitSubscribed,
   holders,
-  ExclusionChecker,
   newKey,
   onQuorum,
   open,

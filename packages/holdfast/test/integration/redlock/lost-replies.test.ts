@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { rejection, waitUntil } from "@holdfast/test-kit";
 
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   holders,
-  ExclusionChecker,
   newKey,
   expectNoResidue,
   onQuorum,

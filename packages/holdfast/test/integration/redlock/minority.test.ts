@@ -2,9 +2,9 @@ import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
 import type { Proxy } from "@holdfast/test-kit";
 
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   awaitSubscribed,
-  ExclusionChecker,
   newKey,
   onQuorum,
   open,

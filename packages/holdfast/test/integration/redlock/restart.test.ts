@@ -4,13 +4,13 @@ import { expect, test } from "vitest";
 import { type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { executeQuorumScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   connect,
   disconnect,
   durable,
   awaitSubscribed,
   holders,
-  ExclusionChecker,
   newKey,
   onQuorum,
   open,

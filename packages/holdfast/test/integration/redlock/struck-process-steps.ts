@@ -2,13 +2,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Lease, Locks } from "holdfast";
 import { type Proxy, waitUntil } from "@holdfast/test-kit";
 
-import {
-  distanceMs,
-  holders,
-  ExclusionChecker,
-  queued,
-  type QuorumNode,
-} from "../../support/quorum-servers.ts";
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
+import { distanceMs, holders, queued, type QuorumNode } from "../../support/quorum-servers.ts";
 import { QuorumWorker } from "../../support/quorum-workers.ts";
 import { grantCount, pauseAll } from "./proxied-clients.ts";
 

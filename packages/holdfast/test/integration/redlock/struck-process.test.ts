@@ -2,9 +2,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   holders,
-  ExclusionChecker,
   newKey,
   expectNoResidue,
   onQuorum,

@@ -3,10 +3,10 @@ import type { Lease, Locks } from "holdfast";
 import { expect, test } from "vitest";
 import { type Proxy, waitUntil } from "@holdfast/test-kit";
 
+import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 import {
   distanceMs,
   holders,
-  ExclusionChecker,
   newKey,
   expectNoResidue,
   onQuorum,

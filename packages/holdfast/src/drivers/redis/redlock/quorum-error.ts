@@ -50,7 +50,7 @@ function nodeVote({
   isWaiting,
 }: VoteState): NodeVote {
   const node = quorumNode.name;
-  if (reply === "granted" && quarantine?.isMomentary === false) {
+  if (reply === "granted" && quarantine) {
     return { node, vote: "quarantined", latencyMs, reason: quarantineMessage(quarantine) };
   } else if (reply === "granted" && isWaiting) {
     return {

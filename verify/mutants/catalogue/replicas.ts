@@ -52,7 +52,7 @@ export const replicas: readonly Mutant[] = [
     brokenRule: "an extension counts only after enough replicas have it",
     edits: [
       redis(
-        "replicas/replicated-driver",
+        "single/driver",
         'return { outcome: "unknown", error };',
         'return { outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) };',
       ),

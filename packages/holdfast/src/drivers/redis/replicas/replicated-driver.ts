@@ -2,7 +2,6 @@ import type {
   AcquireRequest,
   DriverListener,
   ExtendRequest,
-  ExtendResult,
   Grant,
   MultiAcquired,
   PendingAcquire,
@@ -15,7 +14,8 @@ import type { Connection } from "../clients/connection.ts";
 import { expiredError } from "../server/errors.ts";
 import { KeySpace } from "../protocol/keys.ts";
 import type { OneServerSettings } from "../options.ts";
-import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
+import { encodeMetadata } from "../protocol/metadata.ts";
+import type { Reply } from "../protocol/operation.ts";
 import { RedisDriver } from "../single/driver.ts";
 import type { CreateDirectory } from "../single/request-registry.ts";
 
@@ -75,17 +75,13 @@ export class ReplicatedDriver extends RedisDriver {
     };
   }
 
-  override async extend({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
-    try {
-      const keys = this.#ackKeys.keysOf(key);
-      const sentAt = { key, keys, token, fencingToken, ttlMs, metadata: encodeMetadata(info) };
-      const reply = await this.#acks.extend(sentAt);
-      return Number(reply.value) === 1
-        ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
-        : { outcome: "lost", reason: lossReasonOf(reply.value) };
-    } catch (error) {
-      return { outcome: "unknown", error };
-    }
+  protected override sendExtension({ key, info, ...extension }: ExtendRequest): Promise<Reply> {
+    return this.#acks.extend({
+      ...extension,
+      key,
+      keys: this.#ackKeys.keysOf(key),
+      metadata: encodeMetadata(info),
+    });
   }
 
   // The host of the requests.

@@ -132,17 +132,27 @@ export class RedisDriver implements Driver {
     };
   }
 
-  async extend({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
+  async extend(request: ExtendRequest): Promise<ExtendResult> {
+    const { token, ttlMs } = request;
     this.#releaseQueue.inUse.extend(token, ttlMs);
     try {
-      const args = ["extend", token, String(ttlMs), encodeMetadata(info), fencingToken.toString()];
-      const reply = await this.#perform(key, args);
+      const reply = await this.sendExtension(request);
       return Number(reply.value) === 1
         ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
         : { outcome: "lost", reason: lossReasonOf(reply.value) };
     } catch (error) {
       return { outcome: "unknown", error };
     }
+  }
+
+  protected sendExtension({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<Reply> {
+    return this.#perform(key, [
+      "extend",
+      token,
+      String(ttlMs),
+      encodeMetadata(info),
+      fencingToken.toString(),
+    ]);
   }
 
   async verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {

@@ -4,7 +4,7 @@ import { isUse, type Step } from "./schedule.ts";
 
 /** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function sleepRandom(seed: number): SeededRandom {
-  return new SeededRandom(seed + 2 ** 29);
+  return new SeededRandom(seed + 3 * 2 ** 28);
 }
 
 /** The probability that a machine sleeps in a storm. */

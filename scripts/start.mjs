@@ -1,5 +1,5 @@
-// `npm start`: the lock service, on the embedded engine or on that of HOLDFAST_URL. `npm start -- --traffic` lets the example's
-// clerks work with it, so that there is something to see.
+// `npm start` starts the lock service on its embedded engine, or on the engine of HOLDFAST_URL. With `npm start -- --traffic`,
+// the workers of the orders example also use the service, so that its pages show activity.
 
 import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";

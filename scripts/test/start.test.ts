@@ -12,18 +12,18 @@ test("npm start prints the address of the service and two requests, runs the wor
     env: { ...process.env, HOLDFAST_PORT: "0", HOLDFAST_URL: "memory:" },
     stdio: ["ignore", "pipe", "ignore"],
   });
-  let said = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
-  await waitUntil(() => said.includes("curl -X DELETE"), "it says how to use it", 20_000);
-  const [url = ""] = /http:\/\/\S+/.exec(said) ?? [];
-  expect(said).toContain(`curl --json '{"key":"order:555","ttlMs":30000}' ${url}/v1/leases`);
-  expect(said).toContain("guarantee: process");
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  await waitUntil(() => output.includes("curl -X DELETE"), "the service prints how to use it", 20_000);
+  const [url = ""] = /http:\/\/\S+/.exec(output) ?? [];
+  expect(output).toContain(`curl --json '{"key":"order:555","ttlMs":30000}' ${url}/v1/leases`);
+  expect(output).toContain("guarantee: process");
   await waitUntil(
     async () => {
       const response = await fetch(`${url}/v1/locks?prefix=stock:`);
-      return JSON.stringify(await response.json()).includes("clerk");
+      return JSON.stringify(await response.json()).includes("worker ");
     },
-    "a clerk holds a lock",
+    "a worker holds a lock",
     20_000,
   );
   child.kill("SIGTERM");

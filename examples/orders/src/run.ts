@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { atExit } from "./at-exit.ts";
-import { processOrders } from "./crew.ts";
+import { processOrders } from "./workers.ts";
 import { openEngine } from "./engine.ts";
 import type { Options } from "./options.ts";
 import { initialStock, readOrders } from "./orders.ts";

@@ -6,17 +6,17 @@ import { connect } from "holdfast/connect";
 import { parseOptions } from "./options.ts";
 import { readOrders, type Order } from "./orders.ts";
 
-// Traffic for a lock service to look at: clerks work through the orders, over and over, each under the lock of its article.
+// Generates traffic for a lock service: workers process the orders again and again, each order under the lock of its article.
 //
 //   node examples/orders/dist/traffic.js http://127.0.0.1:7420
 
-const workerNames = 8;
+const workerCount = 8;
 const workMs = 150;
 
 const [url] = process.argv.slice(2);
 const options = parseOptions([]);
 if (url === undefined || options === "help") {
-  process.stderr.write("Expected the URL of a lock service, or of an engine\n");
+  process.stderr.write("Expected the URL of a lock service or of an engine, got none\n");
   process.exit(2);
 }
 
@@ -26,16 +26,16 @@ process.once("SIGINT", () => stop.abort());
 
 const locks = createLocks(await connect(url));
 const orders = await readOrders(options.ordersFile);
-await Promise.all(Array.from({ length: workerNames }, (_, worker) => work(`clerk ${worker + 1}`, worker)));
+await Promise.all(Array.from({ length: workerCount }, (_, worker) => work(`worker ${worker + 1}`, worker)));
 await locks.close();
 
 async function work(owner: string, worker: number): Promise<void> {
-  for (let turn = worker; !stop.signal.aborted; turn += workerNames) {
+  for (let turn = worker; !stop.signal.aborted; turn += workerCount) {
     const order = orders[turn % orders.length] as Order;
     try {
       const { signal } = stop;
-      const requestedAt = { owner, reason: `order ${order.order}`, ttlMs: 5_000, signal };
-      await locks.withLock(`stock:${order.article}`, requestedAt, (lease) =>
+      const acquireOptions = { owner, reason: `order ${order.order}`, ttlMs: 5_000, signal };
+      await locks.withLock(`stock:${order.article}`, acquireOptions, (lease) =>
         pause(workMs * order.units, undefined, { signal: AbortSignal.any([lease.signal, signal]) }),
       );
     } catch (error) {

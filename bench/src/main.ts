@@ -7,7 +7,7 @@ import { ServerPool } from "./run/server-pool.ts";
 import { drawSuite } from "./report/charts/draw.ts";
 import { choosePlacement } from "./run/placement.ts";
 import { plan } from "./run/plan.ts";
-import { errorText } from "./report/reason.ts";
+import { errorText } from "./report/error-text.ts";
 import { fromJson, nameOf, toJson, type RunRecord } from "./report/record.ts";
 import { chartName, toMarkdown } from "./report/report.ts";
 import { run } from "./run/run.ts";
@@ -26,7 +26,7 @@ async function main(args: readonly string[]): Promise<void> {
 async function measure(options: ResolvedOptions): Promise<void> {
   const record = await recordOf(options);
   process.stdout.write(`\n${toMarkdown(record)}`);
-  if (options.out === null) logLine("Not recorded. Give --out, or leave --quick out.");
+  if (options.out === null) logLine("Not recorded. To record the results, add --out or omit --quick.");
   else await write(record, options.out);
 }
 
@@ -51,14 +51,14 @@ async function write(record: RunRecord, folder: string): Promise<void> {
   await writeReport(record, folder);
 }
 
-/** The outputs that need only the record. */
+/** Writes the tables and charts, which need only the record. */
 async function writeReport(record: RunRecord, folder: string): Promise<void> {
   const name = nameOf(record);
   await writeFile(join(folder, `${name}.md`), toMarkdown(record));
   for (const suite of record.suites) {
     await writeFile(join(folder, chartName(record, suite)), drawSuite(suite, record));
   }
-  logLine(`Recorded as ${name}.md, with pictures, of ${name}.json.`);
+  logLine(`Wrote ${name}.md and the charts of ${name}.json.`);
 }
 
 function list(): string {
@@ -72,11 +72,11 @@ function logLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-// The server and the workers end with us: on `exit`, and because their channel closes.
+// Servers and workers end with this process: the servers in a handler of `exit`, and the workers because their channel closes.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 main(process.argv.slice(2)).catch((error: unknown) => {
   logLine(`bench: ${errorText(error)}`);
-  if (error instanceof TypeError) logLine("npm run bench -- --help tells what there is.");
+  if (error instanceof TypeError) logLine("npm run bench -- --help lists the options.");
   process.exitCode = 1;
 });

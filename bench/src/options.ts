@@ -11,31 +11,31 @@ export interface ResolvedOptions {
   readonly rounds: number | null;
   /** How long a rate is measured; `null`: each suite's own default. */
   readonly measureMs: number | null;
-  /** How long keys come and go; `null`: the suite's default. */
+  /** The duration of the suite `churn`; `null`: its default. */
   readonly minutes: number | null;
   readonly peers: readonly Peer[];
-  /** The contestants that have turns; `null`: all of a suite. */
+  /** The contestants that run; `null`: all of a suite. */
   readonly only: readonly ContestantName[] | null;
-  /** Where to record the results; `null`: nowhere. */
+  /** The folder for the results; `null`: the results are not recorded. */
   readonly out: string | null;
-  /** The record to draw again, instead of measuring; `null`: none. */
+  /** The record to draw again instead of a measurement; `null`: measure. */
   readonly draw: string | null;
 }
 
 export const usage: string = `Usage: npm run bench -- [options]
 
-  --suite A,B      which suites (default: all, which takes hours); --list tells them
+  --suite A,B      which suites (default: all, which takes hours); --list prints them
   --list           the suites and their questions
   --rounds N       how often every contestant has its turn (default: 3, on a quorum 5; quick: 1)
   --seconds S      how long a rate is measured (default: 1 to 10, by the suite; quick: 0.2)
-  --minutes M      how long keys come and go in the suite churn (default: 2; an hour: 60)
+  --minutes M      the duration of the suite churn (default: 2)
   --peers A,B      which peers to measure besides raw ioredis and holdfast; none for none
                    (default: ${peers.slice(0, 3).join(", ")},
                    ${peers.slice(3).join(", ")})
-  --only A,B       which contestants have turns, of all that a suite has: holdfast, holdfast-strict …
+  --only A,B       which contestants of the suites run: holdfast, holdfast-strict …
   --out FOLDER     where to record the results (default: bench/results; quick: nowhere)
-  --quick          a smoke test of each suite, in seconds: its figures say nothing
-  --draw FILE      makes the tables and pictures of a recorded run again, beside its JSON
+  --quick          a smoke test of each suite, in seconds; its figures are not meaningful
+  --draw FILE      writes the tables and charts of a recorded run again, next to its JSON file
   --help           this text
 `;
 

@@ -1,17 +1,18 @@
 import type { Session } from "./contestants/contestant.ts";
 import { startCycles } from "./loads/cycle.ts";
 import { startHolding } from "./loads/hold.ts";
-import { startRenewing } from "./loads/keep.ts";
+import { startRenewing } from "./loads/renew.ts";
 import { startQueue } from "./loads/queue.ts";
 import type { RunningLoad } from "./loads/running-load.ts";
 import { useOnce } from "./loads/use.ts";
 import { startWaiting } from "./loads/wait.ts";
 import { measureMemory } from "./measure/memory.ts";
 import type { Load, Reply, Request } from "./run/protocol.ts";
-import { errorText } from "./report/reason.ts";
+import { errorText } from "./report/error-text.ts";
 import { loadContestant } from "./run/contestant-list.ts";
 
-// The process in which one contestant runs: `worker.js <contestant> <port>[,<port>...]`. It ends when its parent lets go of it.
+// The process in which one contestant runs: `worker.js <contestant> <port>[,<port>...]`. It ends when the channel to its parent
+// closes.
 
 const [name = "", ports = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());
@@ -66,7 +67,7 @@ async function start(load: Load): Promise<RunningLoad> {
 function send(reply: Promise<Reply>): void {
   void reply
     .catch((error: unknown): Reply => ({ outcome: "failed", reason: errorText(error) }))
-    // A message that cannot be sent needs no handling: without its parent this process ends anyway.
+    // A failed send needs no handling, because this process ends without its parent anyway.
     .then((message) => process.send?.(message, undefined, undefined, () => {}));
 }
 

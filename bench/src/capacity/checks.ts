@@ -2,17 +2,17 @@ import { tracingChannel } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "holdfast";
 import type { Redis } from "ioredis";
-import { inBatches } from "../loads/portions.ts";
-import { withProxies } from "../run/proxied.ts";
+import { inBatches } from "../loads/batches.ts";
+import { withProxies } from "../run/proxied-site.ts";
 import { usedBytes } from "../measure/server-memory.ts";
 import { readStats } from "../measure/server-stats.ts";
 import { sum } from "../measure/statistics.ts";
 import { portsOf, type Site } from "../suites/suite.ts";
 import * as formulae from "./formulae.ts";
-import { TestLocks } from "./locksmith.ts";
+import { TestLocks } from "./test-locks.ts";
 
 export interface CapacitySize {
-  /** Of leases, waiters and keys that are weighed. */
+  /** The number of leases, waiters and keys whose memory is measured. */
   readonly count: number;
   readonly measureMs: number;
 }
@@ -22,7 +22,7 @@ interface Checked {
   readonly measured: number;
 }
 
-/** A formula of docs/capacity.md against what happens. */
+/** Compares a formula of docs/capacity.md with a measurement. */
 export interface Check {
   readonly label: string;
   run(site: Site, size: CapacitySize): Promise<Checked>;
@@ -31,7 +31,7 @@ export interface Check {
 const longMs = 3_600_000;
 const oneWayDelayMs = 5;
 const clients = 3;
-/** Enough that somebody always waits. */
+/** With this number of processes, the key always has a waiter. */
 const waitersPerKey = 4;
 
 export const checks: readonly Check[] = [
@@ -79,22 +79,22 @@ async function queues(site: Site, { count }: CapacitySize): Promise<Checked> {
   return { formula: formulae.redisBytes({ waiter: count, queue: count }), measured };
 }
 
-/** What waiters for keys that are held add, who stand in the queues in turn. */
+/** The bytes that `count` waiters add to the server. The waiters are spread evenly over the held keys. */
 async function queued(site: Site, held: readonly string[], count: number): Promise<number> {
   const [{ port, admin }] = site.servers;
   await using testLocks = new TestLocks();
   const locks = testLocks.open(port, { locks: { handover: false } });
   const leases = await inBatches(held, (key) => locks.acquire(key, { ttlMs: longMs }));
-  const away = new AbortController();
+  const stopWaiting = new AbortController();
   const waiting: Promise<unknown>[] = [];
   const bytes = await memoryGrowth(site, locks, async () => {
-    const options = { waitMs: Infinity, signal: away.signal };
+    const options = { waitMs: Infinity, signal: stopWaiting.signal };
     for (let one = 0; one < count; one += 1) {
       waiting.push(locks.acquire(held[one % held.length] ?? "", options).catch(() => {}));
     }
     while ((await queuedIn(admin, held)) < count) await sleep(10);
   });
-  away.abort();
+  stopWaiting.abort();
   await Promise.all([...waiting, ...leases.map((lease) => lease.release())]);
   return bytes;
 }
@@ -135,13 +135,13 @@ async function renewals(site: Site, { count, measureMs }: CapacitySize): Promise
   const held = await inBatches(keys(count), (key) => locks.acquire(key, { ttlMs }));
   const { asyncEnd: renewed } = tracingChannel("holdfast:renew");
   let times = 0;
-  const note = (): void => void (times += 1);
-  renewed.subscribe(note);
-  // Begins between two renewals of each, and lasts for three.
+  const countRenewal = (): void => void (times += 1);
+  renewed.subscribe(countRenewal);
+  // The window begins between two renewals of each lease, and contains three renewals of each.
   await sleep(ttlMs / 6);
   times = 0;
   await sleep(ttlMs);
-  renewed.unsubscribe(note);
+  renewed.unsubscribe(countRenewal);
   await Promise.all(held.map((lease) => lease.release()));
   const measured = times / (ttlMs / 1_000);
   return { formula: formulae.renewalsPerSecond({ leases: count, ttlMs }), measured };
@@ -150,7 +150,7 @@ async function renewals(site: Site, { count, measureMs }: CapacitySize): Promise
 async function cores(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
   const [{ port, admin }] = site.servers;
   await using testLocks = new TestLocks();
-  const pending = async (locks: readonly Locks[]): Promise<{ rate: number; cores: number }> => {
+  const measureLoad = async (locks: readonly Locks[]): Promise<{ rate: number; cores: number }> => {
     const tasks = locks.flatMap((one, client) =>
       Array.from({ length: 32 }, (_, task) => () => pair(one, `busy:${client}:${task}`)),
     );
@@ -161,13 +161,13 @@ async function cores(site: Site, { measureMs }: CapacitySize): Promise<Checked> 
     const { cpuMs } = await readStats(admin);
     return { rate, cores: (cpuMs - baseline.cpuMs) / (performance.now() - startedAt) };
   };
-  const one = await pending([testLocks.open(port)]);
-  const several = await pending(Array.from({ length: clients }, () => testLocks.open(port)));
+  const one = await measureLoad([testLocks.open(port)]);
+  const several = await measureLoad(Array.from({ length: clients }, () => testLocks.open(port)));
   const cpuMicros = (one.cores / one.rate) * 1e6;
   return { formula: formulae.serverCores({ perSecond: several.rate, cpuMicros }), measured: several.cores };
 }
 
-/** What the server keeps more, after the first use of these locks. */
+/** The bytes that `work` adds to the server. The locks are used once before, because their first use also takes memory. */
 async function memoryGrowth(site: Site, locks: Locks, work: () => Promise<unknown>): Promise<number> {
   const [{ admin }] = site.servers;
   await pair(locks, "warm");
@@ -181,7 +181,7 @@ async function pair(locks: Locks, key: string, ttlMs = 10_000): Promise<void> {
   await lease.release();
 }
 
-/** How often all of the tasks together did it. */
+/** The completed calls per second, over all tasks. */
 async function perSecond(forMs: number, tasks: readonly (() => Promise<void>)[]): Promise<number> {
   const startedAt = performance.now();
   let times = 0;

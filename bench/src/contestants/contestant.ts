@@ -1,6 +1,6 @@
 /**
- * A library under test, at one Redis or at the nodes of a quorum. Each contestant runs in processes of its own, so that
- * neither its garbage nor its compiled code touches another's figures.
+ * A library under test, on one Redis server or on the nodes of a quorum. Each contestant runs in its own processes, so that its
+ * garbage and its compiled code do not affect the figures of another.
  */
 export interface Contestant {
   /** The settings that differ from its defaults, for the report. */
@@ -8,22 +8,22 @@ export interface Contestant {
   open(ports: Ports): Promise<Session>;
 }
 
-/** One, or those of the nodes of a quorum. */
+/** The port of one server, or the ports of the nodes of a quorum. */
 export type Ports = readonly [first: number, ...others: number[]];
 
 export interface Session {
   /**
-   * Waits without end: a peer that gives up under contention would be measured on its patience. Where readers may share the
-   * lock, those that do not write do; elsewhere everybody has it alone.
+   * Waits without a limit, because otherwise the figures of a contended lock would depend on how long a peer waits. If the
+   * contestant has a read-write lock, calls with `writes: false` share it. Other locks are exclusive.
    */
   acquire(key: string, ttlMs: number, writes: boolean): Promise<Release>;
-  /** Acquires, and lets the library itself keep the lease alive; `null`: it has no renewal, or nobody asks for it. */
+  /** Acquires a lease that the library renews. `null`: the library has no renewal, or no suite needs it. */
   readonly hold: ((key: string, ttlMs: number) => Promise<HeldLock>) | null;
 }
 
 type Release = () => Promise<unknown>;
 
 export interface HeldLock {
-  /** What the library has told its holder, which may be less than the truth. */
+  /** Whether the library has reported the loss to the holder. A lease may be lost without a report. */
   isLost(): boolean;
 }

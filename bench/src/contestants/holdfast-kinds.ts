@@ -5,35 +5,35 @@ import { contestant } from "./holdfast.ts";
 
 const waitOptions = "defaults, but waitMs Infinity";
 
-/** Readers share it; all stand in one queue. */
+/** Readers share the lock. Readers and writers wait in one queue. */
 export const readWrite: Contestant = contestant(`readWrite, ${waitOptions}`, (locks) => {
-  const lockOf = heldSession((key) => locks.readWrite(key));
+  const lockOf = reusedByKey((key) => locks.readWrite(key));
   return (key, options, writes) => lockOf(key)[writes ? "write" : "read"].acquire(options);
 });
 
 export const read: Contestant = contestant(`readWrite, only read, ${waitOptions}`, (locks) => {
-  const lockOf = heldSession((key) => locks.readWrite(key));
+  const lockOf = reusedByKey((key) => locks.readWrite(key));
   return (key, options) => lockOf(key).read.acquire(options);
 });
 
-/** Each takes one of its permits. */
+/** Each caller acquires one permit. */
 export const semaphore: Contestant = contestant(`semaphore, limit ${permits}, ${waitOptions}`, (locks) => {
-  const lockOf = heldSession((key) => locks.semaphore(key, { limit: permits }));
+  const lockOf = reusedByKey((key) => locks.semaphore(key, { limit: permits }));
   return (key, options) => lockOf(key).acquire(options);
 });
 
 export const reentrant: Contestant = contestant(`reentrant, ${waitOptions}`, (locks) => {
-  const lockOf = heldSession((key) => locks.reentrant(key));
+  const lockOf = reusedByKey((key) => locks.reentrant(key));
   return (key, options) => lockOf(key).acquire(options);
 });
 
 export const several: Contestant = contestant(`all, ${severalText}, ${waitOptions}`, (locks) => {
-  const lockOf = heldSession((key) => locks.all(severalOf(key)));
+  const lockOf = reusedByKey((key) => locks.all(severalOf(key)));
   return (key, options) => lockOf(key).acquire(options);
 });
 
 export const election: Contestant = contestant("election: campaign, then resign", (locks) => {
-  const electionOf = heldSession((key) => locks.election(key));
+  const electionOf = reusedByKey((key) => locks.election(key));
   return async (key, options) => {
     const one = electionOf(key);
     await one.campaign(options);
@@ -41,7 +41,7 @@ export const election: Contestant = contestant("election: campaign, then resign"
   };
 });
 
-/** A latch opens once: a new key for each. */
+/** A latch opens only once, so each turn uses a new key. */
 export const latch: Contestant = contestant("latch of 1: countDown, then wait", (locks) => {
   let count = 0;
   return async (key, { ttlMs = 10_000 }) => {
@@ -51,8 +51,8 @@ export const latch: Contestant = contestant("latch of 1: countDown, then wait", 
   };
 });
 
-/** One for each key, as its users have it. */
-function heldSession<Lock>(create: (key: string) => Lock): (key: string) => Lock {
+/** Creates one lock object for each key and reuses it, as programs do. */
+function reusedByKey<Lock>(create: (key: string) => Lock): (key: string) => Lock {
   const locks = new Map<string, Lock>();
   return (key) => {
     const lock = locks.get(key) ?? create(key);

@@ -3,7 +3,7 @@ import { redis } from "holdfast/redis";
 import { connect } from "../run/client.ts";
 import type { Contestant } from "./contestant.ts";
 
-/** How a lock of some kind is asked for. */
+/** Acquires a lock of one kind. */
 type AcquireCall = (key: string, options: AcquireOptions, writes: boolean) => Promise<AcquiredLease>;
 
 interface AcquiredLease {
@@ -16,10 +16,10 @@ const mutex =
   (key, options) =>
     locks.acquire(key, options);
 
-/** As it comes: callers of one process may hand a lease on in memory, in short runs. */
+/** The defaults: a holder may hand over its lease in memory to the next caller of its process, for a limited number of turns. */
 export const holdfast: Contestant = contestant("defaults, but waitMs Infinity", mutex);
 
-/** Every caller has its own place on the server: strict order of arrival over all processes. */
+/** Without handover, each caller has its own queue entry on the server, so all processes are served in the order of arrival. */
 export const holdfastStrict: Contestant = contestant("handover: false, waitMs Infinity", mutex, {
   handover: false,
 });

@@ -7,7 +7,7 @@ import { severalOf, severalText } from "../run/several-keys.ts";
 
 const retryWithinMs = 20;
 
-// The script of the Redis manual, and its twin for renewal.
+// The release script of the Redis manual, and the same comparison for a renewal.
 const releaseScript = `
   if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end
 `;
@@ -29,7 +29,7 @@ const releaseManyScript = `
   for _, key in ipairs(KEYS) do if redis.call("get", key) == ARGV[1] then redis.call("del", key) end end
 `;
 
-/** What people write by hand: no more than the commands, and a retry after a random delay. */
+/** A lock as programs write it by hand: only the commands, and a retry after a random delay. */
 export const raw: Contestant = {
   settings: `SET NX PX, compare-and-delete script; retries after 0 to ${retryWithinMs} ms; renews by script at a third of the TTL`,
   open: async ([port]) => {
@@ -53,14 +53,14 @@ export const raw: Contestant = {
       hold: async (key, ttlMs) => {
         const token = await acquire(key, ttlMs);
         let lost = false;
-        const abortLost = (): void => {
+        const markLost = (): void => {
           lost = true;
           clearInterval(timer);
         };
         const timer = setInterval(() => {
           client
             .compareAndExpire(key, token, ttlMs)
-            .then((renewed) => (renewed === 1 ? undefined : abortLost()), abortLost);
+            .then((renewed) => (renewed === 1 ? undefined : markLost()), markLost);
         }, ttlMs / 3);
         return { isLost: () => lost };
       },
@@ -73,7 +73,7 @@ interface MultiKeyCommands {
   releaseMany(count: number, ...keysAndToken: readonly string[]): Promise<unknown>;
 }
 
-/** Several keys by two scripts of one's own: all, or none. */
+/** Locks all of several keys or none, by two hand-written scripts. */
 export const rawMany: Contestant = {
   settings: `${severalText} by a script; retries after 0 to ${retryWithinMs} ms`,
   open: async ([port]) => {

@@ -6,13 +6,13 @@ import { permits } from "../run/semaphore-settings.ts";
 const settings =
   "defaults (retryInterval 10, renewal at 0.8 of the TTL), but acquireTimeout Infinity, so that it waits";
 
-/** Retries every 10 ms; renews by default, at 0.8 of the TTL, so that every acquire pays for its timer. */
+/** Retries every 10 ms. The library renews by default at 0.8 of the TTL, so each acquire includes the cost of a timer. */
 export const redisSemaphore: Contestant = {
   settings,
   open: async ([port]) => {
     const client = connect(port);
     return {
-      // A mutex object a grant, as in its examples: the object is the state of one holder.
+      // One mutex object for each grant, as in the library's examples, because the object is the state of one holder.
       acquire: async (key, ttlMs) => {
         const mutex = new Mutex(client, key, { lockTimeout: ttlMs, acquireTimeout: Infinity });
         await mutex.acquire();
@@ -20,7 +20,7 @@ export const redisSemaphore: Contestant = {
       },
       hold: async (key, ttlMs) => {
         let lost = false;
-        // The default for a loss is to throw inside a timer, which would end the process.
+        // By default the library throws inside a timer when it loses a lock, which would end the process.
         const onLockLost = (): void => {
           lost = true;
         };
@@ -32,7 +32,7 @@ export const redisSemaphore: Contestant = {
   },
 };
 
-/** Its semaphore; each takes one of its permits. */
+/** The library's semaphore. Each caller acquires one permit. */
 export const redisSemaphoreSemaphore: Contestant = {
   settings: `Semaphore, limit ${permits}, ${settings}`,
   open: async ([port]) => {

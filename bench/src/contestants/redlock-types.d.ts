@@ -1,4 +1,4 @@
-// The package's `exports` hide its types from NodeNext: these are the parts we use.
+// The package's `exports` hide its types from NodeNext, so this file declares the parts in use.
 declare module "redlock" {
   import type { Redis } from "ioredis";
 

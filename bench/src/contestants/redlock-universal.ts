@@ -12,7 +12,7 @@ export const redlockUniversal: Contestant = {
     const create = (key: string, ttl: number): Lock =>
       createLock({ adapter, key, ttl, retryAttempts: Number.MAX_SAFE_INTEGER });
 
-    // Kept by key: the first use of each lock object costs a PING, which is not the price of an acquisition.
+    // Lock objects are reused by key, because the first use of each sends a PING, which is not part of an acquisition.
     const handles = new Map<string, Lock>();
     const lockOf = (key: string, ttlMs: number): Lock => {
       const lock = handles.get(key) ?? create(key, ttlMs);
@@ -31,7 +31,7 @@ export const redlockUniversal: Contestant = {
   },
 };
 
-/** Its batch: all keys, or none. */
+/** The library's batch call, which locks all keys or none. */
 export const redlockUniversalSeveral: Contestant = {
   settings: `LockManager.acquireBatch, ${severalText}, defaults`,
   open: async ([port]) => {

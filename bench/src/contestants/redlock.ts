@@ -4,13 +4,13 @@ import type { Contestant } from "./contestant.ts";
 import { severalOf, severalText } from "../run/several-keys.ts";
 import { holdInside } from "./using.ts";
 
-/** Retries 200 ± 100 ms apart; `using` extends 500 ms before the end. Its own single-node set-up: one client. */
+/** Retries 200 ± 100 ms apart; `using` extends 500 ms before the end. One client is the library's own set-up for one node. */
 export const redlock: Contestant = {
   settings: "defaults, but acquire with retryCount -1, so that it waits; held leases by using()",
   open: async ([port]) => {
     const locks = new Redlock([connect(port)]);
     return {
-      // Only for acquire: with -1 for release, the release of an expired lock would never settle.
+      // The unlimited retries apply to acquire only, because with them the release of an expired lock would never settle.
       acquire: async (key, ttlMs) => {
         const lock = await locks.acquire([key], ttlMs, { retryCount: -1 });
         return () => lock.release();
@@ -20,7 +20,7 @@ export const redlock: Contestant = {
   },
 };
 
-/** Its acquire takes a list of keys: all, or none. */
+/** The library's `acquire` accepts a list of keys, and locks all or none. */
 export const redlockSeveral: Contestant = {
   settings: `${severalText}, defaults, but retryCount -1`,
   open: async ([port]) => {

@@ -19,7 +19,7 @@ export const sesamecare: Contestant = {
   },
 };
 
-/** Its acquire takes a list of keys: all, or none. */
+/** The library's `acquire` accepts a list of keys, and locks all or none. */
 export const sesamecareSeveral: Contestant = {
   settings: `${severalText}, defaults, but retryCount -1`,
   open: async ([port]) => {

@@ -1,6 +1,6 @@
 import type { HeldLock } from "./contestant.ts";
 
-/** Holds a lease through a library's callback form, for ever: the process that holds ends, not the callback. */
+/** Holds a lease through the callback form of a library. The callback never returns, so the lease ends with the process. */
 export function holdInside(
   using: (routine: (signal: AbortSignal) => Promise<void>) => Promise<unknown>,
 ): Promise<HeldLock> {

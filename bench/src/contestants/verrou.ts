@@ -3,7 +3,7 @@ import { redisStore } from "@verrou/core/drivers/redis";
 import { connect } from "../run/client.ts";
 import type { Contestant } from "./contestant.ts";
 
-/** Retries every 250 ms without end; a lock object a grant, as in its examples. */
+/** Retries every 250 ms without a limit. One lock object for each grant, as in the library's examples. */
 export const verrou: Contestant = {
   settings: "defaults (retry every 250 ms, without end); has no renewal",
   open: async ([port]) => {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../contestants/contestant.ts";
-import { writerWeight } from "../run/mixed-callers.ts";
+import { writerWeight } from "../run/overlap.ts";
 import type { CycleLoad } from "../run/protocol.ts";
 import { chooserOf } from "./keys.ts";
-import { Recorder } from "./ledger.ts";
+import { Recorder } from "./recorder.ts";
 import type { RunningLoad } from "./running-load.ts";
 
-/** Tasks that acquire, keep, release, and begin again at once. */
+/** Starts tasks that acquire, hold and release without pause. */
 export function startCycles(session: Session, load: CycleLoad): RunningLoad {
   const recorder = new Recorder(load.tasks);
   const keyOf = chooserOf(load.keys);
@@ -27,7 +27,7 @@ export function startCycles(session: Session, load: CycleLoad): RunningLoad {
         await release();
       } catch (error) {
         recorder.failed(task, error);
-        // Lets the other tasks and the parent's messages in, should every call fail at once.
+        // If every call failed immediately, a loop without a pause would block the other tasks and the messages of the parent.
         await sleep(10);
       }
     }

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HeldLock, Session } from "../contestants/contestant.ts";
 import type { HoldLoad } from "../run/protocol.ts";
-import { Recorder } from "./ledger.ts";
+import { Recorder } from "./recorder.ts";
 import type { RunningLoad } from "./running-load.ts";
 
 const intervalMs = 10;
 
 /**
- * Leases that the library renews by itself. They are acquired evenly over one TTL, because leases that begin together
- * are renewed together: a window would then catch a burst, or none.
+ * Acquires leases that the library renews. The acquisitions are spread evenly over one TTL, because leases acquired together are
+ * renewed together. A window would then contain a burst of renewals, or none.
  */
 export async function startHolding(session: Session, { keys, ttlMs }: HoldLoad): Promise<RunningLoad> {
   if (!session.hold) throw new Error("has no renewal of its own");

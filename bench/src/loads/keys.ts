@@ -1,6 +1,6 @@
 import type { KeyChoice } from "../run/protocol.ts";
 
-/** The names of the keys that each task takes, one after another. */
+/** Returns the function that names the next key of a task. */
 export function chooserOf(keys: KeyChoice, random: () => number = Math.random): (task: number) => string {
   switch (keys.by) {
     case "task":
@@ -20,7 +20,7 @@ export function chooserOf(keys: KeyChoice, random: () => number = Math.random): 
   }
 }
 
-/** By the inverse of the distribution: a search among the sums of all weights. */
+/** Draws a rank by the inverse of the distribution: a binary search in the cumulative sums of the weights. */
 function rankChooser(
   { name, count, exponent }: KeyChoice & { by: "zipf" },
   random: () => number,
@@ -31,7 +31,7 @@ function rankChooser(
   return () => `${name}:${1 + firstAbove(sums, random() * total)}`;
 }
 
-/** The index of the first that is larger, of ascending numbers; of the last where none is. */
+/** The index of the first of the ascending numbers above `value`, or the last index if there is none. */
 function firstAbove(ascending: Float64Array, value: number): number {
   let [low, high] = [0, ascending.length - 1];
   while (low < high) {

@@ -1,9 +1,12 @@
 import type { Session } from "../contestants/contestant.ts";
 import type { QueueLoad } from "../run/protocol.ts";
-import { Recorder } from "./ledger.ts";
+import { Recorder } from "./recorder.ts";
 import type { RunningLoad } from "./running-load.ts";
 
-/** Tasks that wait for what somebody keeps. A grant is a failure: who was granted it did not have to wait. */
+/**
+ * Starts tasks that wait for keys which another process holds. A grant counts as a failure, because the holder never releases these
+ * keys.
+ */
 export function startQueue(session: Session, { keys, waiters, ttlMs }: QueueLoad): RunningLoad {
   const recorder = new Recorder(waiters);
 
@@ -11,7 +14,7 @@ export function startQueue(session: Session, { keys, waiters, ttlMs }: QueueLoad
     try {
       recorder.waiting(task);
       await session.acquire(keys[task % keys.length] ?? "", ttlMs, true);
-      recorder.failed(task, new Error("was granted what another holds"));
+      recorder.failed(task, new Error("was granted a lock that another process holds"));
     } catch (error) {
       recorder.failed(task, error);
     }

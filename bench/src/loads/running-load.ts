@@ -1,10 +1,10 @@
 import type { Measurement } from "../run/protocol.ts";
 
 export interface RunningLoad {
-  /** What is not to be collected as garbage before the load is. */
+  /** Objects that must not be collected as garbage while the load runs, such as leases. */
   readonly ready?: readonly unknown[];
   begin(): void;
   end(): Measurement;
-  /** Resolves when no task runs any more. Not for waiters on a key that somebody keeps for ever. */
+  /** Resolves when all tasks have ended. A load of waiters resolves at once instead, because its waits never end. */
   stop(): Promise<void>;
 }

@@ -1,10 +1,10 @@
 import type { Session } from "../contestants/contestant.ts";
 import type { UseLoad } from "../run/protocol.ts";
-import { Recorder } from "./ledger.ts";
-import { inBatches } from "./portions.ts";
+import { Recorder } from "./recorder.ts";
+import { inBatches } from "./batches.ts";
 import type { RunningLoad } from "./running-load.ts";
 
-/** Keys that are used once, each by an acquisition and a release. */
+/** Acquires and releases each key once. */
 export async function useOnce(session: Session, { keys, ttlMs }: UseLoad): Promise<RunningLoad> {
   await inBatches(keys, async (key) => {
     const release = await session.acquire(key, ttlMs, true);

@@ -1,9 +1,9 @@
 import type { Session } from "../contestants/contestant.ts";
 import type { WaitLoad } from "../run/protocol.ts";
-import { Recorder } from "./ledger.ts";
+import { Recorder } from "./recorder.ts";
 import type { RunningLoad } from "./running-load.ts";
 
-/** A single acquisition, which is kept. */
+/** Starts one acquisition, whose lease is never released. */
 export function startWaiting(session: Session, { key, ttlMs }: WaitLoad): RunningLoad {
   const recorder = new Recorder(1);
 

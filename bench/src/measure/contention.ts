@@ -22,7 +22,7 @@ export const contentionPanels: readonly Panel[] = [
   { form: "spans", scale: "linear", label: "smallest to largest share %", metrics: ["smallest", "largest"] },
 ];
 
-/** How a key that everybody wants was shared, by the ids of the metrics. */
+/** The figures of a contended key, by the ids of the metrics. */
 export function contentionOf({ measurements, serverCommands }: Window): Record<string, number> {
   return {
     rate: grantsPerSecond(measurements),
@@ -33,7 +33,7 @@ export function contentionOf({ measurements, serverCommands }: Window): Record<s
   };
 }
 
-/** What each of so many tasks would get if all got the same, in percent. */
+/** The share of each task, in percent, if all tasks got the same number of grants. */
 export function evenShare(tasks: number): string {
   return `${(100 / tasks).toFixed(2)} %`;
 }

@@ -8,7 +8,7 @@ export const cpuMetrics: readonly Metric[] = [
   { id: "serverCpu", label: "server CPU %", digits: 1 },
 ];
 
-/** How busy everybody was, by the ids of the metrics, whatever came of it. */
+/** The load on clients and servers, by the ids of the metrics, regardless of the number of grants. */
 export function cpuFigures({
   measurements,
   serverCommands,

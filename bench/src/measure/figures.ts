@@ -3,7 +3,7 @@ import { sum } from "./statistics.ts";
 import type { Figures } from "../suites/suite.ts";
 import type { Window } from "./window.ts";
 
-/** Puts a case's values together with what went wrong while they were measured. */
+/** Combines the values of a case with the failures of its measurement. */
 export function figures(
   label: string,
   { settings }: WorkerGroup,

@@ -5,7 +5,7 @@ import type { ContestantName } from "../run/contestant-list.ts";
 const everyMs = 20;
 const keysAtOnce = 200;
 
-/** After how much of a lease its library renews it, by the settings that it is measured with; ms. */
+/** The age in ms at which a contestant renews a lease, with the settings of this benchmark. */
 export function renewalAgeMs(contestant: ContestantName, ttlMs: number): number {
   return lastRenewalMarginMs.includes(contestant)
     ? ttlMs - 500
@@ -19,8 +19,8 @@ const renewalFraction: Readonly<Partial<Record<ContestantName, number>>> = {
 };
 
 /**
- * How old the oldest of many leases was that was seen, since its acquisition or last renewal: some by chance, again and again. The
- * server knows by their TTL, whatever the library is. One that is gone was as old as its TTL.
+ * The age of the oldest lease in repeated random samples, since its acquisition or last renewal. The ages follow from the TTLs on
+ * the server, so this works for every library. An expired lease counts as old as its TTL.
  */
 export async function oldestLeaseMs(
   admin: Redis,
@@ -42,7 +42,7 @@ export async function oldestLeaseMs(
   return oldestMs;
 }
 
-/** Each contestant keeps a lock in one key, whose name ends with that of the lock. */
+/** Every contestant stores a lock in one Redis key, whose name ends with the name of the lock. */
 async function namer(admin: Redis, [first = ""]: readonly string[]): Promise<(key: string) => string> {
   const [name = first] = await admin.keys(`*${first}`);
   const prefix = name.slice(0, name.length - first.length);

@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 
 /**
- * When the server lets go of a lock if nobody renews it, in our time; not a number if nobody has it. Each contestant keeps
- * a lock in one key whose name ends with that of the lock, and whose expiry is the lease's.
+ * When the server expires a lock that is not renewed, on the clock of this process; NaN if the lock is free. Every contestant
+ * stores a lock in one Redis key. The key's name ends with the name of the lock, and the key expires with the lease.
  */
 export async function leaseEnd(admin: Redis, lock: string): Promise<number> {
   const [key] = await admin.keys(`*${lock}`);

@@ -1,7 +1,10 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Memory } from "../run/protocol.ts";
 
-/** What this process uses once its garbage has been collected: what finalizers let go of goes with the next collection. */
+/**
+ * The memory of this process after garbage collection. Several collections run, because objects that finalizers release are freed
+ * only by the next one.
+ */
 export async function measureMemory(): Promise<Memory> {
   const { gc } = globalThis;
   if (!gc) throw new Error("was not started with --expose-gc");

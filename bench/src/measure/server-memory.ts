@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-/** What the server keeps, in bytes: without the buffers of its connections, which come and go. */
+/** The memory of the server in bytes, without the buffers of its connections, because their size varies. */
 export async function usedBytes(admin: Redis): Promise<number> {
   const info = await admin.info("memory");
   return fieldOf(info, "used_memory") - fieldOf(info, "mem_clients_normal");

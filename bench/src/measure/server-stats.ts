@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 
 /** The counters of the server since its start. */
 export interface ServerStats {
-  /** Every command, those that scripts call included; not the `INFO` that asks. */
+  /** All commands, including those that scripts call, except `INFO`, because `INFO` reads these counters. */
   readonly commands: number;
   readonly cpuMs: number;
 }
@@ -12,7 +12,7 @@ export async function readStats(admin: Redis): Promise<ServerStats> {
   return { commands: commandsOf(info), cpuMs: cpuMsOf(info) };
 }
 
-/** In ms, though the server counts whole seconds. */
+/** The uptime in ms, with a resolution of one second. */
 export async function uptimeOf(admin: Redis): Promise<number> {
   const info = await admin.info("server");
   return Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1]) * 1000;

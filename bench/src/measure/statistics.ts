@@ -26,14 +26,14 @@ export function clientCpuMs(measurements: readonly Measurement[]): number {
   return sum(measurements.map(({ cpuMs }) => cpuMs));
 }
 
-/** The smallest and the largest part of all grants that a single task got, in percent. */
+/** The smallest and the largest share of a single task in all grants, in percent. */
 export function grantShares(measurements: readonly Measurement[]): { smallest: number; largest: number } {
   const grants = tasksIn(measurements).map(grantsOf);
   const percent = 100 / sum(grants);
   return { smallest: Math.min(...grants) * percent, largest: Math.max(...grants) * percent };
 }
 
-/** How many grants the task with the fewest got: shares of few grants are mostly chance. */
+/** The grants of the task with the fewest. If this number is small, shares are mostly chance. */
 export function fewestGrants(measurements: readonly Measurement[]): number {
   return Math.min(...tasksIn(measurements).map(grantsOf));
 }

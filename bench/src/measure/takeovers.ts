@@ -5,21 +5,21 @@ export type Takeover =
   | { readonly outcome: "taken"; readonly afterKillMs: number; readonly afterLeaseMs: number }
   | { readonly outcome: "early" | "failed"; readonly reason: string };
 
-/** Of one repetition, on one clock. */
+/** The times of one repetition, all on the same clock. */
 export interface TakeoverTimes {
   readonly killedAt: number;
   readonly leaseEndsAt: number;
   readonly grantedAt: number;
 }
 
-/** A grant before the kill is no takeover: two had the lock at once. */
+/** A grant before the kill is no takeover, because two processes held the lock at once. */
 export function takeoverAt({ killedAt, leaseEndsAt, grantedAt }: TakeoverTimes): Takeover {
   const afterKillMs = grantedAt - killedAt;
   if (afterKillMs >= 0) return { outcome: "taken", afterKillMs, afterLeaseMs: grantedAt - leaseEndsAt };
   return { outcome: "early", reason: `granted ${Math.ceil(-afterKillMs)} ms before the holder was killed` };
 }
 
-/** Not numbers where nobody took over. */
+/** The values are NaN if no waiter took over. */
 export function latenessOf(takeovers: readonly Takeover[], ttlMs: number): Record<string, number> {
   const acquired = takeovers.filter((one) => one.outcome === "taken");
   const afterKill = acquired.map(({ afterKillMs }) => afterKillMs);
@@ -33,7 +33,7 @@ export function latenessOf(takeovers: readonly Takeover[], ttlMs: number): Recor
   };
 }
 
-/** One random moment in each of as many equal parts of the range: no contestant is lucky with all of its moments. */
+/** One random moment in each of `count` equal parts of the range, so that no contestant has only favourable moments. */
 export function spreadTimes(
   count: number,
   [fromMs, toMs]: readonly [fromMs: number, toMs: number],

@@ -7,14 +7,13 @@ export interface WaitFigures {
   readonly p99: number;
   readonly max: number;
   /**
-   * Half of all waiting time was spent in waits at least this long: in which a task was, if it was seen waiting. Where
-   * one task goes round and round while others sleep, nearly every wait is its own and short, and the percentiles over
-   * all waits say nothing of those who starve.
+   * Half of all waiting time was spent in waits of at least this length. If one task gets the lock again and again while others
+   * starve, nearly all waits are its own short ones. The percentiles over all waits then hide the starving tasks.
    */
   readonly p50ByTime: number;
 }
 
-/** Waits that had not ended count with what they had lasted. */
+/** A wait that has not ended counts with its duration so far. */
 export function waitsOf(measurements: readonly Measurement[]): WaitFigures {
   const waits = Float64Array.from(tasksIn(measurements).flatMap(waitsOfTask)).sort();
   return {
@@ -26,7 +25,7 @@ export function waitsOf(measurements: readonly Measurement[]): WaitFigures {
   };
 }
 
-/** Nearest rank: a wait that was really seen. */
+/** The nearest rank, so that the result is a measured wait. */
 function percentile(sorted: Float64Array, fraction: number): number {
   return sorted[Math.max(1, Math.ceil(fraction * sorted.length)) - 1] ?? Number.NaN;
 }

@@ -6,7 +6,7 @@ import { sum } from "./statistics.ts";
 import type { Site } from "../suites/suite.ts";
 
 export interface Timing {
-  /** Runs, but is not counted. */
+  /** The load runs for this time before the measurement. */
   readonly warmUpMs: number;
   readonly measureMs: number;
 }
@@ -15,7 +15,7 @@ export function timingText({ warmUpMs, measureMs }: Timing): string {
   return `Every figure over ${measureMs / 1000} s after ${warmUpMs / 1000} s of warm-up`;
 }
 
-/** What a crew and the servers did in the same stretch of time. */
+/** The work of a worker group and of the servers in the same period. */
 export interface Window {
   readonly elapsedMs: number;
   readonly serverCommands: number;
@@ -23,7 +23,7 @@ export interface Window {
   readonly measurements: readonly Measurement[];
 }
 
-/** Lets a running crew warm up, then watches it. Nothing is started or stopped meanwhile. */
+/** Lets running workers warm up, then measures them. No task starts or stops during the measurement. */
 export async function measureWindow(
   workerGroup: WorkerGroup,
   site: Site,
@@ -43,7 +43,7 @@ export async function measureWindow(
   };
 }
 
-/** Of all its servers together. */
+/** The sums over all servers of the site. */
 async function statsOf({ servers }: Site): Promise<ServerStats> {
   const stats = await Promise.all(servers.map(({ admin }) => readStats(admin)));
   return {

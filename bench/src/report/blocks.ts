@@ -1,11 +1,11 @@
 import type { Sample, SuiteDescription } from "../suites/suite.ts";
 import { contestantsOf, summarize, type Row } from "./summary.ts";
 
-/** One table, and one row of panels in a picture. */
+/** One table of the report, and one row of panels in a chart. */
 export interface Block {
-  /** Empty: there is no other. */
+  /** Empty if the suite has no other block. */
   readonly title: string;
-  /** What its rows are. */
+  /** Whether a row is a contestant or a case. */
   readonly of: "contestant" | "case";
   readonly rows: readonly NamedRow[];
   readonly samples: readonly Sample[];
@@ -15,7 +15,10 @@ interface NamedRow extends Row {
   readonly name: string;
 }
 
-/** One for each case, with a row for each contestant; of a lone contestant one in all, with a row for each case. */
+/**
+ * One block for each case, with a row for each contestant. A suite with a single contestant has one block, with a row for each
+ * case.
+ */
 export function blocksOf(suite: SuiteDescription, samples: readonly Sample[]): readonly Block[] {
   const ours = samples.filter((sample) => sample.suite === suite.name);
   const cases = suite.cases.map((title) => ({ title, rows: summarize(suite, title, ours) }));

@@ -6,7 +6,7 @@ import type { Metric, Sample, SuiteDescription } from "../suites/suite.ts";
 import { hasPeers, type Cell } from "./summary.ts";
 import { table } from "./table.ts";
 
-/** The whole run in Markdown, which is also what the terminal shows. */
+/** The whole run in Markdown, for the file and for the terminal. */
 export function toMarkdown(record: RunRecord): string {
   const parts = [
     `# Benchmark of ${record.date.toISOString().slice(0, 10)}`,
@@ -18,7 +18,7 @@ export function toMarkdown(record: RunRecord): string {
   return `${parts.join("\n\n")}\n`;
 }
 
-/** The name of a suite's picture, beside the record. */
+/** The file name of a suite's chart, next to the record. */
 export function chartName(record: RunRecord, { name }: SuiteDescription): string {
   return `${nameOf(record)}-${name}.svg`;
 }
@@ -28,7 +28,7 @@ function conditions({ environment }: RunRecord): string {
   const lines = [
     `- Node ${node}, Redis ${redis} on the same machine: ${placement}`,
     `- ${system}, ${cpus} × ${cpu}, ${memoryGiB} GiB, load average ${loadAverage} before the run`,
-    "- What the columns mean: bench/README.md",
+    "- bench/README.md explains the columns",
   ];
   return lines.join("\n");
 }
@@ -75,7 +75,7 @@ function textsOf({ metric, value, range, ratios }: Cell, suite: SuiteDescription
   ];
 }
 
-/** The first metric of a suite, which is what it is about; the others' spread is in the pictures and the record. */
+/** The first metric is the subject of the suite. The spread of the other metrics is in the charts and in the record. */
 function hasSpread(metric: Metric, { metrics, rounds }: SuiteDescription): boolean {
   return rounds > 1 && metric === metrics[0];
 }
@@ -86,7 +86,7 @@ function formatted(value: number, digits: number): string {
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** Why somebody is missing, and what went wrong. */
+/** The reasons for missing contestants, and the failures. */
 function remarksOf({ name, absent }: SuiteDescription, { notes }: RunRecord): string[] {
   const lines = [
     ...absent.map(({ contestants, reason }) => `- ${contestants.join(", ")}: ${reason}.`),

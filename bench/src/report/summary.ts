@@ -11,13 +11,13 @@ export interface Row {
 export interface Cell {
   readonly metric: Metric;
   readonly value: number;
-  /** The smallest and the largest of the rounds. */
+  /** The smallest and the largest value of the rounds. */
   readonly range: readonly [smallest: number, largest: number];
-  /** To the suite's reference and to the best peer, as far as the metric asks for them, in the order of the columns. */
+  /** The ratios that the metric requests, to the suite's reference and to the best peer, in the order of the columns. */
   readonly ratios: readonly number[];
 }
 
-/** The contestants of one case in the order of the suite, those too that have no figures. */
+/** One row for each contestant of the suite, in its order, including contestants without figures. */
 export function summarize(
   suite: SuiteDescription,
   label: string,
@@ -48,12 +48,12 @@ export function summarize(
   }));
 }
 
-/** Also who is absent. */
+/** All contestants of the suite, including the absent ones. */
 export function contestantsOf({ contestants, absent }: SuiteDescription): readonly ContestantName[] {
   return [...contestants, ...absent.flatMap((absence) => absence.contestants)];
 }
 
-/** Whether there is a best peer to be compared with. */
+/** Whether the suite has a peer to compare with. */
 export function hasPeers({ contestants }: SuiteDescription): boolean {
   return contestants.some(isCompetitor);
 }
@@ -73,7 +73,7 @@ function bestPeer(
     .toSorted((a, b) => sign * (medianOf(samples, a, metric) - medianOf(samples, b, metric)))[0];
 }
 
-/** The median of the ratios of each round, which drift between rounds leaves alone. */
+/** The median of the ratios within each round, because drift between rounds does not affect these ratios. */
 function ratio(
   samples: readonly Sample[],
   [contestant, metric]: readonly [ContestantName, Metric],

@@ -1,6 +1,9 @@
 export type Row = readonly string[];
 
-/** A Markdown table whose columns line up, so that it reads as plain text too. The first column is text, the rest numbers. */
+/**
+ * A Markdown table with aligned columns, so that it is readable as plain text too. The first column is text, the others are
+ * numbers.
+ */
 export function table(head: Row, body: readonly Row[]): string {
   const widths = head.map((_, column) =>
     Math.max(3, ...[head, ...body].map((row) => (row[column] ?? "").length)),

@@ -12,7 +12,7 @@ export const peers = [
 
 export type Peer = (typeof peers)[number];
 
-/** Peers once more, set up otherwise or with another kind of lock. */
+/** Further set-ups of the peers: other settings, or another kind of lock. */
 const variants = {
   "redlock-tries": "redlock",
   "@sesamecare-oss/redlock-tries": "@sesamecare-oss/redlock",
@@ -24,22 +24,22 @@ const variants = {
 
 type Variant = keyof typeof variants;
 
-/** Ours, and its other set-ups, kinds of lock, and ways to it. */
+/** Holdfast with its defaults, with other settings, with other kinds of lock, and over HTTP. */
 type Own = "holdfast" | `holdfast-${"strict" | "far" | "read-write" | Kind | "service"}`;
 
 type Kind = "read" | "write" | "semaphore" | "reentrant" | "several" | "election" | "latch";
 
-/** What others are held against: commands and requests without a library. */
+/** The baselines: commands and requests without a library. */
 type Floor = "raw" | "raw-several" | "bare-http";
 
 export type ContestantName = Floor | Peer | Variant | Own;
 
-/** On one server, or on the nodes of a quorum. */
+/** Whether a contestant runs on one server or on the nodes of a quorum. */
 export type Topology = "server" | "quorum";
 
 type Loaders = Readonly<Partial<Record<ContestantName, () => Promise<Contestant>>>>;
 
-/** Imported only in the process that runs it. */
+/** Each contestant is imported only in the process that runs it. */
 const onServer: Loaders = {
   raw: async () => (await import("../contestants/raw.ts")).raw,
   redlock: async () => (await import("../contestants/redlock.ts")).redlock,
@@ -59,7 +59,7 @@ const onServer: Loaders = {
     (await import("../contestants/sesamecare-redlock.ts")).sesamecareSeveral,
   "holdfast-read-write": async () => (await import("../contestants/holdfast-kinds.ts")).readWrite,
   "holdfast-read": async () => (await import("../contestants/holdfast-kinds.ts")).read,
-  // All its turns write where nobody reads.
+  // The load of this suite has no readers, so all turns write.
   "holdfast-write": async () => (await import("../contestants/holdfast-kinds.ts")).readWrite,
   "holdfast-semaphore": async () => (await import("../contestants/holdfast-kinds.ts")).semaphore,
   "holdfast-reentrant": async () => (await import("../contestants/holdfast-kinds.ts")).reentrant,
@@ -84,11 +84,11 @@ const onQuorum: Loaders = {
 
 const loadersOn: Readonly<Record<Topology, Loaders>> = { server: onServer, quorum: onQuorum };
 
-/** In processes that their suites start. */
-const otherTopology = ["bare-http", "holdfast-service"] as const satisfies readonly ContestantName[];
+/** These contestants run in processes that their suites start. */
+const startedBySuites = ["bare-http", "holdfast-service"] as const satisfies readonly ContestantName[];
 
 export const contestants: readonly string[] = [
-  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...otherTopology]),
+  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...startedBySuites]),
 ];
 
 export async function loadContestant(name: string, topology: Topology): Promise<Contestant> {
@@ -98,7 +98,7 @@ export async function loadContestant(name: string, topology: Topology): Promise<
   return load();
 }
 
-/** Whether it can take a lock on a majority of several servers. */
+/** Whether the contestant can lock on a majority of several servers. */
 export function hasQuorum(contestant: ContestantName): boolean {
   return Object.hasOwn(onQuorum, contestant);
 }
@@ -107,7 +107,7 @@ export const noQuorum: readonly MissingContestants[] = [
   { contestants: ["raw", "@verrou/core"], reason: "locks one server only" },
 ];
 
-/** The package that an entrant runs. */
+/** The package that a contestant runs. */
 export function packageOf(contestant: ContestantName): Peer | "ioredis" | "holdfast" | "node" {
   if (contestant === "bare-http") return "node";
   if (contestant.startsWith("raw")) return "ioredis";
@@ -115,7 +115,7 @@ export function packageOf(contestant: ContestantName): Peer | "ioredis" | "holdf
   return Object.hasOwn(variants, contestant) ? variants[contestant as Variant] : (contestant as Peer);
 }
 
-/** With the other set-ups of each that can lock a majority, after it. */
+/** Adds after each contestant its other set-ups that can lock on a majority. */
 export function withVariants(contestants: readonly ContestantName[]): readonly ContestantName[] {
   const others = (Object.keys(variants) as Variant[]).filter(hasQuorum);
   return contestants.flatMap((contestant) => [
@@ -124,7 +124,7 @@ export function withVariants(contestants: readonly ContestantName[]): readonly C
   ]);
 }
 
-/** With the kinds of each that have more than a mutex, after it. */
+/** Adds after each contestant its other kinds of lock. */
 export function withKinds(contestants: readonly ContestantName[]): readonly ContestantName[] {
   return contestants.flatMap((contestant) => [contestant, ...(kindContestants[contestant] ?? [])]);
 }
@@ -146,7 +146,7 @@ const kindContestants: Readonly<Partial<Record<ContestantName, readonly Contesta
   ],
 };
 
-/** The semaphores of those that have one. */
+/** The semaphores of the contestants that have one. */
 export function semaphoresOf(contestants: readonly ContestantName[]): readonly ContestantName[] {
   return contestants.flatMap((contestant): ContestantName[] => {
     if (contestant === "redis-semaphore") return ["redis-semaphore-semaphore"];

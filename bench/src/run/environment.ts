@@ -3,7 +3,7 @@ import { arch, availableParallelism, cpus, loadavg, platform, totalmem } from "n
 import type { Redis } from "ioredis";
 import type { Placement } from "./placement.ts";
 
-/** On what the figures were taken: enough to judge them, nothing that identifies the machine. */
+/** The environment of the measurements: enough to judge the figures, and nothing that identifies the machine. */
 export interface Environment {
   readonly node: string;
   readonly redis: string;
@@ -12,9 +12,9 @@ export interface Environment {
   readonly cpus: number;
   readonly placement: string;
   readonly memoryGiB: number;
-  /** Of the last minute before the run: another program's work is in every figure. */
+  /** The load of the minute before the run, because the work of other programs affects every figure. */
   readonly loadAverage: number;
-  /** Of the packages that take part. */
+  /** The versions of the measured packages. */
   readonly versions: Readonly<Record<string, string>>;
 }
 
@@ -33,7 +33,7 @@ export async function describeEnvironment(admin: Redis, placement: Placement): P
   };
 }
 
-/** From our own manifest, where they are exact: most peers do not export theirs. */
+/** Reads the exact versions from this package's manifest, because most peers do not export their own. */
 async function packageVersions(): Promise<Readonly<Record<string, string>>> {
   const manifest = JSON.parse(await readFile(new URL("../../package.json", import.meta.url), "utf8")) as {
     dependencies: Record<string, string>;

@@ -6,19 +6,19 @@ import { Agent, request } from "node:http";
 /** Linux counts a process's time in hundredths of a second. */
 const cpuTickMicros = 10_000;
 
-/** A server over HTTP in a process of its own, which says where it listens on its first line; and connections to it. */
+/** An HTTP server in its own process, with connections to the server. The server prints its address on its first line. */
 export class HttpServer implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #agent: Agent;
   readonly #url: string;
-  readonly #endWithUs: () => void;
+  readonly #killOnExit: () => void;
 
   private constructor(child: ChildProcess, url: string, connections: number) {
     this.#child = child;
     this.#url = url;
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections });
-    this.#endWithUs = () => child.kill("SIGKILL");
-    process.once("exit", this.#endWithUs);
+    this.#killOnExit = () => child.kill("SIGKILL");
+    process.once("exit", this.#killOnExit);
   }
 
   static async start(
@@ -37,13 +37,13 @@ export class HttpServer implements AsyncDisposable {
     return new HttpServer(child, /http:\/\/\S+/.exec(String(startupMessage))?.[0] ?? "", connections);
   }
 
-  /** Of the server's process since it started. */
+  /** The CPU time of the server's process since its start. */
   get cpuMicros(): number {
     const fields = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
     return (Number(fields[11]) + Number(fields[12])) * cpuTickMicros;
   }
 
-  /** @throws {Error} for an answer that is no success */
+  /** @throws {Error} if the status is no success */
   send(method: string, path: string, body = ""): Promise<string> {
     return new Promise((resolve, reject) => {
       const headers =
@@ -63,7 +63,7 @@ export class HttpServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    process.removeListener("exit", this.#endWithUs);
+    process.removeListener("exit", this.#killOnExit);
     this.#agent.destroy();
     const ended = once(this.#child, "exit");
     this.#child.kill("SIGTERM");

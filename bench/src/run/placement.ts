@@ -2,9 +2,9 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 /**
- * Where the server and a lone worker run. Left to itself, the scheduler puts a lone client now on the server's CPU and
- * now on another, and its round trips differ by a factor of two or more between one turn and the next. Crowds of workers
- * go where the scheduler likes: most machines have fewer CPUs than that.
+ * The CPUs of the server and of a single worker. Without pinning, the scheduler sometimes puts a single client on the server's CPU.
+ * Its round trips then differ by a factor of two or more between turns. Groups of workers are not pinned, because most machines
+ * have fewer CPUs than workers.
  */
 export interface Placement {
   readonly text: string;
@@ -13,18 +13,21 @@ export interface Placement {
   readonly singleWorkerCpus: string | null;
 }
 
-/** The server on the first CPU that we may use, a lone worker on the others; where that cannot be, anywhere. */
+/**
+ * Pins servers to the first allowed CPU, and a single worker to the others. Without a second CPU or without `taskset`, nothing is
+ * pinned.
+ */
 export function choosePlacement(): Placement {
   const [first, ...others] = allowedCpus();
   const rest = others.join(",");
   if (first === undefined || others.length === 0 || !canPinTo(rest)) {
     return { text: "servers and workers on any CPU", serverCpus: null, singleWorkerCpus: null };
   }
-  const text = `servers on CPU ${first}, a lone worker on CPU ${rest}, crowds on any`;
+  const text = `servers on CPU ${first}, a single worker on CPU ${rest}, groups of workers on any CPU`;
   return { text, serverCpus: String(first), singleWorkerCpus: rest };
 }
 
-/** What to put in front of a command line, so that it runs on these CPUs only. */
+/** The prefix of a command line that restricts the command to these CPUs. */
 export function pinnedTo(cpus: string): [program: string, ...args: string[]] {
   return ["taskset", "--cpu-list", cpus];
 }
@@ -34,7 +37,7 @@ function canPinTo(cpus: string): boolean {
   return spawnSync(program, [...args, "true"]).status === 0;
 }
 
-/** From a list like "0-1,4"; empty where the system does not tell. */
+/** Parsed from a list like "0-1,4"; empty if the system is not Linux. */
 function allowedCpus(): number[] {
   if (process.platform !== "linux") return [];
   const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];

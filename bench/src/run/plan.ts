@@ -1,6 +1,6 @@
 import type { ResolvedOptions } from "../options.ts";
 import { hasQuorum, withKinds, withVariants, semaphoresOf, type ContestantName } from "./contestant-list.ts";
-import { quickTiming, fullSizes, type Sizes } from "./sizes.ts";
+import { quickSizes, fullSizes, type Sizes } from "./sizes.ts";
 import type { Suite } from "../suites/suite.ts";
 import type { SuiteName } from "../report/suite-names.ts";
 import { capacity } from "../suites/capacity.ts";
@@ -26,7 +26,7 @@ type PlanOptions = Pick<
   "suites" | "peers" | "only" | "quick" | "rounds" | "measureMs" | "minutes"
 >;
 
-/** The suites that were asked for. */
+/** The requested suites. */
 export function plan(options: PlanOptions): readonly Suite[] {
   const suites = byName(options, sizesFor(options));
   const topologies: readonly ContestantName[] = ["raw", ...options.peers];
@@ -64,9 +64,9 @@ function byName({ peers, ...options }: PlanOptions, sizes: Sizes): SuiteFactorie
   };
 }
 
-/** Rates are measured for as long as was asked for. */
+/** The sizes of the suites, with the requested durations. */
 function sizesFor({ quick, measureMs, minutes }: PlanOptions): Sizes {
-  const sizes = quick ? quickTiming : fullSizes;
+  const sizes = quick ? quickSizes : fullSizes;
   const timing = (options: Timing): Timing => ({ ...options, measureMs: measureMs ?? options.measureMs });
   const timed = <Size extends { readonly timing: Timing }>(size: Size): Size => ({
     ...size,
@@ -89,11 +89,11 @@ function sizesFor({ quick, measureMs, minutes }: PlanOptions): Sizes {
   };
 }
 
-/** Who cannot do what a suite asks is told in its tables, where it was asked for, and has no turn. */
-function availableOnly(suite: Suite, around: readonly ContestantName[]): Suite {
+/** A contestant that cannot run the suite has no turn. If the contestant was requested, the tables state the reason. */
+function availableOnly(suite: Suite, requested: readonly ContestantName[]): Suite {
   const absent = suite.absent
     .map(({ contestants, reason }) => ({
-      contestants: contestants.filter((one) => around.includes(one)),
+      contestants: contestants.filter((one) => requested.includes(one)),
       reason,
     }))
     .filter(({ contestants }) => contestants.length > 0);

@@ -7,43 +7,43 @@ export interface CycleLoad {
   readonly tasks: number;
   readonly keys: KeyChoice;
   readonly ttlMs: number;
-  /** How long a task keeps what it was granted; 0 = releases at once. */
+  /** How long a task holds each lock; 0: the task releases immediately. */
   readonly holdMs: number;
-  /** Of the turns of a task one in so many writes, and the others read. Absent: all write. */
+  /** One in `writesOneIn` turns of a task writes, and the others read. Absent: all turns write. */
   readonly writesOneIn?: number;
   /** Whether to report the intervals of all holds. */
   readonly isWatched?: boolean;
 }
 
-/** Which key a task takes next. */
+/** The key that a task acquires next. */
 export type KeyChoice =
-  /** Its own, always. */
+  /** The task's own key, always. */
   | { readonly by: "task" }
-  /** Another one each time, as where an order or a job names the key. */
+  /** A new key each time, as when the number of an order or a job names the key. */
   | { readonly by: "acquisition" }
-  /** The one of that name. */
+  /** The key with this name. */
   | { readonly by: "name"; readonly name: string }
-  /** One of so many by chance, the k-th as often as k to the power of −exponent. */
+  /** One of `count` keys at random. The k-th is chosen with a probability proportional to k to the power of −exponent. */
   | { readonly by: "zipf"; readonly name: string; readonly count: number; readonly exponent: number }
   /** All of the given number of keys in turn, repeatedly. */
   | { readonly by: "turn"; readonly count: number };
 
-/** Leases that are acquired evenly over one TTL, then kept. */
+/** Leases that are acquired evenly over one TTL, then held. */
 export interface HoldLoad {
   readonly kind: "hold";
-  /** One lease for each. */
+  /** One lease for each key. */
   readonly keys: readonly string[];
   readonly ttlMs: number;
 }
 
-/** Leases that are acquired as fast as may be, and kept: renewed, where the library renews. */
+/** Leases that are acquired as fast as possible, then held. The library renews them, if it has a renewal. */
 export interface RenewLoad {
   readonly kind: "keep";
   readonly keys: readonly string[];
   readonly ttlMs: number;
 }
 
-/** Tasks that wait, each for one of the keys in turn. To stop it is of no use: somebody keeps them. */
+/** Tasks that wait for the keys in turn. They cannot be stopped, because another process holds the keys. */
 export interface QueueLoad {
   readonly kind: "queue";
   readonly keys: readonly string[];
@@ -58,7 +58,7 @@ export interface UseLoad {
   readonly ttlMs: number;
 }
 
-/** One acquisition, waited for without end. To stop it is to wait until it has been granted. */
+/** One acquisition without a limit of the wait. A stop waits for the grant. */
 export interface WaitLoad {
   readonly kind: "wait";
   readonly key: string;
@@ -75,19 +75,19 @@ export type Reply =
   | { readonly outcome: "weighed"; readonly memory: Memory }
   | { readonly outcome: "failed"; readonly reason: string };
 
-/** Of a worker, in bytes, when its garbage has been collected. */
+/** The memory of a worker in bytes, after garbage collection. */
 export interface Memory {
-  /** What is in use: the heap, and buffers beside it. */
+  /** The memory in use: the heap, and buffers outside the heap. */
   readonly used: number;
   readonly resident: number;
 }
 
-/** What one worker saw between `begin` and `end`. */
+/** The measurements of one worker from `begin` to `end`. */
 export interface Measurement {
   readonly elapsedMs: number;
   readonly cpuMs: number;
   readonly tasks: readonly TaskMeasurement[];
-  /** Who was inside when, where the load is watched. */
+  /** The intervals of all holds; empty if the load is not watched. */
   readonly holds: HoldIntervals;
   readonly leasesLost: number;
   readonly failures: number;
@@ -95,8 +95,8 @@ export interface Measurement {
 }
 
 /**
- * Turn by turn, from after the grant to before the release: three numbers each, the moment of the entry and of the leaving, in ms of
- * a clock that all processes of the machine share, and the weight, 1 or that of a writer.
+ * Three numbers for each hold: its start, its end, and its weight. The interval begins after the grant and ends before the release.
+ * Both times are ms on a clock that all processes of the machine share. The weight is 1, or that of a writer.
  */
 export type HoldIntervals = Float64Array;
 

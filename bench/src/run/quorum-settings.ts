@@ -1,5 +1,5 @@
-/** The TTL of all leases on a quorum, and what Holdfast is told is the largest that anybody uses there. */
+/** The TTL of all leases on a quorum, and Holdfast's `maxTtlMs` there. */
 export const longestTtlMs = 10_000;
 
-/** Holdfast lets a node vote once it has been up this long: before, it might have forgotten leases in a restart. */
+/** The uptime from which Holdfast counts a node's votes. A node with a shorter uptime may have lost leases in a restart. */
 export const uptimeToVoteMs: number = longestTtlMs + 3_000;

@@ -1,4 +1,4 @@
-import { errorText } from "../report/reason.ts";
+import { errorText } from "../report/error-text.ts";
 import type { ContestantName } from "./contestant-list.ts";
 import type { Figures, Note, Sample, Site, Suite } from "../suites/suite.ts";
 
@@ -13,7 +13,9 @@ interface Turn {
   readonly round: number;
 }
 
-/** Every suite, turn by turn. Who fails a turn is left out of the rest of the suite, and a note says why. */
+/**
+ * Runs all suites, turn by turn. A contestant that fails a turn is left out of the rest of the suite, and a note states the reason.
+ */
 export async function run(
   suites: readonly Suite[],
   siteOf: (suite: Suite) => Promise<Site>,
@@ -42,8 +44,8 @@ export async function run(
 }
 
 /**
- * Within a round every entrant has one turn, so that the machine's drift hits all alike; each round begins with
- * another, so that nobody is always first.
+ * Each contestant has one turn in each round, so that drift of the machine affects all equally. Each round begins with another
+ * contestant, so that none is always the first.
  */
 function runOrder(suite: Suite): Turn[] {
   return Array.from({ length: suite.rounds }, (_, index) =>

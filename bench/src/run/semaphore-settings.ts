@@ -1,2 +1,2 @@
-/** The permits of the semaphore that all contestants share. */
+/** The number of permits of the semaphore, the same for all contestants. */
 export const permits = 4;

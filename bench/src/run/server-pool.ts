@@ -7,7 +7,7 @@ import type { Site, Suite } from "../suites/suite.ts";
 
 const sizes: Readonly<Record<Topology, number>> = { server: 1, quorum: 5 };
 
-/** The servers of a run, started before its first turn and only where a suite asks for them. */
+/** The servers of a run. They start before the first turn, for the topologies that the suites need. */
 export class ServerPool implements AsyncDisposable {
   readonly #placement: Placement;
   readonly #print: (line: string) => void;
@@ -36,13 +36,13 @@ export class ServerPool implements AsyncDisposable {
     }
   }
 
-  /** Some server's: all run the same program. */
+  /** The admin connection of any server, because all run the same program. */
   get admin(): Redis {
     const [{ admin }] = this.#siteOn([...this.#opened.keys()][0]).servers;
     return admin;
   }
 
-  /** Resolves once its servers are ready to be measured: those of a quorum are not before they may vote. */
+  /** Resolves when the servers of the suite are ready. The nodes of a quorum are ready when they may vote. */
   async siteOf({ topology }: Suite): Promise<Site> {
     const site = this.#siteOn(topology);
     if (topology === "quorum") await (this.#ready ??= this.#awaitReady());

@@ -15,25 +15,25 @@ type ServerProcess = ChildProcessByStdio<null, Readable, null>;
 const startWithinMs = 10_000;
 const stopWithinMs = 3_000;
 
-/** A `redis-server` of our own, in memory only, that ends with us. */
+/** A private `redis-server` without persistence, which ends with this process. */
 export class RedisServer implements AsyncDisposable {
   readonly port: number;
   readonly #child: ChildProcess;
   readonly #folder: string;
-  readonly #endWithUs: () => void;
+  readonly #killOnExit: () => void;
 
   private constructor(child: ChildProcess, port: number, folder: string) {
     this.#child = child;
     this.port = port;
     this.#folder = folder;
-    this.#endWithUs = () => {
+    this.#killOnExit = () => {
       child.kill("SIGKILL");
       this.#clear();
     };
-    process.once("exit", this.#endWithUs);
+    process.once("exit", this.#killOnExit);
   }
 
-  /** On the CPUs of that list, or on any. */
+  /** @param cpus a list like "0,2"; `null`: any CPU */
   static async start(cpus: string | null): Promise<RedisServer> {
     const folder = await mkdtemp(join(tmpdir(), "holdfast-bench-"));
     const port = await freePort();
@@ -50,7 +50,7 @@ export class RedisServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    process.removeListener("exit", this.#endWithUs);
+    process.removeListener("exit", this.#killOnExit);
     await stop(this.#child);
     this.#clear();
   }
@@ -65,7 +65,7 @@ function spawnOn(cpus: string | null, program: string, args: readonly string[]):
   return spawn(command, [...prefix, ...args], { stdio: ["ignore", "pipe", "inherit"] });
 }
 
-/** Resolves when the server says that it accepts connections. Its later output is read and forgotten. */
+/** Resolves when the server reports that it accepts connections. Its later output is read and dropped. */
 async function awaitReady(child: ChildProcess, output: Readable): Promise<void> {
   const lines = createInterface({ input: output });
   const accepts = new Promise<void>((resolve) => {

@@ -4,7 +4,7 @@ import { uptimeOf } from "../measure/server-stats.ts";
 import { RedisServer } from "./server.ts";
 import type { Server } from "../suites/suite.ts";
 
-/** Redis servers that know nothing of each other, with a connection to each to ask it with. They end together. */
+/** Independent Redis servers, with an admin connection to each. They end together. */
 export class Servers implements AsyncDisposable {
   readonly #processes: readonly (readonly [process: RedisServer, server: Server])[];
 
@@ -15,7 +15,7 @@ export class Servers implements AsyncDisposable {
     });
   }
 
-  /** All on the CPUs of that list, or on any. */
+  /** @param cpus a list like "0,2" for all servers; `null`: any CPU */
   static async start(count: number, cpus: string | null): Promise<Servers> {
     const processes: RedisServer[] = [];
     try {
@@ -31,7 +31,7 @@ export class Servers implements AsyncDisposable {
     return this.#processes.map(([, server]) => server);
   }
 
-  /** Resolves once every server says that it has been up so long. */
+  /** Resolves when every server reports an uptime of at least `forMs`. */
   async awaitUptime(forMs: number): Promise<void> {
     for (;;) {
       const uptimes = await Promise.all(this.servers.map(({ admin }) => uptimeOf(admin)));

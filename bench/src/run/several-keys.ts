@@ -1,6 +1,6 @@
 const count = 4;
 
-/** The keys that stand for one where several are locked at once. */
+/** The keys that a lock of several keys uses in place of one key. */
 export function severalOf(key: string): string[] {
   return Array.from({ length: count }, (_, index) => `${key}:${index}`);
 }

@@ -13,12 +13,12 @@ import type { UncontendedSize } from "../suites/uncontended.ts";
 import type { WaitingSize } from "../suites/waiting.ts";
 import type { Timing } from "../measure/window.ts";
 
-/** How much each suite does. */
+/** The sizes of the suites. */
 export interface Sizes {
   readonly rounds: number;
   readonly redlockRounds: number;
   readonly uncontended: UncontendedSize;
-  /** Longer: the slowest pollers of the peers ask four times a second. */
+  /** Longer than others, because the slowest peer polls only four times a second. */
   readonly hot: HotSize;
   readonly skew: SkewSize;
   readonly waiting: WaitingSize;
@@ -43,7 +43,7 @@ export const fullSizes: Sizes = {
   uncontended: { timing: { warmUpMs: 2_000, measureMs: 1_000 }, taskCounts: [1, 8, 64, 512] },
   hot: { timing: { warmUpMs: 2_000, measureMs: 3_000 }, holdsMs: [0, 1, 10], processCounts: [1, 4, 8] },
   skew: { timing: { warmUpMs: 800, measureMs: 2_000 }, keys: 10_000, processes: 4, holdsMs: [0, 1] },
-  // Longer than the five seconds after which who waits for a message looks for himself.
+  // Longer than five seconds, after which a waiter without a notification polls.
   waiting: { timing: { warmUpMs: 2_000, measureMs: 6_000 }, waiters: 10_000, keyCounts: [1, 10_000] },
   renewals: [
     { leases: 1_000, ttlMs: 4_000 },
@@ -70,7 +70,7 @@ export const fullSizes: Sizes = {
       { nodes: 3, unreachable: 1 },
     ],
   },
-  // Longest: for a hundred grants to each of the tasks, and for waits of several seconds to be seen.
+  // The longest measurement, so that each task gets a hundred grants and waits of several seconds end.
   redlockHot: {
     timing: { warmUpMs: 1_500, measureMs: 10_000 },
     sites: [
@@ -84,27 +84,27 @@ export const fullSizes: Sizes = {
   redlockLatency: { timing: { warmUpMs: 500, measureMs: 3_000 }, oneWaysMs: [1, 10, 50] },
 };
 
-const minimalSizes: Timing = { warmUpMs: 50, measureMs: 100 };
+const minimalTiming: Timing = { warmUpMs: 50, measureMs: 100 };
 
-/** Whether each suite works, in a second or so for each: nothing that is measured so shortly says anything. */
-export const quickTiming: Sizes = {
+/** The sizes of a smoke test of about one second for each suite. The figures of such short measurements are not meaningful. */
+export const quickSizes: Sizes = {
   rounds: 1,
   redlockRounds: 1,
-  uncontended: { timing: minimalSizes, taskCounts: [8] },
-  hot: { timing: minimalSizes, holdsMs: [0], processCounts: [2] },
-  skew: { timing: minimalSizes, keys: 100, processes: 2, holdsMs: [0] },
-  waiting: { timing: minimalSizes, waiters: 100, keyCounts: [10] },
+  uncontended: { timing: minimalTiming, taskCounts: [8] },
+  hot: { timing: minimalTiming, holdsMs: [0], processCounts: [2] },
+  skew: { timing: minimalTiming, keys: 100, processes: 2, holdsMs: [0] },
+  waiting: { timing: minimalTiming, waiters: 100, keyCounts: [10] },
   renewals: [{ leases: 50, ttlMs: 600 }],
   takeover: { ttlMs: 600, repetitions: 1 },
   latency: { timing: { warmUpMs: 50, measureMs: 200 }, oneWaysMs: [2] },
-  kinds: minimalSizes,
-  shared: { timing: minimalSizes, processes: 2, holdsMs: [1] },
+  kinds: minimalTiming,
+  shared: { timing: minimalTiming, processes: 2, holdsMs: [1] },
   memory: { count: 500, usedOnce: 500, settleMs: 50 },
   churn: { keys: 500, minutes: 0.01 },
   capacity: { count: 4_000, measureMs: 200 },
-  service: minimalSizes,
+  service: minimalTiming,
   commandLineStarts: 1,
-  redlockUncontended: { timing: minimalSizes, taskCounts: [8], sites: [{ nodes: 5, unreachable: 2 }] },
+  redlockUncontended: { timing: minimalTiming, taskCounts: [8], sites: [{ nodes: 5, unreachable: 2 }] },
   redlockHot: { timing: { warmUpMs: 50, measureMs: 200 }, sites: [{ nodes: 3, unreachable: 1 }] },
   redlockLatency: { timing: { warmUpMs: 50, measureMs: 200 }, oneWaysMs: [2] },
 };

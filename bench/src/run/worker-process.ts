@@ -10,7 +10,7 @@ import type { ContestantName } from "./contestant-list.ts";
 const program = fileURLToPath(new URL("../worker.js", import.meta.url));
 const replyWithinMs = 60_000;
 
-/** The parent's end of a worker. One call at a time; a call rejects if the worker ends or stays silent. */
+/** The parent's side of a worker process. Only one call runs at a time. A call rejects if the worker ends or does not reply. */
 export class WorkerProcess implements AsyncDisposable {
   readonly settings: string;
   readonly #child: ChildProcess;
@@ -66,13 +66,13 @@ export class WorkerProcess implements AsyncDisposable {
   async #call(request: Request): Promise<Reply> {
     if (hasEnded(this.#child)) throw new Error(exitText(this.#child.exitCode, this.#child.signalCode));
     const reply = nextReply(this.#child);
-    // A closed channel needs no other handling: the end of the process rejects the reply.
+    // A closed channel needs no other handling, because the end of the process rejects the reply.
     this.#child.send(request, () => {});
     return reply;
   }
 }
 
-/** The worker can collect its garbage when it is asked what memory it uses. */
+/** With `--expose-gc`, the worker can collect garbage before it measures its memory. */
 function spawnCommand(cpus: string | null): ForkOptions {
   const node = [process.execPath, "--expose-gc"];
   const [execPath, ...execArgv] = cpus === null ? node : [...pinnedTo(cpus), ...node];
@@ -114,7 +114,7 @@ function exitText(code: number | null, cause: string | null): string {
   return `its process ended (${cause ?? `code ${code}`})`;
 }
 
-/** Killed, because waiters on a hot key would otherwise go on for as long as their turns take. */
+/** Kills the process, because waiters on a hot key would otherwise continue until all had their turns. */
 async function end(child: ChildProcess): Promise<void> {
   if (hasEnded(child)) return;
   const ended = once(child, "exit");

@@ -4,7 +4,7 @@ import { sum } from "../measure/statistics.ts";
 import { portsOf, type Site } from "../suites/suite.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
-/** Workers of one contestant, told the same and ended together. */
+/** Workers of one contestant, which run the same load and end together. */
 export class WorkerGroup implements AsyncDisposable {
   readonly settings: string;
   readonly #workers: readonly WorkerProcess[];
@@ -41,7 +41,7 @@ export class WorkerGroup implements AsyncDisposable {
     return Promise.all(this.#workers.map((worker) => worker.end()));
   }
 
-  /** Of all its workers together. */
+  /** The sums over all workers. */
   async memory(): Promise<Memory> {
     const samples = await Promise.all(this.#workers.map((worker) => worker.memory()));
     return {

@@ -10,7 +10,7 @@ const metrics: readonly Metric[] = [
   { id: "ratio", label: "measured / formula", digits: 2 },
 ];
 
-/** Whether the formulae by which one sizes a deployment say what is measured. */
+/** Whether the formulae for the size of a deployment match the measurements. */
 export function capacity(contestants: readonly ContestantName[], size: CapacitySize, rounds: number): Suite {
   async function* measure(_: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     const [{ admin }] = site.servers;

@@ -33,7 +33,7 @@ interface MemorySample {
   readonly server: number;
 }
 
-/** Whether memory grows while many keys come and go, round and round. */
+/** Whether memory grows while many keys are used in turn, again and again. */
 export function churn(
   contestants: readonly ContestantName[],
   { keys, minutes }: ChurnSize,
@@ -60,7 +60,7 @@ export function churn(
     while (performance.now() - startedAt < minutes * 60_000) {
       await sleep(pauseMs);
       const measurements = await workerGroup.end();
-      // From here on the notes of the stretch before are garbage, and are not weighed.
+      // `begin` drops the records of the previous interval, so that they do not count as memory.
       await workerGroup.begin();
       cycles += grantsIn(measurements);
       for (const one of measurements) {
@@ -83,7 +83,7 @@ export function churn(
   return {
     name: "churn",
     title: "Many different keys come and go",
-    method: `${tasks} tasks in one process take and release ${keys.toLocaleString("en-US")} keys, round and round, for ${minutes} minutes. At first: the median of the first third of all looks after the first round; at last: of the last third.`,
+    method: `${tasks} tasks in one process acquire and release ${keys.toLocaleString("en-US")} keys in turn for ${minutes} minutes. "At first" is the median of the first third of the samples after the first round, "at last" that of the last third.`,
     contestants,
     absent: [],
     reference: null,
@@ -100,7 +100,7 @@ export function churn(
   };
 }
 
-/** Not numbers where there was no round after the first one. */
+/** The values are NaN if the first round did not end. */
 export function growthOf(samples: readonly MemorySample[], keys: number): Record<string, number> {
   const settled = samples.filter(({ cycles }) => cycles >= keys);
   const third = Math.ceil(settled.length / 3);

@@ -13,14 +13,17 @@ const metrics: readonly Metric[] = [
   { id: "trip", label: "round trip p50 ms", digits: 2 },
 ];
 
-const startRepetitions = "from call to the command's start";
-const refusalRepetitions = "held, --wait 0: from call to exit 75";
+const startCase = "from call to the command's start";
+const refusalCase = "held, --wait 0: from call to exit 75";
 
 const call = promisify(execFile);
 const folder = dirname(fileURLToPath(import.meta.resolve("@holdfast/cli/package.json")));
 const program = join(folder, "dist", "bundle", "main.cjs");
 
-/** What `holdfast run` adds to a command's start: most of it is that of Node, which is measured beside it and taken off. */
+/**
+ * The time that `holdfast run` adds to the start of a command. Most of that time is the start of Node, which is measured separately
+ * and subtracted.
+ */
 export function commandLine(
   contestants: readonly ContestantName[],
   repetitions: number,
@@ -31,12 +34,12 @@ export function commandLine(
     const [{ admin }] = site.servers;
     const env = { ...process.env, HOLDFAST_URL: `redis://127.0.0.1:${port}` };
     const trip = await medianOf(repetitions, async () => since(async () => admin.ping()));
-    yield await compared(startRepetitions, trip, () => startOf(env));
+    yield await compared(startCase, trip, () => startOf(env));
     await admin.set("lock:command-line", "somebody else");
-    yield await compared(refusalRepetitions, trip, () => refusalOf(env));
+    yield await compared(refusalCase, trip, () => refusalOf(env));
   }
 
-  /** By turns, so that what else the machine does hits both alike. */
+  /** Alternates between the two programs, so that other load on the machine affects both equally. */
   async function compared(label: string, trip: number, one: () => Promise<number>): Promise<Figures> {
     const totals: number[] = [];
     const bare: number[] = [];
@@ -52,13 +55,13 @@ export function commandLine(
   return {
     name: "command-line",
     title: "Start of a command by `holdfast run`",
-    method: `${repetitions} calls, each beside a bare \`node -e 0\`, whose median and that of a round trip are taken off.`,
+    method: `${repetitions} calls, each next to a bare \`node -e 0\`. The medians of the bare calls and of a round trip are subtracted.`,
     contestants,
     absent: [],
     reference: null,
     topology: "server",
     rounds,
-    cases: [startRepetitions, refusalRepetitions],
+    cases: [startCase, refusalCase],
     metrics,
     panels: [
       { form: "bars", metric: "over" },
@@ -69,22 +72,22 @@ export function commandLine(
   };
 }
 
-/** The command tells when it runs. */
+/** The time from the call to the start of the command, which prints the current time. */
 async function startOf(env: NodeJS.ProcessEnv): Promise<number> {
   const called = Date.now();
-  const output = ["run", "--key", "command-line:start", "--", "date", "+%s%N"];
-  const { stdout } = await call(process.execPath, [program, ...output], { env });
+  const args = ["run", "--key", "command-line:start", "--", "date", "+%s%N"];
+  const { stdout } = await call(process.execPath, [program, ...args], { env });
   return Number(BigInt(stdout.trim()) / 1_000n) / 1_000 - called;
 }
 
 async function refusalOf(env: NodeJS.ProcessEnv): Promise<number> {
-  const output = ["run", "--key", "command-line", "--wait", "0", "--", "true"];
+  const args = ["run", "--key", "command-line", "--wait", "0", "--", "true"];
   return since(async () => {
-    const { code } = await call(process.execPath, [program, ...output], { env }).then(
+    const { code } = await call(process.execPath, [program, ...args], { env }).then(
       () => ({ code: 0 }),
       (error: { code?: number }) => error,
     );
-    if (code !== 75) throw new Error(`Expected holdfast run to end with 75, it ended with ${code}`);
+    if (code !== 75) throw new Error(`Expected holdfast run to end with 75, got ${code}`);
   });
 }
 

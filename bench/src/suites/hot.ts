@@ -1,6 +1,6 @@
 import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
 import { WorkerGroup } from "../run/workers.ts";
-import { assertOverlapIn } from "../run/mixed-callers.ts";
+import { assertOverlapIn } from "../run/overlap.ts";
 import { figures } from "../measure/figures.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
 import type { Figures, Site, Suite } from "./suite.ts";
@@ -10,7 +10,7 @@ const tasksPerProcess = 8;
 
 export interface HotSize {
   readonly timing: Timing;
-  /** Each with each of the numbers of processes. */
+  /** The hold times, each measured with each number of processes. */
   readonly holdsMs: readonly number[];
   readonly processCounts: readonly number[];
 }
@@ -20,7 +20,7 @@ interface Case {
   readonly holdMs: number;
 }
 
-/** What a lock is worth when everybody wants it: one key, and tasks in several processes that never pause. */
+/** A contended lock: one key, and tasks in several processes that never pause. */
 export function hot(
   contestants: readonly ContestantName[],
   { timing, holdsMs, processCounts }: HotSize,
@@ -30,7 +30,7 @@ export function hot(
 
   async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     for (const one of cases) {
-      // New processes and a new key for each case: the waiters of the one before are gone.
+      // Each case has new processes and a new key, so that no waiter of the previous case remains.
       await using workerGroup = await WorkerGroup.open(contestant, site, one.processes);
       await workerGroup.start({
         kind: "cycle",

@@ -17,7 +17,7 @@ const metrics: readonly Metric[] = [
   { id: "serverCpu", label: "server CPU µs/pair", digits: 0 },
 ];
 
-/** What each kind of lock costs when nobody else wants it, beside the mutex. */
+/** The cost of each kind of lock without contention, compared with the mutex. */
 export function kinds(contestants: readonly ContestantName[], timing: Timing, rounds: number): Suite {
   const label = `${tasks} tasks`;
 
@@ -32,7 +32,7 @@ export function kinds(contestants: readonly ContestantName[], timing: Timing, ro
   return {
     name: "kinds",
     title: "Kinds of lock, uncontended",
-    method: `One process, ${tasks} tasks, each with a lock of its own, which it takes and gives back; several: ${severalText}. ${timingText(timing)}.`,
+    method: `One process, ${tasks} tasks. Each acquires and releases its own lock; several: ${severalText}. ${timingText(timing)}.`,
     contestants,
     absent: [],
     reference: "holdfast",

@@ -1,7 +1,7 @@
 import { WorkerGroup } from "../run/workers.ts";
-import { assertOverlapIn } from "../run/mixed-callers.ts";
+import { assertOverlapIn } from "../run/overlap.ts";
 import { figures } from "../measure/figures.ts";
-import { withProxies } from "../run/proxied.ts";
+import { withProxies } from "../run/proxied-site.ts";
 import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
 import { grantsPerSecond } from "../measure/statistics.ts";
 import type { MissingContestants, Figures, Metric, Site, Suite } from "./suite.ts";
@@ -18,11 +18,11 @@ const metrics: readonly Metric[] = [
 
 export interface LatencySize {
   readonly timing: Timing;
-  /** Each with nobody else there, and with a rival. */
+  /** The delays, each measured without and with a competing process. */
   readonly oneWaysMs: readonly number[];
 }
 
-/** What each round trip costs where the server is far away: a proxy lets everything through late. */
+/** The cost of round trips to a distant server. A proxy delays all traffic. */
 export const latency = (contestants: readonly ContestantName[], size: LatencySize, rounds: number): Suite =>
   byDistance(contestants, size, rounds, {
     name: "latency",
@@ -32,7 +32,7 @@ export const latency = (contestants: readonly ContestantName[], size: LatencySiz
     absent: [],
   });
 
-/** The same with a majority of five nodes, all equally far away. */
+/** The cost of round trips to a majority of five equally distant nodes. */
 export const redlockLatency = (
   contestants: readonly ContestantName[],
   size: LatencySize,
@@ -84,7 +84,7 @@ function byDistance(
 
   return {
     ...kind,
-    method: `One task takes a lock and releases it without pause; then one in each of two processes, by turns. ${timingText(timing)}.`,
+    method: `One task acquires and releases a lock without pause. Then one task in each of two processes contends for the lock. ${timingText(timing)}.`,
     contestants,
     rounds,
     cases: cases.map(label),
@@ -97,7 +97,7 @@ function byDistance(
   };
 }
 
-/** From one grant to the next, whoever gets it. */
+/** The figures of the time from one grant to the next, in any process. */
 function valuesOf({ measurements }: Window, trip: number): Record<string, number> {
   const turnMs = 1_000 / grantsPerSecond(measurements);
   const { p50, p99 } = waitsOf(measurements);

@@ -6,7 +6,7 @@ import type { ContestantName } from "../run/contestant-list.ts";
 import { usedBytes } from "../measure/server-memory.ts";
 import type { Figures, Metric, Site, Suite } from "./suite.ts";
 
-/** Longer than anybody measures: nothing is renewed and nothing expires. */
+/** Longer than any measurement, so that no lease is renewed or expires. */
 const ttlMs = 3_600_000;
 
 const maxSamples = 20;
@@ -14,28 +14,28 @@ const toleranceBytes = 10_000;
 
 const metrics: readonly Metric[] = [
   { id: "here", label: "bytes here", digits: 0, best: "least" },
-  // Without a ratio: where others keep nothing it is one of noise.
+  // No ratio, because it would consist of noise if a peer keeps nothing on the server.
   { id: "server", label: "bytes in Redis", digits: 0 },
 ];
 
 export interface MemorySize {
-  /** How many there are of what is weighed. */
+  /** The number of leases, and of waiters. */
   readonly count: number;
-  /** How many keys are used once. More, as each may leave little. */
+  /** The number of keys that are used once. It is larger, because each key may leave only a few bytes. */
   readonly usedOnce: number;
-  /** All is left alone before it is weighed, until nothing has changed for so long. */
+  /** The server's memory is measured when it has not changed for this time. */
   readonly settleMs: number;
 }
 
 interface Case {
   readonly label: string;
   readonly count: number;
-  /** What somebody holds meanwhile, before anything is weighed. */
-  readonly leaseCount: readonly string[];
+  /** The keys that another process holds from before the first measurement. */
+  readonly heldKeys: readonly string[];
   readonly load: Load;
 }
 
-/** How much memory each of many takes, in the process and on the server. */
+/** The memory of a lease, of a waiter, and of a used key, in the process and on the server. */
 export function memory(
   contestants: readonly ContestantName[],
   { count, usedOnce, settleMs }: MemorySize,
@@ -44,23 +44,23 @@ export function memory(
   const keys = keysOf(count);
   const one = keys.slice(0, 1);
   const cases: readonly Case[] = [
-    { label: "a held lease", count, leaseCount: [], load: { kind: "keep", keys, ttlMs } },
+    { label: "a held lease", count, heldKeys: [], load: { kind: "keep", keys, ttlMs } },
     {
       label: "a waiter, all on one key",
       count,
-      leaseCount: one,
+      heldKeys: one,
       load: { kind: "queue", keys: one, waiters: count, ttlMs: 10_000 },
     },
     {
       label: "a waiter, each on a key of its own",
       count,
-      leaseCount: keys,
+      heldKeys: keys,
       load: { kind: "queue", keys, waiters: count, ttlMs: 10_000 },
     },
     {
       label: "a key that was used once",
       count: usedOnce,
-      leaseCount: [],
+      heldKeys: [],
       load: { kind: "use", keys: keysOf(usedOnce), ttlMs: 10_000 },
     },
   ];
@@ -72,14 +72,14 @@ export function memory(
   async function measureCase(
     contestant: ContestantName,
     site: Site,
-    { label, count: weighedCount, leaseCount, load }: Case,
+    { label, count: weighedCount, heldKeys, load }: Case,
   ): Promise<Figures> {
     const [{ admin }] = site.servers;
     await admin.flushall();
     await using holder = await WorkerGroup.open(contestant, site, 1);
-    if (leaseCount.length > 0) await holder.start({ kind: "keep", keys: leaseCount, ttlMs });
+    if (heldKeys.length > 0) await holder.start({ kind: "keep", keys: heldKeys, ttlMs });
     await using workerGroup = await WorkerGroup.open(contestant, site, 1);
-    // What a first use loads, compiles and keeps is not of the many.
+    // A first use loads and compiles code, which is no memory of the measured leases.
     await workerGroup.start({ kind: "use", keys: ["warm:1", "warm:2", "warm:3"], ttlMs: 10_000 });
     const weigh = async (): Promise<{ clientBytes: number; server: number }> => {
       const server = await settledBytes(admin, settleMs);
@@ -98,7 +98,7 @@ export function memory(
   return {
     name: "memory",
     title: "Memory",
-    method: `${count.toLocaleString("en-US")} of each in one process, ${usedOnce.toLocaleString("en-US")} keys that were used once; what they add, divided by their number. Here: the heap, after its garbage was collected. In Redis: used_memory without the buffers of connections.`,
+    method: `${count.toLocaleString("en-US")} of each in one process, ${usedOnce.toLocaleString("en-US")} keys that were used once. Each figure is the added memory divided by their number. Here: the heap after garbage collection. In Redis: used_memory without the buffers of connections.`,
     contestants,
     absent: [],
     reference: "raw",
@@ -115,7 +115,7 @@ function keysOf(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `weighed:${index}`);
 }
 
-/** What the server keeps, once it keeps the same for a while: not all who wait stand in a queue at once. */
+/** The server's memory when it has settled, because waiters enter the queue one after another. */
 async function settledBytes(admin: Redis, settleMs: number): Promise<number> {
   let previous = await usedBytes(admin);
   for (let attempt = 0; attempt < maxSamples; attempt += 1) {

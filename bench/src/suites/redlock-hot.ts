@@ -1,7 +1,7 @@
 import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
 import { WorkerGroup } from "../run/workers.ts";
-import { assertOverlapIn } from "../run/mixed-callers.ts";
-import { nodesText, withUnreachable } from "../run/nodes-down.ts";
+import { assertOverlapIn } from "../run/overlap.ts";
+import { nodesText, withUnreachable } from "../run/unreachable-nodes.ts";
 import { figures } from "../measure/figures.ts";
 import { longestTtlMs } from "../run/quorum-settings.ts";
 import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
@@ -18,7 +18,7 @@ export interface RedlockHotSize {
   readonly timing: Timing;
 }
 
-/** What a lock on a majority is worth when everybody wants it: one key, and tasks in several processes that never pause. */
+/** A contended lock on a majority: one key, and tasks in several processes that never pause. */
 export function redlockHot(
   contestants: readonly ContestantName[],
   { sites, timing }: RedlockHotSize,

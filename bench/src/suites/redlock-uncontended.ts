@@ -1,6 +1,6 @@
 import { costOf } from "../measure/cost.ts";
 import { WorkerGroup } from "../run/workers.ts";
-import { nodesText, withUnreachable } from "../run/nodes-down.ts";
+import { nodesText, withUnreachable } from "../run/unreachable-nodes.ts";
 import { figures } from "../measure/figures.ts";
 import { longestTtlMs } from "../run/quorum-settings.ts";
 import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
@@ -23,12 +23,12 @@ export interface Nodes {
 
 export interface RedlockUncontendedSize {
   readonly timing: Timing;
-  /** With each count of tasks. */
+  /** The numbers of tasks, each measured on each site. */
   readonly taskCounts: readonly number[];
   readonly sites: readonly Nodes[];
 }
 
-/** What a lock on a majority costs when nobody else wants it: one process, a key per task, acquire and release without pause. */
+/** The cost of a lock on a majority without contention: one process, and a key for each task. */
 export function redlockUncontended(
   contestants: readonly ContestantName[],
   { timing, taskCounts, sites }: RedlockUncontendedSize,

@@ -16,11 +16,11 @@ const metrics: readonly Metric[] = [
 
 export interface RenewalSize {
   readonly leases: number;
-  /** Also how long the leases are acquired, how long they are watched, and how long their ages are looked at. */
+  /** The TTL of the leases. The acquisitions, the measurement, and the sampling of ages last one TTL each. */
   readonly ttlMs: number;
 }
 
-/** What it costs to keep many leases alive in one process, each library at its own rhythm. */
+/** The cost of renewing many leases in one process, with the renewal interval of each library. */
 export function renewals(
   contestants: readonly ContestantName[],
   sizes: readonly RenewalSize[],
@@ -32,9 +32,10 @@ export function renewals(
       const keys = Array.from({ length: leases }, (_, index) => `lease:${leases}:${index}`);
       await using workerGroup = await WorkerGroup.open(contestant, site, 1);
       await workerGroup.start({ kind: "hold", keys, ttlMs });
-      // No warm-up: filling has lasted one TTL, so the first leases have been renewed. One TTL is at least one round of all.
+      // No warm-up is necessary, because the acquisitions took one TTL, and the first leases have already been renewed. Each lease
+      // is renewed at least once within the window of one TTL.
       const window = await measureWindow(workerGroup, site, { warmUpMs: 0, measureMs: ttlMs });
-      // Afterwards, because to look costs commands.
+      // The ages are sampled after the window, because the sampling sends commands.
       const [{ admin }] = site.servers;
       const oldestMs = await oldestLeaseMs(admin, { keys, ttlMs, watchedMs: ttlMs });
       yield figures(label(size), workerGroup, window, {

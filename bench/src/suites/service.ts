@@ -11,11 +11,11 @@ const connections = 64;
 const label = `${connections} at once`;
 const program = fileURLToPath(new URL("../../../packages/server/dist/main.js", import.meta.url));
 
-/** Answers at once, with as many bytes as the service does. */
+/** Replies immediately, with as many bytes as the service. */
 const bareServer = `
   const text = JSON.stringify({ leaseId: "x".repeat(150), more: "x".repeat(300) });
-  const server = require("node:http").createServer((asked, answer) => {
-    asked.resume().on("end", () => answer.writeHead(200, { "content-type": "application/json" }).end(text));
+  const server = require("node:http").createServer((request, response) => {
+    request.resume().on("end", () => response.writeHead(200, { "content-type": "application/json" }).end(text));
   });
   server.listen(0, "127.0.0.1", () => console.log("http://127.0.0.1:" + server.address().port));
   process.on("SIGTERM", () => process.exit(0));
@@ -26,7 +26,7 @@ const metrics: readonly Metric[] = [
   { id: "cpu", label: "CPU µs/pair", digits: 0 },
 ];
 
-/** One try and one release. */
+/** One `tryAcquire` and one release. */
 type Pair = (key: string) => Promise<void>;
 
 interface Trial {
@@ -36,8 +36,8 @@ interface Trial {
 }
 
 /**
- * Try and release over HTTP against the same by the library itself, on one Redis, and against requests that a server answers without
- * doing anything. The library asks for all in one call to Redis; requests come one by one.
+ * Compares `tryAcquire` and release over HTTP with the same calls of the library, and with requests to a server that does no work.
+ * The library sends the concurrent calls to Redis together, but HTTP requests arrive one by one.
  */
 export function service(contestants: readonly ContestantName[], timing: Timing, rounds: number): Suite {
   async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
@@ -49,9 +49,13 @@ export function service(contestants: readonly ContestantName[], timing: Timing, 
     const [port] = portsOf(site);
     if (contestant === "holdfast") return byLibrary(port);
     if (contestant === "bare-http")
-      return byService(["-e", bareServer], {}, "answers without doing anything");
+      return byService(["-e", bareServer], {}, "replies without doing any work");
     const env = { HOLDFAST_URL: `redis://127.0.0.1:${port}`, HOLDFAST_PORT: "0" };
-    return byService([program], env, "the lock service in a process of its own, its clients in ours");
+    return byService(
+      [program],
+      env,
+      "the lock service in its own process, its clients in the process of the benchmark",
+    );
   }
 
   async function byLibrary(port: number): Promise<Trial> {
@@ -68,7 +72,10 @@ export function service(contestants: readonly ContestantName[], timing: Timing, 
     const measured = await measurePairs(pair, cpuMicros, timing);
     await locks.close();
     client.disconnect();
-    return { settings: "handover: false, renew: false; CPU is of the process that uses it", ...measured };
+    return {
+      settings: "handover: false, renew: false. The CPU time is that of the process with the library",
+      ...measured,
+    };
   }
 
   async function byService(args: string[], env: NodeJS.ProcessEnv, settings: string): Promise<Trial> {
@@ -84,7 +91,7 @@ export function service(contestants: readonly ContestantName[], timing: Timing, 
   return {
     name: "service",
     title: "The lock service",
-    method: `Try and release, ${connections} at once, each with a key of its own; over HTTP two requests. ${timingText(timing)}.`,
+    method: `Try and release, ${connections} at once, each with its own key. Over HTTP, a pair takes two requests. ${timingText(timing)}.`,
     contestants,
     absent: [],
     reference: "holdfast",
@@ -100,7 +107,7 @@ export function service(contestants: readonly ContestantName[], timing: Timing, 
   };
 }
 
-/** How many pairs a second there are, once all code is compiled: of a service that takes thousands of requests. */
+/** Measures pairs per second after a warm-up, because a service has compiled its code only after thousands of requests. */
 async function measurePairs(
   pair: Pair,
   cpuMicros: () => number,

@@ -1,6 +1,6 @@
 import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
 import { WorkerGroup } from "../run/workers.ts";
-import { assertOverlapIn, writerWeight } from "../run/mixed-callers.ts";
+import { assertOverlapIn, writerWeight } from "../run/overlap.ts";
 import { figures } from "../measure/figures.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
 import { permits } from "../run/semaphore-settings.ts";
@@ -16,20 +16,20 @@ export interface SharedSize {
   readonly holdsMs: readonly number[];
 }
 
-/** What it is worth to let readers in together: one key, and tasks in several processes that mostly read. */
+/** The gain if readers share a lock: one key, and tasks in several processes that mostly read. */
 export function readWrite(contestants: readonly ContestantName[], size: SharedSize, rounds: number): Suite {
   return shared(contestants, size, rounds, {
     name: "read-write",
     title: "Read-write: one key, of ten turns nine read",
-    method: "Who has a mutex only does the same work with it, one after another",
+    method: "A contestant without a read-write lock does the same work with a mutex, one turn after another",
     absent: [],
     reference: "raw",
-    maxOverlap: writerWeight, // one writer and nobody beside
+    maxOverlap: writerWeight, // one writer, and no other holder
     writesOneIn,
   });
 }
 
-/** What a few permits are worth that many want. */
+/** A semaphore with few permits and many callers. */
 export function semaphore(contestants: readonly ContestantName[], size: SharedSize, rounds: number): Suite {
   return shared(contestants, size, rounds, {
     name: "semaphore",
@@ -47,7 +47,7 @@ export function semaphore(contestants: readonly ContestantName[], size: SharedSi
 }
 
 interface Kind extends Pick<Suite, "name" | "title" | "method" | "absent" | "reference"> {
-  /** How much may be inside at once. */
+  /** The largest allowed weight of concurrent holders. */
   readonly maxOverlap: number;
   readonly writesOneIn?: number;
 }

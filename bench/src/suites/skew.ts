@@ -27,7 +27,7 @@ export interface SkewSize {
   readonly holdsMs: readonly number[];
 }
 
-/** Between one key and a key for each: most turns want one of a few keys, and the rest is spread wide. */
+/** A load between a single key and a key for each task. Most turns use a few keys, and the others are spread over many. */
 export function skew(
   contestants: readonly ContestantName[],
   { timing, keys, processes, holdsMs }: SkewSize,
@@ -39,7 +39,7 @@ export function skew(
       await workerGroup.start({
         kind: "cycle",
         tasks: tasksPerProcess,
-        // Of this case alone: whom the end of a crew surprised inside holds his key until its TTL is over.
+        // Each case has its own keys, because a worker that is killed during a hold leaves its key locked until the TTL has passed.
         keys: { by: "zipf", name: `skew:${holdMs}`, count: keys, exponent },
         ttlMs: 10_000,
         holdMs,

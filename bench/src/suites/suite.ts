@@ -4,30 +4,30 @@ import type { Placement } from "../run/placement.ts";
 import type { ContestantName, Topology } from "../run/contestant-list.ts";
 import type { SuiteName } from "../report/suite-names.ts";
 
-/** One question, asked of every entrant in turn. */
+/** One measurement, which every contestant runs in turn. */
 export interface Suite extends SuiteDescription {
   /** The topology of the suite: one server, or the nodes of a quorum. */
   readonly topology: Topology;
-  /** Yields once per case. Throws if the entrant cannot take part. */
+  /** Yields once for each case. Throws if the contestant cannot take part. */
   measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void>;
 }
 
-/** What a report says of a suite. It is recorded beside the figures, so that tables and pictures can be made again. */
+/** The description of a suite in a report. It is recorded with the figures, so that tables and charts can be made again. */
 export interface SuiteDescription {
   readonly name: SuiteName;
   readonly title: string;
-  /** In a sentence: who does what, for how long. */
+  /** The load and its duration, in a few words. */
   readonly method: string;
   readonly contestants: readonly ContestantName[];
   /** The contestants that cannot run the suite, with the reason. */
   readonly absent: readonly MissingContestants[];
-  /** Whom the others are compared with, beside the best peer. */
+  /** The contestant with which the others are compared, in addition to the best peer. */
   readonly reference: ContestantName | null;
   readonly rounds: number;
   /** In the order of the report. */
   readonly cases: readonly string[];
   readonly metrics: readonly Metric[];
-  /** What its picture shows of each case, from left to right. */
+  /** The panels of each case in the chart, from left to right. */
   readonly panels: readonly Panel[];
 }
 
@@ -36,7 +36,7 @@ export interface MissingContestants {
   readonly reason: string;
 }
 
-/** One drawing of one case; all metrics by their ids. */
+/** One drawing of one case. Metrics are named by their ids. */
 export type Panel =
   | { readonly form: "bars"; readonly metric: string }
   /** From the first metric to the last: a dot, a line, and a mark for each of the others. */
@@ -49,16 +49,16 @@ export type Panel =
   /** Over the time of the case, from zero. */
   | { readonly form: "curves"; readonly label: string; readonly series: string };
 
-/** Where a suite takes place. */
+/** The servers of a suite, and their placement. */
 export interface Site {
   readonly placement: Placement;
-  /** One, or the nodes of a quorum. */
+  /** One server, or the nodes of a quorum. */
   readonly servers: readonly [Server, ...Server[]];
-  /** Of nodes that are down: whoever connects there is refused. */
+  /** The ports of nodes that are down. These ports refuse connections. */
   readonly deadPorts: readonly number[];
 }
 
-/** A server under load, and a connection to ask it with. */
+/** A server under load, with an admin connection. */
 export interface Server {
   readonly port: number;
   readonly admin: Redis;
@@ -68,7 +68,7 @@ export function portsOf({ servers: [first, ...others], deadPorts }: Site): Ports
   return [first.port, ...others.map(({ port }) => port), ...deadPorts];
 }
 
-/** The same with only so many of its servers. */
+/** The site with only its first `count` servers. */
 export function firstServers({ servers: [first, ...others], ...site }: Site, count: number): Site {
   return { ...site, servers: [first, ...others.slice(0, count - 1)] };
 }
@@ -77,9 +77,11 @@ export interface Metric {
   readonly id: string;
   readonly label: string;
   readonly digits: number;
-  /** Given where ratios to the reference and to the best peer make sense; says which way is best. */
+  /**
+   * Whether the largest or the smallest value is best. Only a metric with `best` has ratios to the reference and to the best peer.
+   */
   readonly best?: "most" | "least";
-  /** The other metric, by its id, of whose best peer this one is told as a multiple. */
+  /** The id of another metric. The value is also reported as a multiple of the best peer's value of that metric. */
   readonly against?: string;
 }
 
@@ -88,7 +90,7 @@ export interface Figures {
   readonly settings: string;
   /** By the id of the metric. */
   readonly values: Readonly<Record<string, number>>;
-  /** What was seen again and again while the case ran, by the name of a panel's series: points of seconds and value. */
+  /** Samples from the run of the case, by the name of a panel's series: points of seconds and value. */
   readonly series?: Readonly<Record<string, readonly Point[]>>;
   readonly failures: number;
   readonly firstFailure: string | null;
@@ -102,7 +104,7 @@ export interface Sample extends Figures {
   readonly round: number;
 }
 
-/** Why an entrant is missing from a table, or what went wrong while it ran. */
+/** Why a contestant is missing from a table, or what failed during its run. */
 export interface Note {
   readonly suite: SuiteName;
   readonly contestant: ContestantName;

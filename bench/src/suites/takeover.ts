@@ -15,7 +15,7 @@ import { WorkerProcess } from "../run/worker-process.ts";
 const metrics: readonly Metric[] = [
   { id: "late", label: "late by p50 ms", digits: 0 },
   { id: "lateMax", label: "late by max ms", digits: 0 },
-  // Lateness itself has no ratio: it is negative, or next to nothing.
+  // Lateness has no ratio, because it is negative or close to zero.
   { id: "afterKill", label: "kill to grant p50 ms", digits: 0, best: "least" },
   { id: "afterLease", label: "lease end to grant p50 ms", digits: 1, best: "least" },
   { id: "afterLeaseMax", label: "lease end to grant max ms", digits: 1 },
@@ -31,19 +31,19 @@ interface Repetition {
   readonly takeover: Takeover;
 }
 
-/** How long a lock stays with the dead: its holder's process is killed, and another process waits. */
+/** How long a lock stays held after its holder's process is killed, while another process waits. */
 export function takeover(
   contestants: readonly ContestantName[],
   { ttlMs, repetitions }: TakeoverSize,
   rounds: number,
 ): Suite {
-  // With the earliest kill 0.9 of the TTL: by then everybody has renewed, the last among the peers at 0.8.
+  // The earliest kill is at 0.9 of the TTL. By then every library has renewed, because the latest peers renew at 0.8.
   const headStartMs = ttlMs * 0.75;
   const [fromMs, toMs] = [ttlMs * 0.15, ttlMs * 0.75];
   const label = `TTL ${ttlMs / 1000} s, with renewal`;
 
   async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
-    // All at once, each with a lock and two processes of its own: they sleep nearly all the time.
+    // The repetitions run at the same time, each with its own lock and two processes, because these sleep nearly all the time.
     const settled = await Promise.allSettled(
       spreadTimes(repetitions, [fromMs, toMs], Math.random).map((killAfterMs, index) =>
         repeat(contestant, site, `takeover:${index}`, killAfterMs),
@@ -90,7 +90,7 @@ export function takeover(
     method: `${repetitions} holders a round, each in a process that is killed ${fromMs / 1000} to ${toMs / 1000} s after the waiter's call.`,
     contestants,
     absent: [
-      { contestants: ["raw"], reason: "its wait is nothing but its poll" },
+      { contestants: ["raw"], reason: "its takeover time is only that of its poll" },
       { contestants: ["@verrou/core"], reason: "has no renewal of its own" },
     ],
     reference: null,
@@ -111,7 +111,7 @@ export function takeover(
   };
 }
 
-/** In the parent's time, as the kill is: the message from the waiter adds a fraction of a millisecond. */
+/** The end of the wait on the parent's clock, like the time of the kill. The waiter's message adds a fraction of a millisecond. */
 async function endOfWait(waiter: WorkerProcess): Promise<number> {
   await waiter.stop();
   return performance.now();
@@ -123,7 +123,7 @@ async function kill(
   key: string,
 ): Promise<Omit<TakeoverTimes, "grantedAt">> {
   const killedAt = performance.now();
-  // To dispose of a worker is to send it SIGKILL. Only then is it certain that it renews no more.
+  // The disposal of a worker sends SIGKILL. Only after its end is it certain that the worker sends no further renewal.
   await holder[Symbol.asyncDispose]();
   return { killedAt, leaseEndsAt: await leaseEnd(admin, key) };
 }

@@ -26,7 +26,7 @@ export interface UncontendedSize {
   readonly taskCounts: readonly number[];
 }
 
-/** What a lock costs without contention: one process, acquire and release without pause, first with fresh keys. */
+/** The cost of a lock without contention: one process, which acquires and releases without pause, first with fresh keys. */
 export function uncontended(
   contestants: readonly ContestantName[],
   { timing, taskCounts }: UncontendedSize,

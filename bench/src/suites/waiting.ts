@@ -5,17 +5,17 @@ import type { ContestantName } from "../run/contestant-list.ts";
 import type { Figures, Site, Suite } from "./suite.ts";
 import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
-/** Longer than anybody measures: nothing is renewed and nothing expires. */
+/** Longer than any measurement, so that no lease is renewed or expires. */
 const heldForMs = 3_600_000;
 
 export interface WaitingSize {
   readonly timing: Timing;
   readonly waiters: number;
-  /** Over so many keys, in turn. */
+  /** The numbers of keys over which the waiters are spread. */
   readonly keyCounts: readonly number[];
 }
 
-/** What it costs to wait while nothing happens: locks that another process keeps, and nobody releases. */
+/** The cost of waiting for locks that another process holds and never releases. */
 export function waiting(
   contestants: readonly ContestantName[],
   { timing, waiters, keyCounts }: WaitingSize,
@@ -39,7 +39,7 @@ export function waiting(
   return {
     name: "waiting",
     title: "Waiting while nothing happens",
-    method: `One process with all waiters, another that holds what they wait for and does nothing. ${timingText(timing)}.`,
+    method: `One process has all waiters. Another process holds the keys and does nothing else. ${timingText(timing)}.`,
     contestants,
     absent: [],
     reference: "raw",

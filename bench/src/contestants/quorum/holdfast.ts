@@ -4,10 +4,13 @@ import { connectAll } from "../../run/client.ts";
 import type { Contestant } from "../contestant.ts";
 import { longestTtlMs } from "../../run/quorum-settings.ts";
 
-/** As it comes, but for the largest TTL, which is that of the leases: so long the restart guard keeps fresh nodes from voting. */
+/**
+ * The defaults, except that `maxTtlMs` is the TTL of the leases, because the restart guard keeps fresh nodes from voting for at
+ * least `maxTtlMs`.
+ */
 export const holdfast: Contestant = contestant({});
 
-/** For nodes that are far away: docs/redlock.md asks for a timeout that is well above the round trip. */
+/** For distant nodes, because docs/redlock.md requires a timeout well above the round trip. */
 export const holdfastFar: Contestant = contestant({ nodeTimeoutMs: 1_000 });
 
 function contestant(options: { nodeTimeoutMs?: number }): Contestant {

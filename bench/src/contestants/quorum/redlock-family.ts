@@ -3,9 +3,9 @@ import { connectAll } from "../../run/client.ts";
 import type { Contestant } from "../contestant.ts";
 
 const [minPauseMs, maxPauseMs] = [100, 300];
-const retryPause = `called again after ${minPauseMs} to ${maxPauseMs} ms whenever it gives up, so that it waits`;
+const retryPause = `called again ${minPauseMs} to ${maxPauseMs} ms after each failure, so that it waits`;
 
-/** What redlock 5 and its fork have in common. */
+/** The interface that redlock 5 and its fork share. */
 interface Library {
   create(clients: any[]): Locks;
   readonly ExecutionError: new (...args: any[]) => Error;
@@ -24,14 +24,17 @@ interface Lock {
 }
 
 /**
- * Between the retries of one call it keeps the votes of a minority, and blocks itself and others with them: so with its
- * defaults. Without end, as on one server, nobody would get a contended lock before these votes expire.
+ * With the library's own retries, limited as by default. Between the retries of one call, the library keeps its minority of votes,
+ * which blocks this caller and others. With unlimited retries, no caller would get a contended lock before these votes expire.
  */
 export function withOwnRetries(library: Library): Contestant {
   return contestant(library, `defaults (retryCount 10, 200 ± 100 ms apart), ${retryPause}`, {});
 }
 
-/** The retries left to the caller: every call gives back what it got, so that nobody is blocked by a minority. */
+/**
+ * The caller repeats single attempts. The library releases its votes after each failed attempt, so that no minority blocks another
+ * caller.
+ */
 export function withSingleAttempts(library: Library): Contestant {
   return contestant(library, `retryCount 0, ${retryPause}`, { retryCount: 0 });
 }

@@ -1,6 +1,6 @@
 import { isPeer, packageOf, type ContestantName } from "../../run/contestant-list.ts";
 
-/** The class of a contestant's marks: what others are held against, a peer, or ours. */
+/** The class of a contestant's marks: a baseline, a peer, or Holdfast. */
 export type Colour = "floor" | "peer" | "own";
 
 export function colourOf(contestant: ContestantName): Colour {

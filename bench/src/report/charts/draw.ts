@@ -13,7 +13,7 @@ const blockHeadHeight = 48;
 const axisHeight = 26;
 const blockGap = 22;
 
-/** The picture of a suite: block by block, in each the panels from left to right. Of one record always the same. */
+/** The chart of a suite: one row of panels for each block. Equal records give equal charts. */
 export function drawSuite(suite: SuiteDescription, record: RunRecord): string {
   const blocks = blocksOf(suite, record.samples);
   const hasNames = suite.panels.some(({ form }) => form !== "curves");

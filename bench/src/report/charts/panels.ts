@@ -7,13 +7,13 @@ import { dot, line, polyline, rect, text, type Box } from "./svg.ts";
 export const rowHeight = 22;
 export const curvesHeight = 150;
 const barHeight = 13;
-/** For the figure behind the longest bar. */
+/** The width of the figure after the longest bar. */
 const figureWidth = 52;
-/** For the name behind a line. */
+/** The width of the name after a line. */
 const nameWidth = 72;
 const nameHeight = 15;
 
-/** What of a case a panel can draw. */
+/** The data of a case that a panel draws. */
 export interface Drawn {
   readonly suite: SuiteDescription;
   readonly rows: readonly Row[];
@@ -36,7 +36,7 @@ export function drawPanel(panel: Panel, drawn: Drawn, box: Box): readonly string
   }
 }
 
-/** The median, with the figure behind it, and a line from the smallest to the largest of the rounds. */
+/** A bar for the median, a line from the smallest to the largest value of the rounds, and the figure after both. */
 function bars(metric: string, { rows }: Drawn, box: Box): readonly string[] {
   const plot = { ...box, width: box.width - figureWidth };
   const cells = rows.map((row) => ({ ...row, cell: cellOf(row, metric) }));
@@ -56,7 +56,7 @@ function bars(metric: string, { rows }: Drawn, box: Box): readonly string[] {
   return [...axis(scale, plot), ...marks];
 }
 
-/** A dot at the first metric, a line to the last, a mark at each between. */
+/** A dot at the first metric, a line to the last, and a mark at each metric between. */
 function spans(
   { metrics, scale: kind }: Panel & { form: "spans" },
   { rows }: Drawn,
@@ -82,7 +82,7 @@ function spans(
   return [...axis(scale, plot), ...marks];
 }
 
-/** One line for each contestant, of its last round, with its name at the end. */
+/** One line for the last round of each contestant, with its name at the end. */
 function curves(series: string, { samples, suite }: Drawn, box: Box): readonly string[] {
   const plot = { ...box, width: box.width - nameWidth };
   const lines = suite.contestants.flatMap((contestant) => {
@@ -109,7 +109,7 @@ function curves(series: string, { samples, suite }: Drawn, box: Box): readonly s
   return [...grid, ...axis(along, plot, " s"), ...drawn];
 }
 
-/** Moved down, so far that names at these heights do not cover each other. */
+/** Moves labels down until none covers another. */
 function spreadLabels(heights: readonly number[]): readonly number[] {
   const positions = [...heights];
   const order = [...heights.keys()].sort((one, other) => (heights[one] ?? 0) - (heights[other] ?? 0));

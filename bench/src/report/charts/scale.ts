@@ -1,4 +1,4 @@
-/** From a value to its place between 0 and 1, and the values that stand at the axis. */
+/** Maps a value to a position from 0 to 1, and lists the values to print at the axis. */
 export interface Scale {
   positionOf(value: number): number;
   readonly ticks: readonly number[];
@@ -6,7 +6,7 @@ export interface Scale {
 
 const maxTicks = 4;
 
-/** From zero to at least the largest. */
+/** A scale from zero to at least the largest value. */
 export function linearScale(values: readonly number[]): Scale {
   const largest = Math.max(0, ...values.filter(Number.isFinite));
   const step = roundStep(largest / maxTicks);
@@ -16,7 +16,10 @@ export function linearScale(values: readonly number[]): Scale {
   return { positionOf: (value) => Math.min(1, Math.max(0, value) / end), ticks };
 }
 
-/** From the power of ten below the smallest to that above the largest. What is not above zero stands at the beginning. */
+/**
+ * A scale from the power of ten below the smallest value to the power of ten above the largest. Values of zero or less are at
+ * position 0.
+ */
 export function logScale(values: readonly number[]): Scale {
   const positive = values.filter((value) => Number.isFinite(value) && value > 0);
   const from = Math.floor(Math.log10(Math.min(1, ...positive)));
@@ -30,7 +33,7 @@ export function logScale(values: readonly number[]): Scale {
   };
 }
 
-/** In as many digits as one wants to read at a bar. */
+/** Formats a number with few digits, for the label of a bar. */
 export function compactNumber(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
@@ -40,7 +43,7 @@ export function compactNumber(value: number): string {
   return trimmed(value, size >= 10 ? 1 : 2);
 }
 
-/** 1, 2 or 5 times a power of ten, not below the given one. */
+/** The smallest number of the form 1, 2 or 5 times a power of ten that is not below `step`. */
 function roundStep(step: number): number {
   if (step <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(step));
@@ -51,7 +54,7 @@ function trimmed(value: number, digits: number): string {
   return String(Number(value.toFixed(digits)));
 }
 
-/** Without what binary fractions leave behind the decimal point. */
+/** Removes the rounding errors of binary fractions. */
 function rounded(value: number): number {
   return Number(value.toPrecision(12));
 }

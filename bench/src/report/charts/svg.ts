@@ -1,4 +1,4 @@
-/** Of each kind of contestant a colour, in light and in dark; text and lines likewise. */
+/** The colours of contestants, text and lines, in light and in dark mode. */
 const style = `
   text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
   .title { font-size: 17px; font-weight: 600 } .case { font-size: 14px; font-weight: 600 }
@@ -13,7 +13,7 @@ const style = `
     .floor-line { stroke: #7d8590 } .peer-line { stroke: #5aa2e0 } .own-line { stroke: #f0803c }
   }`;
 
-/** A picture that stands alone, and follows the reader's light or dark. */
+/** A standalone SVG file that follows the reader's light or dark mode. */
 export function svg(width: number, height: number, label: string, parts: readonly string[]): string {
   const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
   return [

@@ -1,6 +1,6 @@
 const batchSize = 500;
 
-/** Calls for all, some at once, so that a burst of thousands is not what is measured. */
+/** Calls `call` for all items in batches, so that no burst of thousands of calls is measured. */
 export async function inBatches<T, R>(items: readonly T[], call: (one: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   for (let from = 0; from < items.length; from += batchSize) {

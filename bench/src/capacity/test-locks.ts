@@ -2,7 +2,7 @@ import { createLocks, type Locks, type LocksOptions } from "holdfast";
 import { redis, type RedisOptions } from "holdfast/redis";
 import { connect } from "../run/client.ts";
 
-/** Locks of our own, each with a client of its own as a process would have it. They end together. */
+/** Locks of this process. Each has its own client, as the locks of separate processes have, and all are closed together. */
 export class TestLocks implements AsyncDisposable {
   readonly #cleanups: (() => Promise<void>)[] = [];
 

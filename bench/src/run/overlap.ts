@@ -1,9 +1,12 @@
 import type { Measurement, HoldIntervals } from "./protocol.ts";
 
-/** Weighs as much as so many readers: more than there are. */
+/** The weight of a writer. It exceeds the total weight of all readers, so one sum shows how many of each hold the lock. */
 export const writerWeight = 1_000;
 
-/** How much was inside at once at the most, by what all processes saw. What is seen is shorter than what was held. */
+/**
+ * The largest total weight of concurrent holders, over all processes. The recorded intervals are shorter than the holds, so an
+ * overlap of intervals proves an overlap of holds.
+ */
 export function maxOverlap(holds: readonly HoldIntervals[]): number {
   const changes = holds
     .flatMap(overlapChangesOf)
@@ -16,7 +19,7 @@ export function maxOverlap(holds: readonly HoldIntervals[]): number {
   return largest;
 }
 
-/** The same of what a crew saw. */
+/** Checks the holds that a worker group measured. */
 export function assertOverlapIn(measurements: readonly Measurement[], limit: number): void {
   assertOverlap(
     measurements.map(({ holds }) => holds),
@@ -24,7 +27,7 @@ export function assertOverlapIn(measurements: readonly Measurement[], limit: num
   );
 }
 
-/** @throws {Error} where more was inside than may be: who does not lock has no figures */
+/** @throws {Error} if more weight was held than `limit`, because a contestant that does not exclude gets no figures */
 export function assertOverlap(holds: readonly HoldIntervals[], limit: number): void {
   const largest = maxOverlap(holds);
   if (largest > limit)

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
 
-/** An error's message in one line, without the place of this repository: reports are published. */
+/** The first line of an error's message, without the path of this repository, because reports are published. */
 export function errorText(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return (message.split("\n", 1)[0] ?? "").replaceAll(repository, "");

@@ -1,10 +1,10 @@
 import type { Session } from "../contestants/contestant.ts";
 import type { RenewLoad } from "../run/protocol.ts";
-import { Recorder } from "./ledger.ts";
-import { inBatches } from "./portions.ts";
+import { Recorder } from "./recorder.ts";
+import { inBatches } from "./batches.ts";
 import type { RunningLoad } from "./running-load.ts";
 
-/** Leases that are held for ever, by the way in which the library renews them, where it does. */
+/** Acquires leases that are never released. The library renews them, if it has a renewal. */
 export async function startRenewing(session: Session, { keys, ttlMs }: RenewLoad): Promise<RunningLoad> {
   const { hold } = session;
   const acquire = (key: string): Promise<unknown> =>

@@ -1,7 +1,7 @@
 import { freePort } from "./server.ts";
 import type { Site } from "../suites/suite.ts";
 
-/** The same nodes, of which the last are down: all that there is of them are ports that refuse. */
+/** Replaces the last nodes of a site by ports that refuse connections. */
 export async function withUnreachable(
   { servers: [first, ...others], ...site }: Site,
   unreachable: number,

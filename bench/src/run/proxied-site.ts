@@ -5,14 +5,14 @@ import type { Server, Site } from "../suites/suite.ts";
 
 const pings = 20;
 
-/** A site behind proxies that let everything through late. We ask the servers directly. */
+/** A site whose ports are those of delaying proxies. The admin connections go directly to the servers. */
 export interface ProxiedSite extends AsyncDisposable {
   readonly site: Site;
-  /** The median of some PINGs by an ioredis client that does nothing else. */
+  /** The median of several PINGs of an otherwise idle ioredis client. */
   readonly roundTripMs: number;
 }
 
-/** So late each way. */
+/** Delays each direction by `oneWayMs`. */
 export async function withProxies(site: Site, oneWayMs: number): Promise<ProxiedSite> {
   const proxies = await Promise.all(site.servers.map(({ port }) => startProxy(port)));
   for (const proxy of proxies) proxy.delay(oneWayMs);
@@ -43,6 +43,6 @@ async function roundTripOf(port: number): Promise<number> {
     trips.push(performance.now() - sentAt);
   }
   client.disconnect();
-  // The first ones opened the connection.
+  // The first PING includes the opening of the connection.
   return median(trips.slice(1));
 }

@@ -1,15 +1,15 @@
-import { errorText } from "../report/reason.ts";
+import { errorText } from "../report/error-text.ts";
 import type { Measurement, TaskMeasurement } from "../run/protocol.ts";
 
 interface Task {
   waitsMs: number[];
   waitingSince: number | null;
-  /** Since when it is inside, by the clock of the machine. */
+  /** The start of the current hold, on the machine's monotonic clock; `null`: the task holds nothing. */
   insideSince: number | null;
   weight: number;
 }
 
-/** Counts what the tasks of a worker get from `begin` to `end`; what happens before that is forgotten. */
+/** Records the waits, holds and failures of a worker's tasks from `begin` to `end`. Records from before `begin` are dropped. */
 export class Recorder {
   readonly #tasks: readonly Task[];
   #failures = 0;
@@ -39,7 +39,7 @@ export class Recorder {
   end(leasesLost = 0): Measurement {
     const now = performance.now();
     const cpu = process.cpuUsage(this.#cpuAtStart);
-    for (const task of this.#tasks) this.#recordHold(task); // and who is inside still
+    for (const task of this.#tasks) this.#recordHold(task); // a hold that has not ended counts up to now
     return {
       elapsedMs: now - this.#startedAt,
       cpuMs: (cpu.user + cpu.system) / 1000,
@@ -61,7 +61,7 @@ export class Recorder {
     task.waitingSince = null;
   }
 
-  /** From now on it counts among those who are inside. */
+  /** From now on the task counts as a holder. */
   entered(index: number, weight: number): void {
     const task = this.#taskAt(index);
     task.weight = weight;
@@ -93,7 +93,7 @@ export class Recorder {
   }
 }
 
-/** On a clock that all processes of the machine share. */
+/** The time on a clock that all processes of the machine share. */
 function monotonicMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

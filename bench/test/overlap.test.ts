@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { maxOverlap, assertOverlap, writerWeight } from "../src/run/mixed-callers.ts";
+import { maxOverlap, assertOverlap, writerWeight } from "../src/run/overlap.ts";
 
 const stays = (
   ...list: readonly (readonly [entry: number, leaving: number, weight: number])[]

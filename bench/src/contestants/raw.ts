@@ -78,8 +78,8 @@ export const rawMany: Contestant = {
   settings: `${severalText} by a script; retries after 0 to ${retryWithinMs} ms`,
   open: async ([port]) => {
     const client: Redis & MultiKeyCommands = connect(port);
-    client.defineCommand("takeSeveral", { lua: acquireManyScript });
-    client.defineCommand("releaseSeveral", { lua: releaseManyScript });
+    client.defineCommand("acquireMany", { lua: acquireManyScript });
+    client.defineCommand("releaseMany", { lua: releaseManyScript });
     return {
       acquire: async (key, ttlMs) => {
         const token = randomUUID();

@@ -81,15 +81,15 @@ export function memory(
     await using workerGroup = await WorkerGroup.open(contestant, site, 1);
     // A first use loads and compiles code, which is no memory of the measured leases.
     await workerGroup.start({ kind: "use", keys: ["warm:1", "warm:2", "warm:3"], ttlMs: 10_000 });
-    const weigh = async (): Promise<{ clientBytes: number; server: number }> => {
+    const weigh = async (): Promise<{ here: number; server: number }> => {
       const server = await settledBytes(admin, settleMs);
-      return { clientBytes: (await workerGroup.memory()).used, server };
+      return { here: (await workerGroup.memory()).used, server };
     };
     const baseline = await weigh();
     await workerGroup.start(load);
     const after = await weigh();
     const values = {
-      clientBytes: (after.clientBytes - baseline.clientBytes) / weighedCount,
+      here: (after.here - baseline.here) / weighedCount,
       server: (after.server - baseline.server) / weighedCount,
     };
     return { case: label, settings: workerGroup.settings, values, failures: 0, firstFailure: null };

@@ -1,5 +1,4 @@
 import type { Contestant } from "../contestants/contestant.ts";
-import type { MissingContestants } from "../suites/suite.ts";
 
 /** The names of peers are those of their packages. */
 export const peers = [
@@ -102,10 +101,6 @@ export async function loadContestant(name: string, topology: Topology): Promise<
 export function hasQuorum(contestant: ContestantName): boolean {
   return Object.hasOwn(onQuorum, contestant);
 }
-
-export const noQuorum: readonly MissingContestants[] = [
-  { contestants: ["raw", "@verrou/core"], reason: "locks one server only" },
-];
 
 /** The package that a contestant runs. */
 export function packageOf(contestant: ContestantName): Peer | "ioredis" | "holdfast" | "node" {

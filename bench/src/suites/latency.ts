@@ -2,9 +2,10 @@ import { WorkerGroup } from "../run/workers.ts";
 import { assertOverlapIn } from "../run/overlap.ts";
 import { figures } from "../measure/figures.ts";
 import { withProxies } from "../run/proxied-site.ts";
-import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
+import { noQuorum, type MissingContestants } from "../run/missing-contestants.ts";
 import { grantsPerSecond } from "../measure/statistics.ts";
-import type { MissingContestants, Figures, Metric, Site, Suite } from "./suite.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
 import { waitsOf } from "../measure/waits.ts";
 import { timingText, measureWindow, type Timing, type Window } from "../measure/window.ts";
 

@@ -3,7 +3,8 @@ import { WorkerGroup } from "../run/workers.ts";
 import { nodesText, withUnreachable } from "../run/unreachable-nodes.ts";
 import { figures } from "../measure/figures.ts";
 import { longestTtlMs } from "../run/quorum-settings.ts";
-import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
+import { noQuorum } from "../run/missing-contestants.ts";
 import { firstServers, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
 import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 

@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import type { Ports } from "../contestants/contestant.ts";
 import type { Placement } from "../run/placement.ts";
 import type { ContestantName, Topology } from "../run/contestant-list.ts";
+import type { MissingContestants } from "../run/missing-contestants.ts";
 import type { SuiteName } from "../report/suite-names.ts";
 
 /** One measurement, which every contestant runs in turn. */
@@ -29,11 +30,6 @@ export interface SuiteDescription {
   readonly metrics: readonly Metric[];
   /** The panels of each case in the chart, from left to right. */
   readonly panels: readonly Panel[];
-}
-
-export interface MissingContestants {
-  readonly contestants: readonly ContestantName[];
-  readonly reason: string;
 }
 
 /** One drawing of one case. Metrics are named by their ids. */

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { performance } from "node:perf_hooks";
 
-import type { JobResult, Job } from "./workers.ts";
+import type { Job, JobResult } from "./job.ts";
 import type { Tally } from "./worker.ts";
 
 /** What a worker process is told first; its second message, of any content, is the start. */

@@ -1,4 +1,4 @@
-import type { JobResult } from "./workers.ts";
+import type { JobResult } from "./job.ts";
 import { unitsByArticle } from "./orders.ts";
 
 /** The effect of one run on the stock, and its measurements. */

@@ -4,25 +4,11 @@ import { performance } from "node:perf_hooks";
 import { createLocks, type Driver } from "holdfast";
 
 import type { Engine } from "./engine.ts";
+import type { Job, JobResult } from "./job.ts";
 import { initialStock, readOrders } from "./orders.ts";
 import { runInProcesses } from "./processes.ts";
 import { StockFile } from "./stock.ts";
 import { countHandovers, assignedOrders, work, type Tally } from "./worker.ts";
-
-export interface Job {
-  readonly ordersFile: string;
-  readonly stockFile: string;
-  readonly workers: number;
-  readonly signal: AbortSignal;
-  /** Called from time to time with the number of completed orders. */
-  readonly onProgress: (done: number) => void;
-}
-
-export interface JobResult {
-  readonly tallies: readonly Tally[];
-  readonly handovers: number;
-  readonly seconds: number;
-}
 
 /** Does the job by processes, or inside this one where the engine lives in it. */
 export async function processOrders(

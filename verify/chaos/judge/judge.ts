@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { figuresOf, type Figures } from "../report/figures.ts";
 import { readHistory } from "./read-history.ts";
 import { reportOf } from "../report/report.ts";
-import { rules, type Violation } from "./rules.ts";
+import type { Violation } from "./rule.ts";
+import { rules } from "./rules.ts";
 import type { RunHistory } from "./attempts.ts";
 import { drawTimelines } from "../report/timelines.ts";
 

@@ -1,4 +1,3 @@
-import type { Instant } from "./history.ts";
 import { checkExclusion } from "./rules/exclusion.ts";
 import { checkReentry } from "./rules/reentry.ts";
 import { checkQuietPeriod } from "./rules/quiet-period.ts";
@@ -10,40 +9,7 @@ import { checkRepeatedAttempts, checkFencingTokens } from "./rules/tokens.ts";
 import { checkVotes } from "./rules/votes.ts";
 import { checkWaits } from "./rules/waits.ts";
 import { checkMultiLocks } from "./rules/multi-lock.ts";
-import type { RunHistory } from "./attempts.ts";
-
-/** A broken rule, and its time. */
-export interface Violation {
-  readonly rule: RuleName;
-  readonly at: Instant;
-  readonly key: string | null;
-  readonly text: string;
-  /** Lines that help to explain the violation. */
-  readonly evidence?: readonly string[];
-}
-
-export type RuleName =
-  | "exclusion"
-  | "votes"
-  | "multi-lock"
-  | "reentry"
-  | "tokens"
-  | "attempts"
-  | "resource"
-  | "count"
-  | "latch"
-  | "waits"
-  | "loss-notice"
-  | "quiet-period"
-  | "residue"
-  | "memory"
-  | "unhandled-error";
-
-export interface Rule {
-  readonly name: RuleName;
-  readonly description: string;
-  readonly check: (run: RunHistory) => Violation[];
-}
+import type { Rule } from "./rule.ts";
 
 export const rules: readonly Rule[] = [
   {

@@ -1,6 +1,7 @@
 import type { Figures, SlowRequest } from "./figures.ts";
 import { faultLimits, type FaultKind } from "../plan/fault-kinds.ts";
-import { rules, type Violation } from "../judge/rules.ts";
+import type { Violation } from "../judge/rule.ts";
+import { rules } from "../judge/rules.ts";
 import { minSamples, mean, mebibytes } from "../judge/rules/process.ts";
 import type { RunHistory } from "../judge/attempts.ts";
 

@@ -1,5 +1,5 @@
 import type { Instant } from "../judge/history.ts";
-import type { Violation } from "../judge/rules.ts";
+import type { Violation } from "../judge/rule.ts";
 import type { HoldInterval } from "../judge/rules/tenures.ts";
 import type { FaultInterval, GrantedAttempt, RunHistory } from "../judge/attempts.ts";
 import { escapeXml, line, rect, svg, text } from "./svg.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import type { Instant } from "../judge/history.ts";
 import { drawTimeline, type Window } from "./timeline.ts";
-import type { Violation } from "../judge/rules.ts";
+import type { Violation } from "../judge/rule.ts";
 import { intervalsByKey } from "../judge/rules/tenures.ts";
 import type { RunHistory } from "../judge/attempts.ts";
 

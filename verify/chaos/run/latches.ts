@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Latch } from "holdfast";
 
-import { uniqueName, type ClientState } from "./client-state.ts";
+import { uniqueName, type ClientState, type LatchUser } from "./client-state.ts";
 import type { LatchKeys } from "../plan/plan.ts";
 
 /** The number of brief latches that the process retains, so that it also uses expired ones. */
@@ -18,7 +18,7 @@ interface OpenLatch {
 }
 
 /** Counts latches down, and waits for them. All processes use the same latches, with the same names of attempts. */
-export class LatchCaller {
+export class LatchCaller implements LatchUser {
   readonly #client: ClientState;
   readonly #keys: LatchKeys;
   readonly #briefLatches: OpenLatch[] = [];
@@ -44,7 +44,6 @@ export class LatchCaller {
     }
   }
 
-  /** All processes count with the same names. The latch must open, and every waiter must return. */
   async runQuietPeriodLatch(round: number, waitMs: number): Promise<void> {
     const openLatch = this.#createLatch(`latch-peace-${round}`, this.#keys.count, quietPeriodTtlMs);
     const waiting = this.#wait(openLatch, waitMs, true);

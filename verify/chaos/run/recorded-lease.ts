@@ -1,19 +1,32 @@
 import type { Lease, LeaseLostError, WriteLease } from "holdfast";
 
 import type { LeaseRequest } from "../judge/history.ts";
-import type { Recorder } from "./recorder.ts";
+import type { ClientLog } from "./client-log.ts";
 
 /** A loss must be reported this long after the end of validity. A stalled process also reports the loss before this timer. */
 const reportGraceMs = 50;
 /** If the process stalls between reading the clock and setting a timer, the timer counts from the end of the stall. */
 const timerGrainMs = 2;
 
+/** The process's record of its leases and of their requests. */
+export interface LeaseRecorder extends ClientLog {
+  /** The leases in use. */
+  readonly leases: Set<RecordedLease>;
+  /**
+   * Requests a lease, and records the result.
+   * @returns undefined if the request was refused, or the lock is held
+   */
+  acquire(request: LeaseRequest, acquire: () => Promise<Lease | null>): Promise<RecordedLease | undefined>;
+  /** The code of the error of a call. For an error that is neither from the library nor our own abort, the whole error. */
+  codeOf(error: unknown): string;
+}
+
 /** A lease in use. Every change of the lease is recorded when it happens. */
 export class RecordedLease {
   readonly lease: Lease;
   readonly requestId: number;
   readonly request: LeaseRequest;
-  readonly #recorder: Recorder;
+  readonly #recorder: LeaseRecorder;
   #validUntil: number;
   #isEnded = false;
   #expiryCheck: NodeJS.Timeout | undefined;
@@ -23,7 +36,7 @@ export class RecordedLease {
     this.#recorder.write({ e: "lost", at: this.#recorder.clock.now(), requestId: this.requestId, reason });
   };
 
-  constructor(recorder: Recorder, requestId: number, request: LeaseRequest, lease: Lease) {
+  constructor(recorder: LeaseRecorder, requestId: number, request: LeaseRequest, lease: Lease) {
     this.lease = lease;
     this.requestId = requestId;
     this.request = request;

@@ -10,16 +10,15 @@ import {
   type LatchRequest,
 } from "../judge/history.ts";
 import { recordVotes } from "./vote-log.ts";
-import { RecordedLease } from "./recorded-lease.ts";
+import { RecordedLease, type LeaseRecorder } from "./recorded-lease.ts";
 
 const stallCheckMs = 50;
 const stallMs = 200;
 const memorySampleMs = 3_000;
 
 /** Records the events of a client process. */
-export class Recorder {
+export class Recorder implements LeaseRecorder {
   readonly clock: SharedClock;
-  /** The leases in use. */
   readonly leases: Set<RecordedLease> = new Set();
   readonly #history: HistoryFile<ClientRecord>;
   #requestCount = 0;
@@ -42,10 +41,6 @@ export class Recorder {
     this.#history.write(record);
   }
 
-  /**
-   * Requests a lease, and records the result.
-   * @returns undefined if the request was refused, or the lock is held
-   */
   async acquire(
     request: LeaseRequest,
     acquire: () => Promise<Lease | null>,
@@ -113,7 +108,6 @@ export class Recorder {
     this.write({ e: "refused", at: this.clock.now(), requestId, code });
   }
 
-  /** The code of the error of a call. For an error that is neither from the library nor our own abort, the whole error. */
   codeOf(error: unknown): string {
     if (isLockError(error)) {
       return error.code;

@@ -1,11 +1,20 @@
 import type { Findings } from "./findings.ts";
 import type { Schedule } from "../plan/schedule.ts";
-import type { WaitingRequest } from "./waiting-request.ts";
 
 /** A client has no queue entry until the servers know the client and their notifications reach it, ms. */
 const registrationMs = 500;
 /** Without faults a client knows the time of all servers after one round trip, ms. */
 const clockSyncMs = 10;
+
+/** When a request may have arrived at the servers, and how long the request waits. */
+export interface ArrivalWindow {
+  /** The earliest arrival that its ticket may have: see `QueueOrder`. */
+  readonly arrivedFrom: number;
+  /** The latest arrival that its ticket may have. */
+  readonly arrivedTo: number;
+  /** When its wait ends. Then the request leaves the queue, and reads the holders of the lock before it fails. */
+  readonly until: number;
+}
 
 /** Estimates when requests arrived at the servers, by the servers' clocks. */
 export class Arrivals {
@@ -40,7 +49,7 @@ export class Arrivals {
   }
 
   /** Between which times the request may have arrived, and when the request leaves the queue. */
-  windowOf(client: number, waitMs: number): Pick<WaitingRequest, "arrivedFrom" | "arrivedTo" | "until"> {
+  windowOf(client: number, waitMs: number): ArrivalWindow {
     const { now } = this.#findings;
     const lastReplyAt = this.#lastClockSync(client);
     const drift = this.#driftOf(client);

@@ -1,18 +1,26 @@
 import { FencingNumbers } from "./numbers.ts";
 import type { Findings } from "./findings.ts";
-import type { HoldingsContext, WatchedLease } from "./holdings.ts";
 import type { GrantRuns } from "../run/grant-runs.ts";
 import { wallStart } from "../run/virtual-clock.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
+import type { WatchedLease } from "./watched-lease.ts";
+
+/** The engine's guarantees, and its losses of data. */
+export interface FencingContext {
+  readonly isQuorum: boolean;
+  /** When the only server lost the grants that it had made until then; -Infinity: never. */
+  readonly dataLostAt: () => number;
+  readonly numbersLostAt: readonly number[];
+}
 
 /** Checks that the fencing numbers of one key are unique, and rise. */
 export class FencingCheck {
   readonly #findings: Findings;
   readonly #runs: GrantRuns;
-  readonly #context: HoldingsContext;
+  readonly #context: FencingContext;
   readonly #numbers = new FencingNumbers();
 
-  constructor(findings: Findings, runs: GrantRuns, context: HoldingsContext) {
+  constructor(findings: Findings, runs: GrantRuns, context: FencingContext) {
     this.#findings = findings;
     this.#runs = runs;
     this.#context = context;

@@ -1,7 +1,6 @@
 import { Arrivals } from "./arrivals.ts";
 import { ClientFaults } from "./disturbances.ts";
 import { Findings, type CheckName } from "./findings.ts";
-import type { TrackedLease, WatchedLease } from "./holdings.ts";
 import { KeyHistory } from "./key-history.ts";
 import { LossNotices, type ProcessHealth } from "./losses.ts";
 import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
@@ -10,7 +9,9 @@ import { afterExpiryMs, faultFreeBoundMs, pollMs } from "./patience.ts";
 import { isFaultFree, type Schedule, type Use } from "../plan/schedule.ts";
 import { ProgressCheck } from "./progress.ts";
 import { attemptKey, type SharedGroup } from "./shared-group.ts";
+import type { TrackedLease } from "./tracked-lease.ts";
 import { createRequest, replyDueBy, type WaitingRequest } from "./waiting-request.ts";
+import type { WatchedLease } from "./watched-lease.ts";
 
 /** Records the events of one world by the true time, and checks the guarantees of the library after each event. */
 export class History {

@@ -1,35 +1,11 @@
-import type { Lease } from "holdfast";
-
-import { FencingCheck } from "./fencing-check.ts";
+import { FencingCheck, type FencingContext } from "./fencing-check.ts";
 import type { Findings } from "./findings.ts";
 import type { Limits } from "./limits.ts";
 import { GrantRuns, type GrantRun } from "../run/grant-runs.ts";
 import { grantKey, type SharedGroup } from "./shared-group.ts";
+import type { TrackedLease } from "./tracked-lease.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
-
-/** The members of a lease that the judge reads. */
-export type WatchedLease = Pick<Lease, "key" | "fencingToken" | "remainingMs" | "signal">;
-
-/** One lease, from its grant until its caller releases it. The lease counts while it is valid by the clocks of its client. */
-export interface TrackedLease {
-  readonly client: number;
-  readonly lease: WatchedLease;
-  readonly since: number;
-  readonly weight: number;
-  readonly ttlMs: number;
-  readonly sharedGroup: SharedGroup | undefined;
-  readonly grantRun: GrantRun;
-  /** The largest capacity at the time of the grant. This lease and all earlier leases together use no more. */
-  readonly capacity: number;
-}
-
-/** The engine's guarantees, and its losses of data. */
-export interface HoldingsContext {
-  readonly isQuorum: boolean;
-  /** When the only server lost the grants that it had made until then; -Infinity: never. */
-  readonly dataLostAt: () => number;
-  readonly numbersLostAt: readonly number[];
-}
+import type { WatchedLease } from "./watched-lease.ts";
 
 /** The holders of one key, by the true time. */
 export class Holdings {
@@ -50,7 +26,7 @@ export class Holdings {
   /** When the last lease on each shared grant was released. */
   readonly #releasedAt = new Map<string, number>();
 
-  constructor(findings: Findings, limits: Limits, context: HoldingsContext) {
+  constructor(findings: Findings, limits: Limits, context: FencingContext) {
     this.#findings = findings;
     this.#limits = limits;
     this.#dataLostAt = context.dataLostAt;

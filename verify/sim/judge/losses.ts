@@ -1,5 +1,5 @@
 import type { Findings } from "./findings.ts";
-import type { TrackedLease } from "./holdings.ts";
+import type { TrackedLease } from "./tracked-lease.ts";
 
 /** The rounding of a timer is its largest delay. */
 const timerErrorMs = 1;

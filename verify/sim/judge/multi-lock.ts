@@ -1,6 +1,6 @@
 import type { Lease } from "holdfast";
 
-import type { WatchedLease } from "./holdings.ts";
+import type { WatchedLease } from "./watched-lease.ts";
 
 /** A lease of one key or of several. */
 export type WatchedLeases = WatchedLease & Partial<Pick<Lease, "keys" | "fencingTokens">>;

@@ -1,4 +1,4 @@
-import type { WatchedLease } from "./holdings.ts";
+import type { WatchedLease } from "./watched-lease.ts";
 
 /**
  * Callers with this name may have leases on one grant: repeats of an attempt, or nested entries of a reentrant lock. The last release

@@ -1,4 +1,4 @@
-import type { Arrivals } from "./arrivals.ts";
+import type { Arrivals, ArrivalWindow } from "./arrivals.ts";
 import { hasPermits, isShared, keysOf, weightOf } from "../plan/lock-mode.ts";
 import type { Use } from "../plan/schedule.ts";
 
@@ -10,7 +10,7 @@ const tryBudgetMs = 500;
 const cleanUpMs = 1_500;
 
 /** One request of a caller for a lock. */
-export interface WaitingRequest {
+export interface WaitingRequest extends ArrivalWindow {
   readonly client: number;
   readonly keys: readonly string[];
   /** How much of the key's capacity the request needs. */
@@ -19,10 +19,6 @@ export interface WaitingRequest {
   readonly isShared: boolean;
   readonly ttlMs: number;
   readonly since: number;
-  /** The earliest arrival that its ticket may have: see `QueueOrder`. */
-  readonly arrivedFrom: number;
-  /** The latest arrival that its ticket may have. */
-  readonly arrivedTo: number;
   /** A fault since then may have removed its queue entry: the start of the first request before it in the local queue. */
   readonly judgedSince: number;
   /** Of two requests that start at the same time, the smaller serial was first. */
@@ -39,8 +35,6 @@ export interface WaitingRequest {
   isQueued: boolean;
   /** The request exceeded the limit at some time, so it has no queue entry until its next poll. */
   isDequeued: boolean;
-  /** When its wait ends. Then the request leaves the queue, and reads the holders of the lock before it fails. */
-  readonly until: number;
   wasGranted: boolean;
   isSettled: boolean;
 }

@@ -1,7 +1,6 @@
 import type { SeededRandom } from "./dice.ts";
 import type { Fault, LinkFault } from "./faults.ts";
-import type { ScheduleFrame } from "./planner.ts";
-import type { Step } from "./schedule.ts";
+import type { Step, ScheduleFrame } from "./schedule.ts";
 
 /** Plans the faults of a storm. */
 export function planFaults(frame: ScheduleFrame, random: SeededRandom): Step[] {

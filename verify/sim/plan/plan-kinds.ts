@@ -1,7 +1,14 @@
 import type { LockMode } from "./lock-mode.ts";
 import { SeededRandom } from "./dice.ts";
-import type { ScheduleFrame } from "./planner.ts";
-import { isUse, type Engine, type Kind, type Step, type Use, type FaultScenario } from "./schedule.ts";
+import {
+  isUse,
+  type Engine,
+  type Kind,
+  type Step,
+  type Use,
+  type FaultScenario,
+  type ScheduleFrame,
+} from "./schedule.ts";
 
 /** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function kindRandom(seed: number): SeededRandom {

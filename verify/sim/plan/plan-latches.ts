@@ -1,7 +1,13 @@
 import { SeededRandom } from "./dice.ts";
 import { planDeaths } from "./plan-kinds.ts";
-import type { ScheduleFrame } from "./planner.ts";
-import { isFault, type Action, type Await, type CountDown, type Step } from "./schedule.ts";
+import {
+  isFault,
+  type Action,
+  type Await,
+  type CountDown,
+  type Step,
+  type ScheduleFrame,
+} from "./schedule.ts";
 
 /** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function latchRandom(seed: number): SeededRandom {

@@ -1,6 +1,5 @@
 import { SeededRandom } from "./dice.ts";
-import type { ScheduleFrame } from "./planner.ts";
-import { isUse, type Step } from "./schedule.ts";
+import { isUse, type Step, type ScheduleFrame } from "./schedule.ts";
 
 /** A generator of its own, so that these draws do not change the rest of the schedule. */
 export function sleepRandom(seed: number): SeededRandom {

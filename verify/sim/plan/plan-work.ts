@@ -1,6 +1,5 @@
 import { SeededRandom } from "./dice.ts";
-import type { ScheduleFrame } from "./planner.ts";
-import { isUse, type Step, type Use } from "./schedule.ts";
+import { isUse, type Step, type Use, type ScheduleFrame } from "./schedule.ts";
 
 /** Plans the uses of all callers. */
 export function planWork(frame: ScheduleFrame, random: SeededRandom): Step[] {

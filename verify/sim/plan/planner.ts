@@ -4,7 +4,15 @@ import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
 import { sleepRandom, planSleeps } from "./plan-sleeps.ts";
 import { latchRandom, latchSteps, drawLatch } from "./plan-latches.ts";
 import { repeatRandom, planRepeats, planWork } from "./plan-work.ts";
-import type { ClientSetup, Engine, NodeSetup, Schedule, Step, FaultScenario } from "./schedule.ts";
+import type {
+  ClientSetup,
+  Engine,
+  NodeSetup,
+  Schedule,
+  ScheduleFrame,
+  Step,
+  FaultScenario,
+} from "./schedule.ts";
 
 /** Plans the schedule of a seed. The seed determines every step. */
 export function planSchedule(seed: number): Schedule {
@@ -29,9 +37,6 @@ export function planSchedule(seed: number): Schedule {
   ];
   return { ...frame, steps: merged.sort((one, other) => one.at - other.at) };
 }
-
-/** A schedule without its steps. */
-export type ScheduleFrame = Omit<Schedule, "steps">;
 
 function planFrame(seed: number, random: SeededRandom): ScheduleFrame {
   const engine = random.weighted<Engine>([

@@ -55,6 +55,9 @@ export interface Schedule {
   readonly steps: readonly Step[];
 }
 
+/** A schedule without its steps. */
+export type ScheduleFrame = Omit<Schedule, "steps">;
+
 export interface NodeSetup {
   /** The first difference of its clock from the true time; `rate` is the speed of the clock. */
   readonly offsetMs: number;

@@ -15,7 +15,7 @@ import { violationsOf } from "../../chaos/judge/judge.ts";
 import type { EngineName, Plan } from "../../chaos/plan/plan.ts";
 import { planOf } from "../../chaos/plan/planner.ts";
 import { readHistory } from "../../chaos/judge/read-history.ts";
-import type { RuleName } from "../../chaos/judge/rules.ts";
+import type { RuleName } from "../../chaos/judge/rule.ts";
 
 /** A history that a test writes instead of a run. */
 export interface PlantedHistory {

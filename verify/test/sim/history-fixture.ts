@@ -1,7 +1,7 @@
 import { beforeEach } from "vitest";
 
 import { History } from "../../sim/judge/history.ts";
-import type { WatchedLease } from "../../sim/judge/holdings.ts";
+import type { WatchedLease } from "../../sim/judge/watched-lease.ts";
 import { attemptKey, type SharedGroup } from "../../sim/judge/shared-group.ts";
 import type { Schedule, Step, Use } from "../../sim/plan/schedule.ts";
 

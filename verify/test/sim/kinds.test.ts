@@ -2,12 +2,13 @@ import type { Driver } from "holdfast";
 import { expect, test } from "vitest";
 
 import { Findings, type CheckName } from "../../sim/judge/findings.ts";
-import { Holdings, type WatchedLease } from "../../sim/judge/holdings.ts";
+import { Holdings } from "../../sim/judge/holdings.ts";
 import { Limits } from "../../sim/judge/limits.ts";
 import { planSchedule } from "../../sim/plan/planner.ts";
 import { kinds } from "../../sim/plan/schedule.ts";
 import { seedsFrom } from "../../sim/run/seeds.ts";
 import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
+import type { WatchedLease } from "../../sim/judge/watched-lease.ts";
 import { wallStart } from "../../sim/run/virtual-clock.ts";
 import { runSchedule } from "../../sim/run/world.ts";
 import { altered, defects, withLatches, withConstantNumber } from "./defects.ts";

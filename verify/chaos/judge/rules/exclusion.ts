@@ -1,5 +1,5 @@
 import { voteEvidence } from "../evidence.ts";
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import type { RunHistory } from "../attempts.ts";
 import { crossesFailover } from "./failovers.ts";
 import { capacityOf, intervalsByKey, type HoldInterval } from "./tenures.ts";

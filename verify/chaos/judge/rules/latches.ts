@@ -1,4 +1,4 @@
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import { phaseAt, stalledMs, type LatchCall, type ProcessHistory, type RunHistory } from "../attempts.ts";
 import { hasFailover } from "./failovers.ts";
 

@@ -1,4 +1,4 @@
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import { usableUntil, isGranted, type GrantedAttempt, type RunHistory } from "../attempts.ts";
 import { hasFailover } from "./failovers.ts";
 

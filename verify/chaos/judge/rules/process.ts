@@ -1,4 +1,4 @@
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import { requestsOf, type RunHistory } from "../attempts.ts";
 import { callName } from "./latches.ts";
 

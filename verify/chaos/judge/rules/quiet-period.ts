@@ -1,4 +1,4 @@
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import { requestsOf, type ProcessHistory, type RunHistory } from "../attempts.ts";
 
 /** Each process requests each key in each quiet period. A process comes to rest only after these requests. */

@@ -1,4 +1,4 @@
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import type { RunHistory } from "../attempts.ts";
 
 export function checkResidue(run: RunHistory): Violation[] {

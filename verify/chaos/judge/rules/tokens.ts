@@ -1,4 +1,4 @@
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import { usableUntil, grantedByKey, type GrantedAttempt, type RunHistory } from "../attempts.ts";
 import { crossesFailover, wasLostInFailover } from "./failovers.ts";
 import { isExclusive, isSameGrantRun, mayBeShared, intervalsByKey, type HoldInterval } from "./tenures.ts";

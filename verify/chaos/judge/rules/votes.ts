@@ -1,5 +1,5 @@
 import type { CountedVote, Instant } from "../history.ts";
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import type { MajorityConfirmation, MajorityGrant, RunHistory, ServerRun } from "../attempts.ts";
 
 /** The time that the guard adds to the largest TTL. */

@@ -1,4 +1,4 @@
-import type { Violation } from "../rules.ts";
+import type { Violation } from "../rule.ts";
 import type { Instant } from "../history.ts";
 import {
   requestsOf,

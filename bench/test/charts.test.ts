@@ -48,7 +48,7 @@ const record = recordOf(suite, [
 
 const picture = drawSuite(suite, record);
 
-test("tables and pictures are the same when they are made of the record again", () => {
+test("tables and charts that are made again from the record are the same", () => {
   const again = fromJson(toJson(record));
   expect(drawSuite(suite, again)).toBe(picture);
   expect(again.suites.map((one) => drawSuite(one, again))).toEqual([picture]);
@@ -56,11 +56,11 @@ test("tables and pictures are the same when they are made of the record again", 
   expect(nameOf(again)).toBe("1970-01-01-000000");
 });
 
-test("a record that lacks what pictures need is refused", () => {
+test("a record without the fields of charts is rejected", () => {
   expect(() => fromJson('{"date":"2026-11-21T15:23:49.611Z","suites":[{"suite":"hot"}]}')).toThrow(TypeError);
 });
 
-test("a picture names all contestants and cases, its panels with units, and the figures", () => {
+test("a chart names all contestants and cases, its panels with units, and the figures", () => {
   for (const words of [
     "raw",
     "redlock",
@@ -77,7 +77,7 @@ test("a picture names all contestants and cases, its panels with units, and the 
   expect(picture).toContain(">3</text>");
 });
 
-test("a bar is as long as its share of the axis, and its line goes from the smallest to the largest round", () => {
+test("a bar is proportional to its value, and its line goes from the smallest to the largest round", () => {
   const widths = Array.from(
     picture.matchAll(/<rect class="(floor|own)" x="[\d.]+" y="[\d.]+" width="([\d.]+)" height="13.0"/g),
   );
@@ -87,13 +87,13 @@ test("a bar is as long as its share of the axis, and its line goes from the smal
   expect((Number(to) - Number(from)) / (raw ?? 1)).toBeCloseTo(1, 2);
 });
 
-test("who has no figures has a dash in every case", () => {
+test("a contestant without figures has a dash in every case", () => {
   const dashes = picture.match(/>–<\/text>/g) ?? [];
-  // @verrou/core in two panels of the first case, everybody in two of the second one. A peer with a p50 has a dot.
+  // @verrou/core in two panels of the first case, all contestants in two of the second. A peer with a p50 has a dot.
   expect(dashes).toHaveLength(2 + 4 * 2);
 });
 
-test("it is well-formed, has nothing that is no number, and follows the reader's colours", () => {
+test("a chart is well-formed, contains only finite numbers, and follows the reader's colour mode", () => {
   expect(picture).toContain("One &lt;hot&gt; key");
   expect(picture).not.toMatch(/NaN|undefined|Infinity/);
   expect(picture).toContain("prefers-color-scheme: dark");

@@ -10,7 +10,7 @@ const sample = (cycles: number, here: number, server: number) => ({
   server: server * 1e6,
 });
 
-test("growth is told of what comes after the first round, by the medians of its first and its last third", () => {
+test("growth compares the medians of the first and the last third of the samples after the first round", () => {
   const filling = [sample(10, 1, 1), sample(50, 5, 50)];
   const settled = [sample(100, 10, 100), sample(200, 10, 100), sample(300, 11, 100)];
   const growth = growthOf([...filling, ...settled], 100);
@@ -18,6 +18,6 @@ test("growth is told of what comes after the first round, by the medians of its 
   expect(growth["hereGrowth"]).toBeCloseTo(10);
 });
 
-test("who has not used every key once has no growth", () => {
+test("a run that ends within the first round has no growth", () => {
   expect(growthOf([sample(99, 1, 1)], 100)).toMatchObject({ hereGrowth: NaN, serverGrowth: NaN });
 });

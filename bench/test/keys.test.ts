@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { chooserOf } from "../src/loads/keys.ts";
 
-test("tasks have keys of their own, which they keep", () => {
+test("each task has its own key for all its turns", () => {
   const keyOf = chooserOf({ by: "task" });
   expect(keyOf(0)).toBe(keyOf(0));
   expect(keyOf(0)).not.toBe(keyOf(1));
@@ -14,12 +14,12 @@ test("a fresh key is used for no other acquisition", () => {
   expect(new Set(keys).size).toBe(4);
 });
 
-test("keys in turn go round, whichever task asks", () => {
+test("keys in turn repeat after the last, for all tasks together", () => {
   const keyOf = chooserOf({ by: "turn", count: 2 });
   expect([keyOf(7), keyOf(3), keyOf(7)]).toEqual(["turn:0", "turn:1", "turn:0"]);
 });
 
-test("of keys by Zipf the k-th has a k-th of the share of the first, and all have one", () => {
+test("with Zipf keys, the k-th key has a k-th of the share of the first", () => {
   // Weights 1, 1/2, 1/3: sums 6/11, 9/11 and 1 of the whole.
   const at = (random: number): string =>
     chooserOf({ by: "zipf", name: "rank", count: 3, exponent: 1 }, () => random)(0);

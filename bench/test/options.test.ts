@@ -6,7 +6,7 @@ import { suiteNames } from "../src/report/suite-names.ts";
 
 const parse = (...args: string[]): ReturnType<typeof parseOptions> => parseOptions(args, "results");
 
-test("without options every suite and every peer has as many rounds as the suite likes, which are recorded", () => {
+test("without options, every suite runs with every peer and its own number of rounds, and is recorded", () => {
   expect(parse()).toEqual({
     help: false,
     list: false,
@@ -26,23 +26,23 @@ test("a quick run is not recorded", () => {
   expect(parse("--quick")).toMatchObject({ quick: true, rounds: null, out: null });
 });
 
-test("a quick run keeps what was asked for beside it", () => {
+test("a quick run respects the other options", () => {
   expect(parse("--quick", "--rounds", "2", "--out", "here")).toMatchObject({ rounds: 2, out: "here" });
 });
 
-test("one suite can be asked for by its name", () => {
+test("one suite can be requested by its name", () => {
   expect(parse("--suite", "takeover").suites).toEqual(["takeover"]);
 });
 
-test("several suites keep the order in which they run, however they were given", () => {
+test("several suites run in the fixed order, regardless of the order of the option", () => {
   expect(parse("--suite", "redlock-hot, hot").suites).toEqual(["hot", "redlock-hot"]);
 });
 
-test("peers keep the order of the roster, however they were given", () => {
+test("peers run in the fixed order, regardless of the order of the option", () => {
   expect(parse("--peers", "redis-semaphore, redlock").peers).toEqual(["redlock", "redis-semaphore"]);
 });
 
-test("peers can be left out altogether", () => {
+test("all peers can be left out", () => {
   expect(parse("--peers", "none").peers).toEqual([]);
 });
 
@@ -60,13 +60,13 @@ test.each([
   ["--minutes", "0", "Expected --minutes to be a number from 0.05 to 1440"],
   ["--minutes", "", "Expected --minutes to be a number from 0.05 to 1440"],
   ["--seconds", "soon", "Expected --seconds to be a number from 0.1 to 600"],
-])("%s %s is refused, and the message names the option", (option, value, message) => {
+])("%s %s is rejected, and the message names the option", (option, value, message) => {
   const act = (): unknown => parse(option, value);
   expect(act).toThrow(TypeError);
   expect(act).toThrow(message);
 });
 
-test("what there is no option for is refused by its name", () => {
+test("an unknown option or argument is rejected by its name", () => {
   expect(() => parse("--fast")).toThrow("--fast");
   expect(() => parse("hot")).toThrow("hot");
 });

@@ -9,7 +9,7 @@ const planned = (...args: string[]): readonly Suite[] => plan(parseOptions(args,
 
 const roundsOf = (suites: readonly Suite[]): unknown => suites.map(({ name, rounds }) => [name, rounds]);
 
-test("suites on a quorum have five rounds, the others three, and keys come and go once", () => {
+test("suites on a quorum have five rounds, churn has one, and the others have three", () => {
   expect(roundsOf(planned())).toEqual([
     ["uncontended", 3],
     ["hot", 3],
@@ -32,7 +32,7 @@ test("suites on a quorum have five rounds, the others three, and keys come and g
   ]);
 });
 
-test("a quick run has one round, and as many as were asked for where some were", () => {
+test("a quick run has one round, or the requested number", () => {
   const names = ["--quick", "--suite", "hot,redlock-hot"];
   expect(roundsOf(planned(...names))).toEqual([
     ["hot", 1],
@@ -44,7 +44,7 @@ test("a quick run has one round, and as many as were asked for where some were",
   ]);
 });
 
-test("only who can lock a majority takes part on a quorum, on the hot key in each of its set-ups", () => {
+test("only contestants with a majority lock run on a quorum, and on the hot key with all their set-ups", () => {
   const [uncontended, hot] = planned("--suite", "redlock-uncontended,redlock-hot");
   const others = ["redis-semaphore", "redlock-universal"];
   expect(uncontended?.contestants).toEqual(["redlock", ...others, "@sesamecare-oss/redlock", "holdfast"]);
@@ -58,7 +58,7 @@ test("only who can lock a majority takes part on a quorum, on the hot key in eac
   ]);
 });
 
-test("readers and writers are held against everybody's mutex, and a semaphore against those that there are", () => {
+test("a read-write lock is compared with all mutexes, and a semaphore with the other semaphores", () => {
   const [readWrite, semaphore] = planned("--suite", "read-write,semaphore");
   expect(readWrite?.contestants).toEqual(["raw", ...peers, "holdfast", "holdfast-read-write"]);
   expect(semaphore?.contestants).toEqual(["redis-semaphore-semaphore", "holdfast-semaphore"]);
@@ -79,14 +79,15 @@ test("a requested contestant that cannot run a suite has no turn, and its reason
 test("every contestant has turns in every suite, or is reported as absent", () => {
   const ours: readonly string[] = ["capacity", "churn", "command-line", "service"];
   for (const { name, contestants, absent } of planned()) {
-    const told = [...contestants, ...absent.flatMap((absence) => absence.contestants)];
-    const isTold = (peer: string): boolean => told.some((contestant) => contestant.startsWith(peer));
+    const mentioned = [...contestants, ...absent.flatMap((absence) => absence.contestants)];
+    const isMentioned = (peer: string): boolean =>
+      mentioned.some((contestant) => contestant.startsWith(peer));
     if (!ours.includes(name))
-      expect([name, ["raw", ...peers].filter((one) => !isTold(one))]).toEqual([name, []]);
+      expect([name, ["raw", ...peers].filter((one) => !isMentioned(one))]).toEqual([name, []]);
   }
 });
 
-test("a hot key is measured with all holds and processes, and a quorum with nodes that are down", () => {
+test("a hot key is measured with all hold times and process counts, and a quorum with nodes down", () => {
   const [hot, redlockHot] = planned("--suite", "hot,redlock-hot");
   expect(hot?.cases).toHaveLength(9);
   expect(hot?.cases[3]).toBe("4 processes, hold 0 ms");
@@ -99,7 +100,7 @@ test("a hot key is measured with all holds and processes, and a quorum with node
   ]);
 });
 
-test("what nobody contends for is measured with fresh keys first, then with a key per task", () => {
+test("the uncontended lock is measured with fresh keys first, then with a key per task", () => {
   const [uncontended] = planned("--suite", "uncontended");
   expect(uncontended?.cases).toEqual([
     "fresh keys, 1 task",
@@ -114,13 +115,13 @@ test("what nobody contends for is measured with fresh keys first, then with a ke
   expect(uncontended?.contestants).toEqual(["raw", ...peers, "holdfast"]);
 });
 
-test("on a hot key Holdfast has its turns without hand-over too", () => {
+test("on a hot key, Holdfast also runs without handover", () => {
   const [hot] = planned("--suite", "hot", "--only", "redis-semaphore,holdfast-strict");
   expect(hot?.contestants).toEqual(["redis-semaphore", "holdfast-strict"]);
   expect(hot?.cases).toContain("4 processes, hold 0 ms");
 });
 
-test("keys come and go for as long as was asked for", () => {
+test("churn lasts for the requested minutes", () => {
   expect(planned("--suite", "churn", "--minutes", "60")[0]?.cases).toEqual(["1,000,000 keys, 60 min"]);
 });
 

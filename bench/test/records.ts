@@ -2,7 +2,7 @@ import type { RunRecord } from "../src/report/record.ts";
 import type { ContestantName } from "../src/run/contestant-list.ts";
 import type { Sample, SuiteDescription } from "../src/suites/suite.ts";
 
-/** A record as a run would leave it, of one suite unless others are given. */
+/** The record of a run of one suite. */
 export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): RunRecord {
   const environment: RunRecord["environment"] = {
     node: "v20.0.0",
@@ -18,7 +18,7 @@ export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): R
   return { date: new Date(0), environment, suites: [suite], samples, notes: [] };
 }
 
-/** Of the first round unless another is given. */
+/** A sample of the first round and the first case, unless `more` names others. */
 export function sampleOf(
   suite: SuiteDescription,
   contestant: ContestantName,

@@ -27,7 +27,7 @@ const sample = (contestant: ContestantName, values: Sample["values"]): Sample =>
 
 const reportOf = (...samples: Sample[]): string => toMarkdown(recordOf(suite, samples));
 
-test("ratios stand behind what they are of, to the reference, the best peer, and the best peer's other metric", () => {
+test("each metric is followed by its ratios to the reference, the best peer, and the best peer's other metric", () => {
   const report = reportOf(
     sample("redlock", { rate: 10, p99: 90, max: 100 }),
     sample("redlock-tries", { rate: 20, p99: 60, max: 60 }),
@@ -44,13 +44,13 @@ test("ratios stand behind what they are of, to the reference, the best peer, and
   expect(lines[4]?.replaceAll(" ", "")).toBe("|holdfast|40|0|4.00|2.00|15|0.17|0.25|30|0.50|");
 });
 
-test("what others have none of is infinitely more, and what nobody has is no number", () => {
+test("a ratio to zero is infinite, and a ratio without figures is a dash", () => {
   const report = reportOf(sample("redlock", { rate: 0 }), sample("holdfast", { rate: 40 }));
   const lines = report.split("\n").filter((line) => line.startsWith("| holdfast"));
   expect(lines[0]?.replaceAll(" ", "")).toBe("|holdfast|40|0|∞|∞|–|–|–|–|–|");
 });
 
-test("who has no figures keeps its row, and who is absent has one too, with the reason below", () => {
+test("contestants without figures and absent contestants have rows, with the reason of absence below", () => {
   const report = reportOf(sample("redlock", { rate: 1 }));
   const rows = report.split("\n").filter((line) => line.startsWith("| "));
   expect(rows.map((row) => row.split("|")[1]?.trim())).toEqual(
@@ -61,12 +61,12 @@ test("who has no figures keeps its row, and who is absent has one too, with the 
   expect(report).toContain("- @verrou/core: locks one server only.");
 });
 
-test("without a peer there is no column of the best one", () => {
+test("without a peer there is no column for the best peer", () => {
   const alone: SuiteDescription = { ...suite, contestants: ["holdfast"], reference: null };
   expect(toMarkdown(recordOf(alone, [sampleOf(alone, "holdfast", { rate: 1 })]))).not.toContain("best peer");
 });
 
-test("what a suite is about has its spread beside it: half of what lies between the smallest and the largest", () => {
+test("the first metric has a column with its spread: half the difference of the largest and the smallest value", () => {
   const rounds = [90, 100, 120].map((rate, index) =>
     sampleOf(suite, "holdfast", { rate }, { round: index + 1 }),
   );
@@ -76,7 +76,7 @@ test("what a suite is about has its spread beside it: half of what lies between 
   expect(row?.replaceAll(" ", "")).toMatch(/^\|holdfast\|100\|15\|/);
 });
 
-test("a lone contestant has one table, with a row for each case", () => {
+test("a single contestant has one table, with a row for each case", () => {
   const alone: SuiteDescription = { ...suite, contestants: ["holdfast"], absent: [], cases: ["a", "b"] };
   const samples = [1, 2].map((rate, index) =>
     sampleOf(alone, "holdfast", { rate }, { case: alone.cases[index] ?? "" }),
@@ -93,15 +93,15 @@ test("a lone contestant has one table, with a row for each case", () => {
   ]);
 });
 
-test("a section shows its picture, which lies beside the report", () => {
+test("a section shows its chart, which is stored next to the report", () => {
   expect(reportOf()).toContain("![A title](1970-01-01-000000-redlock-hot.svg)");
 });
 
-test("a section says how many rounds its medians are of", () => {
+test("a section states the number of rounds of its medians", () => {
   expect(reportOf()).toContain("A method. Medians of 5 rounds.");
 });
 
-test("each set-up's settings stand below the results, with the version of its package", () => {
+test("the settings of each set-up follow the results, with the version of its package", () => {
   const report = reportOf(sample("redlock", {}), sample("redlock-tries", {}), sample("redlock", {}));
   expect(report).toMatch(/- redlock \(5\): as it comes\n- redlock-tries \(5\): as it comes\n$/);
 });

@@ -8,11 +8,11 @@ test("a linear scale begins at zero and ends at a round number above the largest
   expect([0, 20, 40, Number.NaN].map((value) => scale.positionOf(value))).toEqual([0, 0.5, 1, NaN]);
 });
 
-test("a linear scale of nothing is one of nothing to one", () => {
+test("a linear scale without values goes from zero to one", () => {
   expect(linearScale([Number.NaN]).ticks).toEqual([0, 1]);
 });
 
-test("a logarithmic scale has powers of ten around what it shows, and nothing lies before it", () => {
+test("a logarithmic scale has powers of ten around its values, and zero is at its beginning", () => {
   const scale = logScale([0.2, 300, 0]);
   expect(scale.ticks).toEqual([0.1, 1, 10, 100, 1_000]);
   expect(scale.positionOf(10)).toBeCloseTo(0.5);
@@ -20,6 +20,6 @@ test("a logarithmic scale has powers of ten around what it shows, and nothing li
 });
 
 test("numbers at a bar are short", () => {
-  const told = [0, 0.123, 12.34, 123.4, 1_234, 12_345, 1_234_567, Number.NaN].map(compactNumber);
-  expect(told).toEqual(["0", "0.12", "12.3", "123", "1234", "12.3 k", "1.23 M", "–"]);
+  const texts = [0, 0.123, 12.34, 123.4, 1_234, 12_345, 1_234_567, Number.NaN].map(compactNumber);
+  expect(texts).toEqual(["0", "0.12", "12.3", "123", "1234", "12.3 k", "1.23 M", "–"]);
 });

@@ -42,7 +42,7 @@ test("a figure is the median over the rounds of its case", () => {
   });
 });
 
-test("rows stand in the order of the suite, those without figures too, and who is absent last", () => {
+test("rows have the order of the suite, including those without figures, with absent contestants last", () => {
   const absent = [{ contestants: ["@verrou/core"], reason: "cannot" }] as const;
   const samples = [sample("holdfast", 1, {}), sample("raw", 1, {}), sample("redlock", 1, {}, "b")];
   expect(summarize({ ...suite, absent }, "a", samples).map(({ contestant }) => contestant)).toEqual([
@@ -84,7 +84,7 @@ test("the best peer is chosen for each column on its own, and is neither raw nor
   expect(cell(samples, "holdfast", cost)?.ratios[1]).toBe(0.5);
 });
 
-test("a peer that is set up otherwise is a peer as well", () => {
+test("another set-up of a peer is a peer too", () => {
   const contestants: readonly ContestantName[] = ["redlock", "redlock-tries", "holdfast"];
   const values = { redlock: 10, "redlock-tries": 50, holdfast: 100 };
   const samples = Object.entries(values).map(([contestant, rate]) =>

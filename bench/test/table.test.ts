@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { table } from "../src/report/table.ts";
 
-test("columns line up: text to the left, numbers to the right", () => {
+test("columns are aligned: text to the left, numbers to the right", () => {
   const text = table(
     ["contestant", "rate"],
     [

@@ -19,16 +19,16 @@ function measured(...tasks: TaskMeasurement[]): Measurement {
   };
 }
 
-test("percentiles are waits that were seen, over the tasks of all processes", () => {
+test("percentiles are measured waits, over the tasks of all processes", () => {
   const waits = waitsOf([measured(task([4, 1]), task([2])), measured(task([3]))]);
   expect(waits).toMatchObject({ p50: 2, p99: 4, max: 4 });
 });
 
-test("a wait that has not ended counts with what it has lasted", () => {
+test("a wait that has not ended counts with its duration so far", () => {
   expect(waitsOf([measured(task([1, 1]), task([], 900))]).max).toBe(900);
 });
 
-test("one task that goes round and round hides the others from p50, but not from p50 by time", () => {
+test("a task with nearly all grants hides the others in p50, but not in p50 by time", () => {
   const busy = task(Array.from({ length: 1_000 }, () => 0.1));
   const starved = task([], 1_000);
   const waits = waitsOf([measured(busy, starved)]);
@@ -39,6 +39,6 @@ test("waits of the same length are their own median by time", () => {
   expect(waitsOf([measured(task([5, 5, 5, 5]))]).p50ByTime).toBe(5);
 });
 
-test("nobody who waited gives no numbers", () => {
+test("without waits the figures are NaN", () => {
   expect(waitsOf([measured(task([]))])).toEqual({ p50: NaN, p90: NaN, p99: NaN, max: NaN, p50ByTime: NaN });
 });

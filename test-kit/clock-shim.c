@@ -1,11 +1,11 @@
 /*
- * A clock that can be set: preloaded into a server, it makes the calls for the wall clock answer
+ * A clock that can be set. Preloaded into a server, it changes the results of the calls for the wall clock to
  *
  *   base + (real - base) * rate + offset
  *
- * with the three numbers read on every call from the file that HOLDFAST_CLOCK_FILE names: { int64 offset in microseconds,
- * double rate, int64 base in microseconds }. The monotonic clock stays as it is. Asks the kernel itself, as an allocator may
- * call before anything of the C library is set up.
+ * Each call reads the three numbers from the file that HOLDFAST_CLOCK_FILE names: { int64 offset in microseconds, double rate,
+ * int64 base in microseconds }. The monotonic clock does not change. The real time comes from a system call, because an allocator
+ * may read the clock before the C library is initialized.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -42,9 +42,9 @@ static void altered(struct timespec *time) {
   if (setting) {
     int64_t real = (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
     int64_t base = setting->base * 1000;
-    int64_t told = base + (int64_t)((double)(real - base) * setting->rate) + setting->offset * 1000;
-    time->tv_sec = told / 1000000000;
-    time->tv_nsec = told % 1000000000;
+    int64_t result = base + (int64_t)((double)(real - base) * setting->rate) + setting->offset * 1000;
+    time->tv_sec = result / 1000000000;
+    time->tv_nsec = result % 1000000000;
   }
 }
 
@@ -56,20 +56,20 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
   return 0;
 }
 
-int gettimeofday(struct timeval *restrict told, void *restrict zone) {
+int gettimeofday(struct timeval *restrict result, void *restrict zone) {
   struct timespec time;
   (void)zone;
   altered(&time);
-  told->tv_sec = time.tv_sec;
-  told->tv_usec = time.tv_nsec / 1000;
+  result->tv_sec = time.tv_sec;
+  result->tv_usec = time.tv_nsec / 1000;
   return 0;
 }
 
-time_t time(time_t *told) {
+time_t time(time_t *result) {
   struct timespec now;
   altered(&now);
-  if (told) {
-    *told = now.tv_sec;
+  if (result) {
+    *result = now.tv_sec;
   }
   return now.tv_sec;
 }

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** Files (PEM) for servers with TLS, of one folder. They need the program `openssl`. */
+/** PEM files for servers with TLS, in one folder. The program `openssl` makes them. */
 export interface Certificates extends AsyncDisposable {
-  /** Who signed the others. */
+  /** The certificate authority that signed `certFile`. */
   readonly caFile: string;
-  /** Of "localhost" and 127.0.0.1; it does for clients too. */
+  /** A certificate for "localhost" and 127.0.0.1, which clients can use too. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** For a server to be started with, that asks its clients for a certificate or not. */
+  /** The arguments of a server with TLS. With `asksClients`, the server requires a certificate of its clients. */
   serverArgs(port: number, options?: { readonly asksClients?: boolean }): string[];
 }
 

@@ -122,7 +122,7 @@ export class ProxiedConnection {
   }
 }
 
-/** One direction of a connection: bytes leave in the order in which they came, whatever they are late by. */
+/** One direction of a connection. The order of bytes is preserved, even if the delay changes. */
 class DelayedChannel {
   readonly #target: Socket;
   readonly #isPaused: () => boolean;
@@ -139,19 +139,19 @@ class DelayedChannel {
     this.flush();
   }
 
-  /** Sends what is due, unless it is kept back. */
+  /** Sends the bytes that are due, unless the direction is paused. */
   flush(): void {
     clearTimeout(this.#timer);
     while (!this.#isPaused()) {
       const [first] = this.#waiting;
-      const leftMs = first === undefined ? 0 : first.dueAt - performance.now();
+      const remainingMs = first === undefined ? 0 : first.dueAt - performance.now();
       if (first === undefined || this.#target.destroyed) {
         return;
       }
-      if (leftMs > 0) {
+      if (remainingMs > 0) {
         this.#timer = setTimeout(() => {
           this.flush();
-        }, Math.ceil(leftMs));
+        }, Math.ceil(remainingMs));
         return;
       }
       this.#waiting.shift();

@@ -3,7 +3,9 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 import { ProxiedConnection, type Disturbances, type Flow } from "./proxied-connection.ts";
 
-/** A TCP proxy before a server, whose connections can be disturbed. Everything holds for all connections, present and future. */
+/**
+ * A TCP proxy in front of a server, which can disturb connections. Every disturbance affects all connections, present and future.
+ */
 export interface Proxy {
   readonly port: number;
   /** How many connections are open. */
@@ -38,7 +40,7 @@ export interface Proxy {
   cut(selection?: "commands"): void;
   /** Makes subscribed connections half-open: neither bytes nor the end of either side passes. */
   halfOpenSubscriptions(): void;
-  /** New connections are ended at once. */
+  /** While set, new connections are closed immediately. */
   refuse(refuses: boolean): void;
   stop(): Promise<void>;
 }

@@ -3,26 +3,29 @@ import { setTimeout as pause } from "node:timers/promises";
 import { startRedis, stablePort, type RedisServer } from "./redis-server.ts";
 import { waitUntil } from "./until.ts";
 
-/** A real Redis Cluster that is ours alone, each node a server of its own. */
+/** A private, real Redis Cluster. Each node is a separate server. */
 export interface RedisCluster {
-  /** The primaries of the beginning, in the order of their slots, then the replicas. */
+  /** The initial primaries in the order of their slots, then the replicas. */
   readonly servers: readonly RedisServer[];
-  /** Where clients may begin. */
+  /** The ports that clients can use to find the cluster. */
   readonly ports: readonly number[];
-  /** The server that has the slot now, as those who live see it. */
+  /** The present owner of the slot, on which all living nodes agree. */
   ownerOf(slot: number): Promise<RedisServer>;
-  /** Moves a slot with all its keys, as an operator's tools do it. `during` runs while it is open: each key is on one of both sides. */
+  /**
+   * Moves a slot with all its keys, as the tools of operators do. `during` runs while the slot migrates and each key is on one of
+   * the two nodes.
+   */
   migrate(slot: number, to: RedisServer, during?: () => Promise<void>): Promise<void>;
-  /** Resolves when every slot has a living owner, and all who live say so. */
+  /** Resolves when all living nodes report that every slot has a living owner. */
   healthy(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface ClusterOptions {
   readonly primaries?: number;
-  /** Spread over the primaries in turn. */
+  /** The number of replicas, which are assigned to the primaries in turn. */
   readonly replicas?: number;
-  /** After which silence a primary counts as failed, ms. */
+  /** The time in ms without a reply after which a primary counts as failed. */
   readonly nodeTimeoutMs?: number;
   readonly args?: readonly string[];
 }
@@ -48,13 +51,16 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
   }
 }
 
-/** For a server to be started with that is a cluster by itself. */
+/** The arguments of a server that forms a cluster alone. */
 export async function standaloneNodeArgs(): Promise<string[]> {
-  return asNode(await stablePort());
+  return clusterArgs(await stablePort());
 }
 
-/** By itself a node takes its port and 10 000 for the bus, where anybody may be, and does not know its address before it meets another. */
-function asNode(busPort: number): string[] {
+/**
+ * The arguments of a node of a cluster. The bus port is explicit, because another program may use the default (the port plus 10
+ * 000). The address is explicit too, because a node learns its address only when it meets another node.
+ */
+function clusterArgs(busPort: number): string[] {
   return [
     "--cluster-enabled",
     "yes",
@@ -74,7 +80,7 @@ interface ClusterMember {
 
 async function startMember(nodeTimeoutMs: number, args: readonly string[]): Promise<ClusterMember> {
   const [port, busPort] = [await stablePort(), await stablePort()];
-  const own = [...asNode(busPort), "--cluster-config-file", "nodes.conf"];
+  const own = [...clusterArgs(busPort), "--cluster-config-file", "nodes.conf"];
   const timing = ["--cluster-node-timeout", String(nodeTimeoutMs), "--repl-diskless-sync-delay", "0"];
   const server = await startRedis({
     port,
@@ -132,7 +138,7 @@ async function countReplicas(member: ClusterMember): Promise<number> {
   return (await nodesOf(member)).filter((line) => /\bslave\b/.test(line)).length;
 }
 
-/** As this one knows them, a line each. */
+/** The nodes as this member knows them, one line each. */
 async function nodesOf({ command }: ClusterMember): Promise<string[]> {
   return String(await command("CLUSTER", "NODES"))
     .trim()
@@ -204,16 +210,16 @@ class Cluster implements RedisCluster {
     return this.#members.filter(({ server }) => server.isAlive);
   }
 
-  /** Asks all who live until they agree: news of a slot takes a moment to get around. */
+  /** Polls all living nodes until they agree, because news of a slot takes a moment to spread. */
   async #owner(slot: number): Promise<ClusterMember> {
-    const giveUpAt = performance.now() + startWithinMs;
+    const deadline = performance.now() + startWithinMs;
     for (;;) {
       const reply = await Promise.all(this.#livingMember().map((member) => ownerReportedBy(member, slot)));
       const owner = this.#livingMember().find(({ id }) => id === reply[0]);
       if (owner && reply.every((id) => id === owner.id)) {
         return owner;
       }
-      if (performance.now() > giveUpAt) {
+      if (performance.now() > deadline) {
         throw new Error(`the nodes do not agree on slot ${slot}: ${reply.join(", ")}`);
       }
       await pause(20);

@@ -9,36 +9,36 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { Redis, type RedisOptions } from "ioredis";
 
-/** A real server that is ours alone. */
+/** A private, real server. */
 export interface RedisServer {
   readonly port: number;
-  /** Of its present process. */
+  /** The id of the present process. */
   readonly pid: number;
-  /** Of its present process: another one after each restart. */
+  /** The run id of the present process, which changes with each restart. */
   readonly runId: string;
-  /** It neither ended nor is it frozen. */
+  /** Whether the server has neither ended nor been frozen. */
   readonly isAlive: boolean;
   /** A new ioredis client; `stop` closes it. */
   client(options?: ServerClientOptions): Redis;
   /** Closes the clients, ends the server by its pid and removes its folder. */
   stop(): Promise<void>;
   kill(signal: NodeJS.Signals): void;
-  /** After its end: the same again, in the same folder, with these arguments behind the others. */
+  /** Starts the server again in the same folder. `args` are appended to the original arguments. */
   restart(args?: readonly string[]): Promise<void>;
-  /** SIGSTOP: it keeps its connections and answers nothing. */
+  /** Sends SIGSTOP: the server keeps its connections and sends no replies. */
   freeze(): void;
   thaw(): void;
 }
 
 export type ServerClientOptions = Omit<RedisOptions, "protocol" | "replyMapping">;
 
-/** The server's program: another version of Redis, or Valkey, where `HOLDFAST_REDIS_SERVER` names one. */
+/** The server's program. `HOLDFAST_REDIS_SERVER` can name another version of Redis, or Valkey. */
 export const redisProgram: string = process.env["HOLDFAST_REDIS_SERVER"] ?? "redis-server";
 const startWithinMs = 20_000;
 const stopWithinMs = 3_000;
 const portAttempts = 5;
 
-/** The servers, and the folders of servers, that must not outlive this process, however it ends. */
+/** The servers and their folders, which must not outlive this process in any case. */
 const running = new Set<ChildProcess>();
 const folders = new Set<string>();
 process.once("exit", killAll);
@@ -52,9 +52,9 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 export interface ServerOptions {
   readonly args?: readonly string[];
   readonly port?: number;
-  /** Its configuration as a sentinel: then it is one. */
+  /** The configuration of a sentinel; absent: the server is no sentinel. */
   readonly sentinel?: string;
-  /** Beside our own environment. */
+  /** Variables in addition to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -71,7 +71,7 @@ export async function startRedis(options: ServerOptions = {}): Promise<RedisServ
         return server(child, runId, { port, folder, options });
       } catch (error) {
         await end(child);
-        // Between our look and its bind another program may have taken the port.
+        // Another program may have bound the port since it was found free.
         if (options.port !== undefined || attempt === portAttempts) {
           throw error;
         }
@@ -88,20 +88,22 @@ async function remove(folder: string): Promise<void> {
   folders.delete(folder);
 }
 
-/** A port that was free a moment ago. */
+/** Finds a free port. Another program may bind the port before the caller does. */
 export function freePort(): Promise<number> {
   return listenOnce(0);
 }
 
 const stablePorts: { readonly from: number; readonly count: number } = { from: 18_000, count: 14_000 };
-/** Processes that start servers at the same time look for ports in parts of their own: between look and bind nobody else takes one. */
+/**
+ * Each process searches its own range of ports, so that processes that start servers at the same time do not compete for a port.
+ */
 const portRanges = 14;
 const portRangeSize = stablePorts.count / portRanges;
 const usedPorts = new Set<number>();
 
 /**
- * A free port below those that the system gives to outgoing connections: nobody takes it while its server is down, and who
- * connects to it meanwhile is refused, and not by chance connected with itself. None is given out twice before all are.
+ * Finds a free port below the range of outgoing connections. No connection uses the port while its server is down. A client then
+ * gets a refusal, and never connects to itself by chance. No port is returned again before the range is used up.
  */
 export async function stablePort(): Promise<number> {
   const from = stablePorts.from + (process.pid % portRanges) * portRangeSize;
@@ -163,7 +165,7 @@ function spawnServer(port: number, folder: string, options: ServerOptions): Chil
   return child;
 }
 
-/** Sentinels write what they find out into their file. */
+/** The configuration is a file, because a sentinel writes its findings into the file. */
 function writeConfig(folder: string, config: string): string {
   const path = join(folder, "sentinel.conf");
   writeFileSync(path, `${config}\n`);
@@ -228,12 +230,15 @@ function server(first: ChildProcess, firstRunId: string, { port, folder, options
   };
 }
 
-/** Resolves when it is this server, and no other, that answers on the port. @returns its run id */
+/**
+ * Resolves when this server, and no other, replies on the port.
+ * @returns the run id
+ */
 async function answers(child: ChildProcess, port: number): Promise<string> {
   const output = readOutput(child);
   const client = new Redis({ host: "127.0.0.1", port, lazyConnect: true, retryStrategy: () => null });
   client.on("error", () => undefined);
-  const giveUpAt = performance.now() + startWithinMs;
+  const deadline = performance.now() + startWithinMs;
   try {
     for (;;) {
       const info = await client.connect().then(
@@ -244,8 +249,8 @@ async function answers(child: ChildProcess, port: number): Promise<string> {
         return /run_id:(\w+)/.exec(info)?.[1] ?? "";
       }
       client.disconnect();
-      if (hasEnded(child) || performance.now() > giveUpAt) {
-        throw new Error(`${redisProgram} did not start on port ${port}. It said:\n${output()}`);
+      if (hasEnded(child) || performance.now() > deadline) {
+        throw new Error(`${redisProgram} did not start on port ${port}. Its output:\n${output()}`);
       }
       await pause(10);
     }
@@ -254,7 +259,10 @@ async function answers(child: ChildProcess, port: number): Promise<string> {
   }
 }
 
-/** Reads what it says, so that it never blocks on a full pipe, and keeps the end of it. */
+/**
+ * Reads the server's output, so that the server never blocks on a full pipe.
+ * @returns the last part of the output
+ */
 function readOutput(child: ChildProcess): () => string {
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {

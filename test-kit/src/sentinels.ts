@@ -3,18 +3,18 @@ import { randomBytes } from "node:crypto";
 import { startRedis, stablePort, type RedisServer } from "./redis-server.ts";
 import { waitUntil } from "./until.ts";
 
-/** A primary with replicas, watched by sentinels that put a replica in its place when it does not answer. */
+/** A primary with replicas and sentinels. If the primary does not reply, the sentinels promote a replica. */
 export interface Sentinels {
-  /** By which the sentinels know the primary. */
+  /** The sentinels' name for the primary. */
   readonly name: string;
-  /** In the words of a client's options. */
+  /** The addresses of the sentinels, in the form of a client's options. */
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
   /** The first primary and its replicas. */
   readonly servers: readonly RedisServer[];
   readonly sentinels: readonly RedisServer[];
-  /** Whom a majority of the sentinels calls the primary, once it says so itself. */
+  /** The server that a majority of the sentinels names as primary, when that server reports the role itself. */
   primary(): Promise<RedisServer>;
-  /** Resolves when another than this is the primary. */
+  /** Resolves when a server other than `former` is the primary. */
   replaced(former: RedisServer): Promise<RedisServer>;
   stop(): Promise<void>;
 }
@@ -22,18 +22,18 @@ export interface Sentinels {
 export interface SentinelOptions {
   readonly replicas?: number;
   readonly sentinels?: number;
-  /** How long a server may be silent before a sentinel takes it for dead, ms. */
+  /** The time in ms without a reply after which a sentinel considers a server down. */
   readonly downAfterMs?: number;
-  /** Of each server, beside what replication needs. */
+  /** Arguments of each server, in addition to those for replication. */
   readonly args?: readonly string[];
 }
 
 const name = "lab";
 const host = "127.0.0.1";
-/** Generous, for slow machines; without a fault nothing waits so long. */
+/** Generous for slow machines. Without a fault, no wait lasts as long. */
 const failoverWithinMs = 60_000;
 
-/** Starts them all, and resolves when every replica follows and the sentinels know each other. */
+/** Starts all servers, and resolves when every replica follows the primary. */
 export async function startSentinels(options: SentinelOptions = {}): Promise<Sentinels> {
   const { replicas = 2, sentinels = 3, downAfterMs = 700, args = [] } = options;
   const started: RedisServer[] = [];
@@ -67,7 +67,7 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
   }
 }
 
-/** They are told of each other and of the replicas: to find that out by themselves takes them seconds. */
+/** The configuration names the other sentinels and the replicas, because their discovery takes seconds. */
 async function startSentinelServers(
   [primary, ...followers]: readonly RedisServer[],
   count: number,
@@ -85,7 +85,7 @@ async function startSentinelServers(
       `sentinel myid ${id}`,
       `sentinel monitor ${name} ${host} ${primary?.port} ${majority}`,
       `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
-      `sentinel failover-timeout ${name} 2000`, // so long after one that failed the next is tried
+      `sentinel failover-timeout ${name} 2000`, // the delay before another attempt after a failed failover
       `sentinel parallel-syncs ${name} 8`,
       ...followers.map((follower) => `sentinel known-replica ${name} ${host} ${follower.port}`),
       ...others.map((other) => `sentinel known-sentinel ${name} ${host} ${other.port} ${other.id}`),
@@ -96,7 +96,7 @@ async function startSentinelServers(
 }
 
 function sentinelSetup(servers: readonly RedisServer[], sentinels: readonly RedisServer[]): Sentinels {
-  const called = async (): Promise<RedisServer | undefined> => {
+  const namedPrimary = async (): Promise<RedisServer | undefined> => {
     const ports = await Promise.all(sentinels.map(portOfPrimary));
     const agreed = ports.find(
       (port) => ports.filter((other) => other === port).length > sentinels.length / 2,
@@ -111,7 +111,7 @@ function sentinelSetup(servers: readonly RedisServer[], sentinels: readonly Redi
     let found: RedisServer | undefined;
     await waitUntil(
       async () => {
-        found = await called();
+        found = await namedPrimary();
         return found !== undefined && isExpectedPrimary(found);
       },
       description,
@@ -127,7 +127,7 @@ function sentinelSetup(servers: readonly RedisServer[], sentinels: readonly Redi
     primary: () => find(() => true, "there is a primary"),
     replaced: (former) => find(({ port }) => port !== former.port, "there is another primary"),
     stop: async () => {
-      await Promise.all(sentinels.map((server) => server.stop())); // first: or they would promote somebody
+      await Promise.all(sentinels.map((server) => server.stop())); // first, because running sentinels would promote a replica
       await Promise.all(servers.map((server) => server.stop()));
     },
   };

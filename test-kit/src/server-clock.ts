@@ -10,7 +10,7 @@ const source = fileURLToPath(new URL("../clock-shim.c", import.meta.url));
 
 /** The wall clock of one server, in a file that the server reads. */
 export class ServerClock {
-  /** For the server to be started with. */
+  /** Environment variables for the start of the server. */
   readonly env: Readonly<Record<string, string>>;
   readonly #file: number;
 
@@ -24,7 +24,7 @@ export class ServerClock {
     closeSync(this.#file);
   }
 
-  /** From now on it is ahead by so much, and runs so much faster. */
+  /** From now on the clock is ahead by `aheadMs` and runs at `rate` times the real speed. */
   set({ aheadMs = 0, rate = 1 }: { aheadMs?: number; rate?: number }): void {
     const setting = Buffer.alloc(24);
     setting.writeBigInt64LE(BigInt(aheadMs) * 1_000n, 0);
@@ -34,18 +34,18 @@ export class ServerClock {
   }
 }
 
-/** Clocks for servers, of one folder. They need Linux and a C compiler. */
+/** Clocks for servers, with files in one folder. They need Linux and a C compiler. */
 export class ServerClocks implements AsyncDisposable {
   readonly clocks: readonly ServerClock[];
   readonly #folder: string;
-  readonly #endWithUs = (): void => {
+  readonly #removeOnExit = (): void => {
     rmSync(this.#folder, { recursive: true, force: true });
   };
 
   private constructor(folder: string, clocks: readonly ServerClock[]) {
     this.#folder = folder;
     this.clocks = clocks;
-    process.once("exit", this.#endWithUs);
+    process.once("exit", this.#removeOnExit);
   }
 
   /** Compiles the shim, and creates `count` clocks. */
@@ -71,7 +71,7 @@ export class ServerClocks implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    process.off("exit", this.#endWithUs);
+    process.off("exit", this.#removeOnExit);
     for (const clock of this.clocks) {
       clock.close();
     }

@@ -1,14 +1,16 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Polls for what makes no event here. The bound is for slow machines, not a measure. */
+/**
+ * Polls until the condition holds, for conditions without an event. The limit is generous for slow machines and measures nothing.
+ */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   description: string,
   withinMs = 10_000,
 ): Promise<void> {
-  const giveUpAt = performance.now() + withinMs;
+  const deadline = performance.now() + withinMs;
   while (!(await condition())) {
-    if (performance.now() > giveUpAt) {
+    if (performance.now() > deadline) {
       throw new Error(`not within ${withinMs} ms: ${description}`);
     }
     await pause(5);

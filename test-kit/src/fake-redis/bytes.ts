@@ -1,4 +1,5 @@
-// The server and its scripts know bytes, not characters. Here a text of bytes has one character, below 256, for each byte.
+// The server and its scripts process bytes, not characters. In this folder, a text of bytes has one character below 256 for each
+// byte.
 
 const beyondAscii = /[\u0080-\uffff]/;
 

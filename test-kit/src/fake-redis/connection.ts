@@ -60,7 +60,7 @@ export class FakeConnection implements Connection {
     };
   }
 
-  /** Both connections are lost and made again: what is under way has no answer. */
+  /** Drops both connections, which are then made again. Requests under way get no reply. */
   drop(): void {
     this.#epoch += 1;
     for (const listener of Array.from(this.#downListeners)) {
@@ -110,7 +110,7 @@ class FakeSubscription {
     this.#host = host;
     this.#channel = channel;
     this.#kind = kind === "sharded" ? "s" : "p";
-    // Its own: one listener may be given to several subscriptions.
+    // Each subscription needs its own object, because several may share one listener.
     this.#listener = {
       connected: () => {
         listener.connected();

@@ -14,35 +14,59 @@ import { ServerClock } from "./server-clock.ts";
 import { Store, type Stored } from "./store.ts";
 
 export interface FakeRedisOptions {
-  /** Its wall clock is the server's, within a millisecond: what scripts read, and what keys expire by. */
+  /** The server's clock follows this wall clock within a millisecond. Scripts read the server's clock, and keys expire by it. */
   readonly clock: Clock;
-  /** What the server says it is. Below 7 it has no sharded pub/sub. @defaultValue "7.0.15" */
+  /**
+   * The version that the server reports. Versions below 7 have no sharded pub/sub.
+   * @defaultValue "7.0.15"
+   */
   readonly version?: string | undefined;
-  /** For the run id. */
+  /** The source of the run id. */
   readonly random?: Random | undefined;
-  /** The readable name of its connections. @defaultValue "fake" */
+  /**
+   * The readable name of the connections.
+   * @defaultValue "fake"
+   */
   readonly name?: string | undefined;
-  /** Whether it says that each write is on disk before it is answered: `appendonly yes`, `appendfsync always`. @defaultValue false */
+  /**
+   * Whether the server reports that each write is on disk before its reply: `appendonly yes`, `appendfsync always`.
+   * @defaultValue false
+   */
   readonly durable?: boolean | undefined;
-  /** A `slave` refuses what a script wants to write. @defaultValue "master" */
+  /**
+   * A `slave` rejects the writes of scripts.
+   * @defaultValue "master"
+   */
   readonly role?: Role | undefined;
-  /** How long it says that it has been up when it is made. @defaultValue 0 */
+  /**
+   * The uptime that the server reports at its creation.
+   * @defaultValue 0
+   */
   readonly upForMs?: number | undefined;
-  /** What it says; it never evicts a key. @defaultValue "noeviction" */
+  /**
+   * The reported eviction policy. The server never evicts a key.
+   * @defaultValue "noeviction"
+   */
   readonly maxmemoryPolicy?: string | undefined;
-  /** What it says, in bytes; 0: no limit. @defaultValue 0 */
+  /**
+   * The reported memory limit in bytes; 0: no limit.
+   * @defaultValue 0
+   */
   readonly maxmemory?: number | undefined;
-  /** Whether its user may not run CONFIG. @defaultValue false */
+  /**
+   * Whether the server rejects CONFIG, as for a user without that permission.
+   * @defaultValue false
+   */
   readonly refuseConfig?: boolean | undefined;
 }
 
 type Role = "master" | "slave";
 
-/** One interpreter for all servers of this process: scripts keep nothing from one run to the next. */
+/** One interpreter serves all servers of this process, because scripts keep no state between runs. */
 let interpreter: Lua | undefined;
 
 /**
- * A Redis in this process: it runs Lua scripts, by the same interpreter as Redis, and the commands that Holdfast's scripts call,
+ * A Redis server in this process. It runs Lua scripts with the interpreter of Redis, and the commands that Holdfast's scripts call,
  * with the same replies and errors. A property test compares it with a real server. Time stands still while a script runs.
  */
 export class FakeRedis implements Host {
@@ -71,7 +95,7 @@ export class FakeRedis implements Host {
     this.#role = options.role ?? "master";
     this.#isDurable = options.durable ?? false;
     this.#mayConfigure = options.refuseConfig !== true;
-    this.#server = this.#seenByCommands();
+    this.#server = this.#commandServer();
   }
 
   /** Changes with every restart. */
@@ -130,7 +154,7 @@ export class FakeRedis implements Host {
     return stored && { ...stored, value: stored.value.map(([member, score]) => [fromBytes(member), score]) };
   }
 
-  /** A new run of the server: all connections are lost and made again, what is under way is not answered. It is up since now. */
+  /** Restarts the server: all connections are lost and made again, requests under way get no reply, and the uptime begins at 0. */
   restart({ keepData }: { readonly keepData: boolean }): void {
     this.#runId = this.#newId();
     this.#replicationId = this.#newId();
@@ -144,7 +168,10 @@ export class FakeRedis implements Host {
     }
   }
 
-  /** It is promoted, or made a replica: another replication id, the same run. Connections stay, as they do there. */
+  /**
+   * Promotes the server or makes it a replica, with a new replication id in the same run. Connections stay open, as on a real
+   * server.
+   */
   setRole(role: Role): void {
     if (role !== this.#role) {
       this.#role = role;
@@ -152,22 +179,25 @@ export class FakeRedis implements Host {
     }
   }
 
-  /** Whether it says that each write is on disk before it is answered. What `restart` keeps does not depend on it. */
+  /** Sets whether the server reports that each write is on disk before its reply. `restart` does not depend on this setting. */
   setDurable(isDurable: boolean): void {
     this.#isDurable = isDurable;
   }
 
-  /** Whether CONFIG is refused from now on, as to a user who may not run it. */
+  /** Sets whether the server rejects CONFIG, as for a user without that permission. */
   refuseConfig(refuses: boolean): void {
     this.#mayConfigure = !refuses;
   }
 
-  /** Whether publishing is refused from now on, as where the user may not use our channels. */
+  /** Sets whether the server rejects PUBLISH and SPUBLISH, as for a user without permission for the channels. */
   failPublish(fails: boolean): void {
     this.pubSub.mayPublish = !fails;
   }
 
-  /** Messages for which the predicate says so are counted as received and never arrive. Replaces the one before; null: none is lost. */
+  /**
+   * Messages for which the predicate returns true count as received and never arrive. A new predicate replaces the previous one;
+   * `null`: no message is lost.
+   */
   dropMessages(predicate: MessagePredicate | null): void {
     this.pubSub.isDropped = predicate ?? (() => false);
   }
@@ -191,9 +221,9 @@ export class FakeRedis implements Host {
 
   #perform(
     argv: readonly string[],
-    circumstances: Pick<CommandContext, "mayWrite"> & Partial<CommandContext>,
+    context: Pick<CommandContext, "mayWrite"> & Partial<CommandContext>,
   ): Reply {
-    return execute(this.#server, argv, { inScript: false, hasShards: this.hasShards, ...circumstances });
+    return execute(this.#server, argv, { inScript: false, hasShards: this.hasShards, ...context });
   }
 
   get #version(): string {
@@ -204,7 +234,7 @@ export class FakeRedis implements Host {
     return this.#frozenAt ?? this.#clock.micros();
   }
 
-  #seenByCommands(): Server {
+  #commandServer(): Server {
     return {
       store: this.#store,
       pubSub: this.pubSub,
@@ -243,7 +273,7 @@ export class FakeRedis implements Host {
     }
   }
 
-  /** 40 hex digits, as Redis has them. */
+  /** 40 hex digits, as in Redis. */
   #newId(): string {
     const { random } = this.#options;
     return random ? (random.id() + random.id()).slice(0, 40) : randomBytes(20).toString("hex");

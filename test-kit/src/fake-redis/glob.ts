@@ -1,6 +1,6 @@
 /**
- * Redis' own pattern language: `*`, `?`, `[a-c]`, `[^a-c]`, and `\\` before what is meant literally. It knows bytes, not
- * characters: `?` is one byte, and so are the characters of both texts.
+ * The patterns of Redis: `*`, `?`, `[a-c]`, `[^a-c]`, and `\\` before a literal character. Both texts are texts of bytes, so `?`
+ * matches one byte.
  */
 export function globMatcher(pattern: string): (text: string) => boolean {
   const parts = pattern.match(/\\[^]|\[(?:\\[^]|[^\]])*\]?|[^]/g) ?? [];

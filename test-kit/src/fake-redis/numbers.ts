@@ -1,6 +1,6 @@
 import { notAFloat, notAnInteger, ServerError } from "./reply.ts";
 
-/** As C's `%.17g`: how Redis writes a score, and a number that a script hands to a command. */
+/** Formats like C's `%.17g`, as Redis formats scores and the numbers that a script passes to a command. */
 export function formatNumber(value: number): string {
   if (Number.isSafeInteger(value)) {
     return String(value);

@@ -2,13 +2,13 @@ import type { SubscriptionListener } from "holdfast/redis";
 
 import { fromBytes, toBytes } from "./bytes.ts";
 
-/** `s` sharded, `p` plain: two spaces of channels that know nothing of each other. */
+/** `s` sharded, `p` plain: two separate namespaces of channels. */
 export type Kind = "s" | "p";
 
-/** Says of a message whether it is to be lost on its way to the subscribers, who are counted all the same. */
+/** Returns true for a message that is lost on its way. Its subscribers count as receivers nevertheless. */
 export type MessagePredicate = (text: string, channel: string) => boolean;
 
-/** Who hears what is published: at most once, and only who is there at that moment. */
+/** Delivers each message at most once, and only to the subscribers at the time of publication. */
 export class PubSub {
   mayPublish = true;
   isDropped: MessagePredicate = () => false;
@@ -29,7 +29,10 @@ export class PubSub {
     }
   }
 
-  /** @param channel of bytes, as the text @returns how many receive it */
+  /**
+   * @param channel a text of bytes, like `text`
+   * @returns the number of receivers
+   */
   publish(kind: Kind, channel: string, text: string): number {
     const listeners = this.#subscribers.get(kind + channel) ?? new Set();
     const message = fromBytes(text);

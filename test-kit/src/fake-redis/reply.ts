@@ -1,4 +1,4 @@
-/** What a command or a script answers: a bulk string, an integer, nil, a status, an error, or a list of these. */
+/** The reply of a command or a script: a bulk string, an integer, nil, a status, an error, or a list of replies. */
 export type Reply = string | number | null | Status | ServerError | readonly Reply[];
 
 /** A status reply, such as `OK`. */
@@ -10,7 +10,7 @@ export class Status {
   }
 }
 
-/** An error reply, in Redis' own words. */
+/** An error reply with the text of Redis. */
 export class ServerError extends Error {
   override readonly name = "ReplyError";
 }

@@ -1,11 +1,11 @@
 import type { Clock } from "holdfast";
 
-/** How far the wall clock may be from where it should be before somebody must have set it, or the machine slept. */
+/** A larger difference to the expected wall clock means that the clock was set or the machine slept. */
 const grainMs = 1;
 
 /**
- * A server's own clock, in microseconds: it follows the wall clock within a millisecond, and goes on evenly where that moves by
- * whole milliseconds. Places in a queue are told apart by less.
+ * A server's clock in microseconds. It follows the wall clock within a millisecond, and advances evenly between the clock's steps
+ * of whole milliseconds. Positions in a queue differ by less than a millisecond.
  */
 export class ServerClock {
   readonly #clock: Clock;

@@ -3,7 +3,7 @@ interface Member {
   readonly score: number;
 }
 
-/** Members in the order of their scores, those of one score in the order of their bytes, as Redis has them. */
+/** Members in the order of their scores, and members with equal scores in the order of their bytes, as in Redis. */
 export class SortedSet {
   readonly #scores = new Map<string, number>();
   readonly #members: Member[] = [];
@@ -12,7 +12,7 @@ export class SortedSet {
     return this.#members.length;
   }
 
-  /** Adds a member, or gives it another score. */
+  /** Adds a member, or changes its score. */
   put(score: number, name: string): void {
     this.remove(name);
     const member = { name, score };
@@ -34,7 +34,7 @@ export class SortedSet {
     return true;
   }
 
-  /** The place from 0. */
+  /** The rank of the member, from 0. */
   rank(name: string): number | undefined {
     const score = this.#scores.get(name);
     return score === undefined ? undefined : this.#indexOf({ name, score });
@@ -44,7 +44,7 @@ export class SortedSet {
     return this.#members.map(({ name, score }) => [name, score]);
   }
 
-  /** Where the member stands, or would stand. */
+  /** The index of the member, or the index at which to insert the member. */
   #indexOf(target: Member): number {
     let low = 0;
     let high = this.#members.length;

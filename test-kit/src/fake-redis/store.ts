@@ -4,7 +4,7 @@ import { SortedSet } from "./sorted-set.ts";
 export type Hash = Map<string, string>;
 type Value = string | SortedSet | Hash;
 
-/** All that a key holds, and the ms that are left of it; -1: it stays. */
+/** The complete value of a key, and its remaining ms; -1: no expiry. */
 export type Stored =
   | { readonly type: "string"; readonly value: string; readonly ttlMs: number }
   | {
@@ -20,9 +20,9 @@ export type Stored =
 
 interface Entry {
   readonly value: Value;
-  /** In which order keys were made: what a scan goes by. */
+  /** The number of the key in the order of creation, which is the order of a scan. */
   readonly serial: number;
-  /** The last millisecond of the key; undefined: it stays. */
+  /** The last millisecond of the key; undefined: no expiry. */
   expiresAt: number | undefined;
 }
 
@@ -32,7 +32,7 @@ export class Store {
   readonly #entries = new Map<string, Entry>();
   #serial = 0;
 
-  /** @param micros the server's time */
+  /** @param micros returns the server's time */
   constructor(micros: () => number) {
     this.#micros = micros;
   }
@@ -78,32 +78,34 @@ export class Store {
     return value;
   }
 
-  /** Sets what the key holds, without an end. */
+  /** Sets the value and the expiry of a key; without `expiresAt`, no expiry. */
   put<T extends Value>(key: string, value: T, expiresAt?: number): T {
-    const serial = this.#live(key)?.serial ?? (this.#serial += 1); // a key that is written over keeps its place in a scan
+    const serial = this.#live(key)?.serial ?? (this.#serial += 1); // an overwritten key keeps its position in a scan
     this.#entries.set(key, { value, serial, expiresAt });
     return value;
   }
 
-  /** Removes a hash or a sorted set of which nothing is left. */
+  /** Removes a hash or a sorted set that has become empty. */
   dropIfEmpty(key: string, value: SortedSet | Hash | undefined): void {
     if (value?.size === 0) {
       this.#entries.delete(key);
     }
   }
 
-  /** @returns whether it was there */
+  /** @returns whether the key existed */
   delete(key: string): boolean {
     return this.has(key) && this.#entries.delete(key);
   }
 
-  /** The last millisecond of the key; null: it stays; undefined: there is no such key. */
+  /** The last millisecond of the key; null: no expiry. Undefined if the key does not exist. */
   endOf(key: string): number | null | undefined {
     const entry = this.#live(key);
     return entry && (entry.expiresAt ?? null);
   }
 
-  /** Ends a key with that millisecond, at once where that is not behind the present one; null: never. */
+  /**
+   * Sets the last millisecond of a key; null: no expiry. A key whose last millisecond is not in the future is deleted immediately.
+   */
   end(key: string, at: number | null): void {
     const entry = this.#live(key);
     if (entry && at !== null && at <= this.now()) {
@@ -121,7 +123,7 @@ export class Store {
     this.#entries.clear();
   }
 
-  /** The keys that were made after that serial number, the oldest first. */
+  /** The keys with a larger serial number, in the order of creation. */
   keysAfter(serial: number): { readonly key: string; readonly serial: number }[] {
     return this.keys()
       .map((key) => ({ key, serial: (this.#entries.get(key) as Entry).serial }))

@@ -40,7 +40,7 @@ type CommandPair = Pick<Seen, "header" | "answers">;
 
 const nothing: CommandPair = { header: null, answers: [] };
 const listening = ["s", "p"] as const;
-/** The allowed clock difference, because time passes on the real server during a script or on a busy machine. */
+/** The allowed clock difference, because a script on the real server takes time, and the machine may be busy. */
 const toleranceMs = 500;
 
 /** Executes the same steps on a real server and on a fake one. The fake clock is set to the time of the real execution. */

@@ -1,7 +1,6 @@
-// A process that contends for locks on a primary found by sentinels, and records every hold. See failover-workers.ts.
+// A process that contends for locks on a primary found by sentinels, and records every hold. See failover-workers.ts for its use.
 //
-//   node failover-worker.mjs <client library> <name of the primary> <addresses of the sentinels as JSON> <record>
-//
+// `node failover-worker.mjs <client library> <name of the primary> <addresses of the sentinels as JSON> <record>`
 // It uses the built library and ends with its parent.
 
 import { openSync, writeSync } from "node:fs";

@@ -1,9 +1,9 @@
-// A process that contends for a read-write lock or a semaphore. See integration/single/kinds-contention.test.ts.
+// A process that contends for a read-write lock or a semaphore, for integration/single/kinds-contention.test.ts.
 //
-//   node shares.mjs <port> <name> <order as JSON>
+// `node shares.mjs <port> <name> <order as JSON>`
 //
-// Orders: { kind: "read-write" | "semaphore", keys, tasks, rounds, record } records each turn, prints "done" and ends;
-// { hold: "read", key, ttlMs } prints "held" and holds the lease. It uses the built library, as users have it.
+// With the order `{ kind: "read-write" | "semaphore", keys, tasks, rounds, record }` the process records each turn, prints "done"
+// and ends. With `{ hold: "read", key, ttlMs }` it prints "held" and holds the lease. It uses the built library, as programs do.
 
 import { setPriority } from "node:os";
 

@@ -7,26 +7,26 @@ export interface Server {
   readonly store: Store;
   readonly pubSub: PubSub;
   micros(): number;
-  /** The lines of a section of INFO; undefined: it is not known here. */
+  /** The fields of a section of INFO; undefined: this server does not support the section. */
   info(section: string): Readonly<Record<string, string | number>> | undefined;
-  /** The parameters that CONFIG knows here; undefined: it may not be run. */
+  /** The parameters that CONFIG GET returns; undefined: the user may not run CONFIG. */
   config(): Readonly<Record<string, string>> | undefined;
   flush(): void;
 }
 
-/** One of Redis' commands. */
+/** One command of Redis. */
 export interface Command {
-  /** How many words it has, with its name; negative: at least so many. */
+  /** The number of arguments, including the name. A negative number is a minimum. */
   readonly arity: number;
-  /** `write`: not on a replica. `sharded`: only since version 7. `outside`: not in scripts. */
+  /** `write`: rejected on a replica. `sharded`: only since version 7. `outside`: rejected in scripts. */
   readonly flags?: readonly ("write" | "sharded" | "outside")[];
-  /** @param args the words behind its name, of bytes */
+  /** @param args the arguments after the name, as texts of bytes */
   readonly run: (server: Server, ...args: string[]) => Reply;
 }
 
 export type Commands = Readonly<Record<string, Command>>;
 
-/** An option that Redis has and this server has not: the command would answer something that is not true. */
+/** Throws for an option that Redis has and this server lacks, because the reply would be wrong. */
 export function unknownOption(command: string, option: string): never {
-  throw new TypeError(`The fake Redis knows no ${option} of ${command}: add it`);
+  throw new TypeError(`The fake Redis does not support ${option} of ${command}: add it`);
 }

@@ -43,12 +43,12 @@ function persist({ store }: Server, key = ""): number {
 
 interface Expiry {
   readonly from: number;
-  /** Counted from there, as the command says it. */
+  /** The argument of the command in ms, relative to `from`. */
   readonly ms: string;
   readonly conditions: readonly string[];
 }
 
-/** A key without an end ends later than any other. */
+/** A key without an expiry counts as the last to expire. */
 function expire({ store }: Server, key: string, { from, ms, conditions }: Expiry): number {
   const end = store.endOf(key);
   const given = conditions.map((condition) => condition.toLowerCase());
@@ -68,7 +68,7 @@ function expire({ store }: Server, key: string, { from, ms, conditions }: Expiry
   return 1;
 }
 
-/** What is there all the while is found, once. */
+/** A key that exists during the whole scan is returned exactly once. */
 function scan({ store }: Server, cursor = "", ...options: string[]): Reply {
   const after = integerOf(cursor, "ERR invalid cursor");
   let count = 10;

@@ -4,7 +4,7 @@ import { unknownOption, type Commands, type Server } from "./command.ts";
 const channelRefused =
   "ERR The user executing the script can't publish to the channel mentioned in the command";
 
-/** What is asked of a server, and not of one of its keys. */
+/** Commands that concern the server and no key. */
 export const servers: Commands = {
   time: { arity: 1, run: time },
   info: { arity: -1, run: info },

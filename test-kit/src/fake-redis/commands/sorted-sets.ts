@@ -40,9 +40,9 @@ interface ZaddArguments {
 }
 
 function parseZadd(argv: readonly string[]): ZaddArguments {
-  const end = argv.findIndex((word) => !/^(nx|xx|gt|lt|ch|incr)$/i.test(word));
+  const end = argv.findIndex((arg) => !/^(nx|xx|gt|lt|ch|incr)$/i.test(arg));
   const count = end < 0 ? argv.length : end;
-  const options = new Set(argv.slice(0, count).map((word) => word.toLowerCase()));
+  const options = new Set(argv.slice(0, count).map((arg) => arg.toLowerCase()));
   const rest = argv.slice(count);
   const comparing = ["nx", "gt", "lt"].filter((option) => options.has(option));
   if (options.has("incr")) {
@@ -141,7 +141,7 @@ function zremrangebyscore({ store }: Server, key = "", from = "", to = ""): numb
   return removed.length;
 }
 
-/** Scores from one bound to another, each without itself where a `(` stands before it. */
+/** Whether a score is between two bounds. A bound after `(` is exclusive. */
 function within(from: string, to: string): (score: number) => boolean {
   const [least, most] = [from, to].map((bound) =>
     floatOf(bound.replace(/^\(/, ""), "ERR min or max is not a float"),

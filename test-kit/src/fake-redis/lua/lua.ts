@@ -7,10 +7,10 @@ import { Stack } from "./stack.ts";
 import { replyOf, valueOf, type Value } from "./value.ts";
 import { addFunction, instantiateLua, type LuaExports } from "./wasm.ts";
 
-/** What scripts call commands by. All texts are of bytes. */
-export type Call = (words: readonly string[]) => Reply;
+/** Runs a command of a script. All texts are texts of bytes. */
+export type Call = (argv: readonly string[]) => Reply;
 
-/** The interpreter of Redis' scripts: Lua 5.1, and what Redis adds to it. It keeps what it has compiled. */
+/** The interpreter of Redis' scripts: Lua 5.1 with the additions of Redis. It caches compiled scripts. */
 export class Lua {
   readonly #lua: LuaExports = instantiateLua();
   readonly #state: number = this.#lua.luaL_newstate();
@@ -32,7 +32,7 @@ export class Lua {
     }
   }
 
-  /** Runs a script and answers what Redis would. */
+  /** Runs a script and returns the reply of Redis. */
   run(
     script: Readonly<Record<"sha1" | "source", string>>,
     keys: readonly string[],
@@ -83,7 +83,7 @@ export class Lua {
     this.#lua.lua_pushcclosure(this.#state, addFunction(this.#lua, called), 0);
   }
 
-  /** redis.call raises errors, redis.pcall answers them. */
+  /** redis.call raises errors, redis.pcall returns them. */
   #command(raises: boolean): number {
     const argv = this.#stack.strings(formatNumber);
     const reply = argv ? this.#guarded(() => this.#call(argv)) : badArgument;
@@ -104,7 +104,7 @@ export class Lua {
       return action();
     } catch (error) {
       this.#fault ??=
-        error instanceof Error ? error : new Error("It was no error that was thrown", { cause: error });
+        error instanceof Error ? error : new Error("The thrown value is no Error", { cause: error });
       return undefined;
     }
   }
@@ -115,7 +115,7 @@ export class Lua {
     }
   }
 
-  /** What Redis answers for a script that ends with an error: which script it was, and where, is said behind the error's own words. */
+  /** The reply of Redis to a script that ends with an error: the error's text, then the script and the line. */
   #failure(sha1: string): ServerError {
     const [message = "", source, line] = ["err", "source", "line"].map((name) => this.#stack.textOf(name));
     return new ServerError(
@@ -124,9 +124,9 @@ export class Lua {
   }
 }
 
-/** Where the handler of errors lies on the stack, all the while. */
+/** The stack index of the error handler, which stays there. */
 const handlerIndex = 1;
-/** The globals of the scripts, and the values that only C can reach. */
+/** The pseudo-indexes of Lua's globals and of the registry, which only C can reach. */
 const globalsIndex = -10_002;
 const registryIndex = -10_000;
 

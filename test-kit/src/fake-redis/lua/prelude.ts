@@ -1,6 +1,6 @@
 /**
- * What Redis 7.0 adds to Lua, and takes away. It is called with redis.call, redis.pcall and the two halves of cjson, and answers
- * the handler of errors that no script has caught.
+ * Adapts Lua to Redis 7.0. The chunk is called with redis.call, redis.pcall and the two functions of cjson. It returns the handler
+ * of errors that no script has caught.
  */
 export const prelude = `
 local call, pcall_command, decode, encode = ...
@@ -15,7 +15,7 @@ function redis.status_reply(text)
   return { ok = text }
 end
 
--- What Redis raises is a table; who catches it gets its words.
+-- Errors of Redis are tables. A script that catches one gets its text.
 local function caught(ok, failure, ...)
   if not ok and type(failure) == 'table' and type(failure.err) == 'string' then
     failure = failure.err
@@ -26,7 +26,7 @@ function pcall(...)
   return caught(protected(...))
 end
 
--- %d takes a long, which is of 64 bits on servers and of 32 here.
+-- %d formats a long, which has 64 bits on servers and 32 bits in WebAssembly.
 function string.format(pattern, ...)
   if pattern ~= '%d' then
     return format(pattern, ...)

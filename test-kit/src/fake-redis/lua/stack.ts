@@ -1,17 +1,17 @@
 import type { LuaExports } from "./wasm.ts";
 import type { Fields, Value } from "./value.ts";
 
-/** What kinds of values there are, as `lua_type` numbers them. */
+/** The results of `lua_type` for each type of value. */
 const kinds = { nil: 0, boolean: 1, number: 3, string: 4, table: 5 } as const;
 const bufferSize = 65_536;
 
-/** The stack by which Lua and we exchange values. All texts are of bytes. */
+/** The stack for the exchange of values with Lua. All texts are texts of bytes. */
 export class Stack {
   readonly #lua: LuaExports;
   readonly #state: number;
-  /** Where texts are written for Lua to read. */
+  /** The address of the buffer from which Lua reads texts. */
   readonly #buffer: number;
-  /** Where Lua writes the length of a text. */
+  /** The address to which Lua writes the length of a text. */
   readonly #length: number;
   #memory: Buffer;
 
@@ -54,7 +54,7 @@ export class Stack {
     return kind === kinds.table ? this.#table() : undefined;
   }
 
-  /** All that lies on the stack, which are texts and numbers; undefined: something else lies there too. */
+  /** All values on the stack, as strings; undefined if one is neither a text nor a number. */
   strings(format: (number: number) => string): string[] | undefined {
     const count = this.#lua.lua_gettop(this.#state);
     const strings: string[] = [];
@@ -85,7 +85,7 @@ export class Stack {
     return typeof value === "string" || typeof value === "number" ? `${value}` : undefined;
   }
 
-  /** Has Lua read a text while the action runs. */
+  /** Makes a text readable for Lua while the action runs. */
   withText<T>(text: string, action: (text: number, length: number) => T): T {
     if (text.length <= bufferSize) {
       this.#bytes().write(text, this.#buffer, "latin1");
@@ -140,7 +140,7 @@ export class Stack {
     return value;
   }
 
-  /** All memory; it is another one each time that Lua has got more. */
+  /** All memory of Lua. The buffer changes when Lua's memory grows. */
   #bytes(): Buffer {
     if (this.#memory.length === 0) {
       this.#memory = Buffer.from(this.#lua.memory.buffer);

@@ -1,13 +1,13 @@
 import { ServerError, Status, type Reply } from "../reply.ts";
 
-/** A Lua value: null is cjson.null, undefined is nil, and a table is a list, or what Redis knows by one of its fields. */
+/** A Lua value: null is cjson.null, undefined is nil, and a table is a list or has one of the fields that Redis recognizes. */
 export type Value = string | number | boolean | null | undefined | readonly Value[] | Fields;
 
 export interface Fields {
   readonly [name: string]: Value;
 }
 
-/** As scripts get what a command answers. */
+/** Converts the reply of a command to the value that a script gets. */
 export function valueOf(reply: Reply): Value {
   if (reply === null) {
     return false;
@@ -19,7 +19,7 @@ export function valueOf(reply: Reply): Value {
   return typeof reply === "object" ? reply.map(valueOf) : reply;
 }
 
-/** As Redis answers what a script returns: numbers lose their fractions, and true is 1. */
+/** Converts the result of a script to Redis' reply: numbers lose their fractions, and true becomes 1. */
 export function replyOf(value: Value): Reply {
   if (typeof value === "number") {
     return Math.trunc(value);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-/** The functions of Lua's C interface that we call, and what the compiler adds. Pointers are numbers; a state is a pointer. */
+/** The functions of Lua's C interface in use, and those that the compiler adds. Pointers are numbers, and a state is a pointer. */
 export interface LuaExports {
   readonly memory: WebAssembly.Memory;
   readonly __indirect_function_table: WebAssembly.Table;
@@ -40,17 +40,17 @@ export interface LuaExports {
 }
 
 const pageSize = 65_536;
-/** Lua leaves a protected call by this, as its C does by longjmp. */
+/** Thrown to leave a protected call, in place of C's longjmp. */
 const longJump = new Error("longjmp");
 
-/** Lua 5.1 as its authors wrote it, compiled to WebAssembly. Of the system around it, it gets memory and nothing else. */
+/** Loads the original Lua 5.1, compiled to WebAssembly. The system provides only memory to Lua. */
 export function instantiateLua(): LuaExports {
   const file = createRequire(import.meta.url).resolve("wasmoon-lua5.1/dist/liblua5.1.wasm");
   const module = new WebAssembly.Module(readFileSync(file));
   const imports: Record<string, Record<string, unknown>> = {};
   for (const { module: space, name } of WebAssembly.Module.imports(module)) {
     (imports[space] ??= {})[name] = () => {
-      throw new Error(`Lua asks the system for ${name}, which it has not`);
+      throw new Error(`Lua requested ${name}, which this system does not provide`);
     };
   }
   Object.assign(imports["env"] ?? {}, {
@@ -68,14 +68,14 @@ export function instantiateLua(): LuaExports {
       return 1;
     },
   });
-  Object.assign(imports["wasi_snapshot_preview1"] ?? {}, { environ_sizes_get: () => 1 }); // there are no variables
+  Object.assign(imports["wasi_snapshot_preview1"] ?? {}, { environ_sizes_get: () => 1 }); // Lua gets no environment variables
   const { exports: lua } = new WebAssembly.Instance<LuaExports>(module, imports);
   lua.emscripten_stack_init();
   lua.__wasm_call_ctors();
   return lua;
 }
 
-/** Calls a C function that may leave by a long jump. */
+/** Calls a C function that may end with a long jump. */
 function invoke(lua: LuaExports, index: number, first: number, second: number): void {
   const stack = lua.stackSave();
   const call = lua.__indirect_function_table.get(index) as (first: number, second: number) => void;
@@ -90,10 +90,16 @@ function invoke(lua: LuaExports, index: number, first: number, second: number): 
   }
 }
 
-/** The module `(import "e" "f" (func (param i32) (result i32))) (export "f" (func 0))`, in hex: makes a C function of ours. */
+/**
+ * The module `(import "e" "f" (func (param i32) (result i32))) (export "f" (func 0))` in hex. It turns a JavaScript function into a
+ * C function.
+ */
 const adapter = Buffer.from("0061736d0100000001060160017f017f02070101650166000007050101660000", "hex");
 
-/** Makes a function known to Lua. @returns its place among the C functions */
+/**
+ * Adds a function that Lua can call.
+ * @returns its index in the table of C functions
+ */
 export function addFunction(lua: LuaExports, called: (L: number) => number): number {
   const { exports } = new WebAssembly.Instance<{ f: unknown }>(new WebAssembly.Module(adapter), {
     e: { f: called },

@@ -1,11 +1,10 @@
-// Assembles drivers/redis/protocol/lua/*.lua into one committed module, each script with the SHA-1 by which Redis knows it.
+// Assembles drivers/redis/protocol/lua/*.lua into one committed module. Each script has its SHA-1, by which Redis identifies it.
 //
-//   node scripts/build-lua.mjs [folder]           writes scripts.generated.ts
-//   node scripts/build-lua.mjs --check [folder]   exits 1 when the committed module is not what would be written
+// `node scripts/build-lua.mjs [folder]` writes scripts.generated.ts. With `--check` it exits with 1 if the committed module is stale.
 //
-// `--- @include "folder/name.lua"` on a line of its own is replaced by that file's text, one level deep. Files in folders
-// are fragments: they can be included and are not exported. Comments and indentation are left out of
-// what is sent to the server; therefore strings over several lines and long brackets are refused.
+// A line `--- @include "folder/name.lua"` is replaced by the text of that file, one level deep. Files in folders are fragments,
+// which can be included and are not exported. The module omits comments and indentation, so strings over several lines and long
+// brackets are errors.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

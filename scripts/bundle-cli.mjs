@@ -1,5 +1,5 @@
-// Makes the command line one file, as its start is part of every `holdfast run`: nothing of it runs before it is needed, and one
-// file is loaded faster than many. From the sources: it wants no build.
+// Bundles the command line into one file from its sources, without a build. Its start is part of every `holdfast run`, and one file
+// loads faster than many. Code that most runs never need is loaded at its first use.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const folder = join(root, "packages", "cli");
 const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
-/** Writes the command line's bundle into a folder, beside other files of it; `main.cjs` starts it there. */
+/** Writes the bundle into a folder and keeps the folder's other files. `main.cjs` is the program. */
 export async function bundleCli(outdir = join(folder, "dist", "bundle")) {
   const { metafile } = await build({
     ...common,
@@ -21,9 +21,10 @@ export async function bundleCli(outdir = join(folder, "dist", "bundle")) {
     entryPoints: ["src/main.ts"],
     outfile: join(outdir, "program.cjs"),
     conditions: ["@holdfast/source"],
-    // node-redis is used where somebody has it and asks for it; the service is a package of its own.
+    // node-redis is optional, and the service is a separate package.
     external: ["redis", "@holdfast/server"],
-    // Node 20 forgets how to import where what was compiled is kept; what these two are can be required.
+    // In Node 20, code from the compile cache cannot call `import()`. The two external packages can be loaded with `require`
+    // instead.
     supported: { "dynamic-import": false },
     define: { holdfastVersion: JSON.stringify(version) },
     plugins: [{ name: "late parts", setup: lateParts }],
@@ -50,11 +51,11 @@ const common = {
   platform: "node",
   target: "node20.19",
   minify: true,
-  legalComments: "none", // the licences of all that is in it stand beside it
+  legalComments: "none", // LICENSES.txt contains the licences of all bundled packages
   logLevel: "warning",
 };
 
-/** What the makers of the packages in the bundle want to be told with it. */
+/** The licences of the bundled packages. */
 function licencesOf(inputs) {
   const packages = new Set(
     inputs.flatMap((path) => /^(?!late:).*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
@@ -71,7 +72,7 @@ function licencesOf(inputs) {
     .join(`\n${"-".repeat(80)}\n\n`);
 }
 
-/** What others' code loads at its start and most runs never use: loaded when something of it is asked for. */
+/** Delays modules that dependencies load at their start and most runs never use, until their first use. */
 function lateParts(build) {
   const client = join("node_modules", "ioredis", "built");
   build.onResolve({ filter: /^(node:)?(tls|dns|assert|child_process)$/ }, ({ path, importer }) =>
@@ -90,7 +91,7 @@ function lateParts(build) {
   }));
 }
 
-/** Stands for a module, a function or a class that is loaded at its first use. */
+/** A proxy for a module, a function or a class that is loaded at its first use. */
 function late(loaded) {
   return `new Proxy(function () {}, {
     get: (_, name) => (${loaded})[name],

@@ -1,4 +1,4 @@
-// Checks every package that will be published as its users will get it: manifest, exports, types. Wants a build.
+// Checks every public package in its published form: manifest, exports, types. It needs a build.
 
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -30,6 +30,6 @@ function check(folder, command, args) {
     shell: process.platform === "win32",
   });
   if (status === 0) return;
-  console.error(`${folder}: ${command} found a fault\n${error ?? stdout + stderr}`);
+  console.error(`${folder}: ${command} found an error\n${error ?? stdout + stderr}`);
   process.exitCode = 1;
 }

@@ -1,7 +1,6 @@
 /**
- * Ends the output of Vitest with one plain line, `N passed, N failed` (and `, N skipped`), for readers that are
- * programs. A file that could not be run and an error outside every test count as failed: the line never says
- * `0 failed` when the run did not succeed.
+ * Ends the output of Vitest with one plain line for programs: `N passed, N failed` (and `, N skipped`). A file that could not run
+ * counts as failed, and so does an error outside every test. The line never states `0 failed` for a failed run.
  */
 export default class PlainReporter {
   #line;
@@ -18,7 +17,7 @@ export default class PlainReporter {
     }
     if (reason === "failed") counts.failed = Math.max(counts.failed, 1);
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
-    // Printed at the exit, after what other reporters still have to say; a second run of watch mode replaces it.
+    // The line is printed at the exit, after the output of other reporters. A second run of watch mode replaces it.
     if (this.#line === undefined) process.once("exit", () => process.stdout.write(`${this.#line}\n`));
     this.#line = `${counts.passed} passed, ${counts.failed} failed${skipped}`;
   }

@@ -1,9 +1,8 @@
-// Makes a fresh clone ready: the Node version, the packages of the lock file, and `redis-server` for the tests.
-// npm runs `pre` scripts before node_modules exists, so this file may use nothing but Node's built-ins.
+// Prepares a fresh clone: checks the Node version, and installs the packages of the lock file and `redis-server` for the tests.
+// Scripts with the prefix `pre` run before node_modules exists, so this file may use only Node's built-ins.
 //
-//   node scripts/setup.mjs                    a missing redis-server is an error when CI=true, else a loud warning
-//   node scripts/setup.mjs --optional-redis   a missing redis-server is worth one line
-//   node scripts/setup.mjs --no-redis         redis-server is not looked for
+// If redis-server cannot be installed, `node scripts/setup.mjs` fails with CI=true and otherwise prints a prominent warning.
+// With `--optional-redis` the warning is one line. With `--no-redis` the script does not look for redis-server.
 
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
@@ -39,7 +38,7 @@ function requireNode() {
 function installPackages() {
   if (packagesAreFresh()) return;
   logLine("installing the packages of package-lock.json (npm ci)");
-  // npm passes its own path on, which spares a shell on Windows.
+  // npm provides its own path, so that Windows needs no shell.
   const npm = process.env["npm_execpath"];
   const args = ["ci", "--include=dev", "--no-audit", "--no-fund"];
   const status = npm?.endsWith(".js") ? run(process.execPath, [npm, ...args]) : run("npm", args);
@@ -47,14 +46,14 @@ function installPackages() {
 }
 
 /**
- * npm notes in node_modules/.package-lock.json what it installed. We compare contents, not times: a git checkout
- * touches the lock file without changing it. Optional packages of other platforms are rightly absent.
+ * npm lists the installed packages in node_modules/.package-lock.json. The contents are compared, not the times, because a git
+ * checkout touches the lock file without a change. Optional packages of other platforms may be absent.
  */
 function packagesAreFresh() {
   const wanted = readLock(join(root, "package-lock.json"));
   const installed = readLock(join(root, "node_modules", ".package-lock.json"));
   if (!wanted || !installed) return false;
-  const sameAsWanted = ([path, entry]) => {
+  const isInstalled = ([path, entry]) => {
     const found = installed[path];
     if (!found) return Boolean(entry.optional || entry.devOptional || entry.peer);
     return found.version === entry.version && found.integrity === entry.integrity;
@@ -63,7 +62,7 @@ function packagesAreFresh() {
   return (
     Object.entries(wanted)
       .filter(([path]) => path !== "")
-      .every(sameAsWanted) && Object.keys(installed).every(stillWanted)
+      .every(isInstalled) && Object.keys(installed).every(stillWanted)
   );
 }
 
@@ -72,7 +71,7 @@ function readLock(file) {
   try {
     return JSON.parse(readFileSync(file, "utf8")).packages;
   } catch {
-    return undefined; // a half-written file: npm ci writes it anew
+    return undefined; // an incomplete file, which npm ci writes again
   }
 }
 
@@ -98,12 +97,12 @@ function installRedis({ manager, needsRoot, install, refresh }) {
     logLine(`running ${[command, ...rest].join(" ")}`);
     return run(command, rest, { DEBIAN_FRONTEND: "noninteractive" }) === 0;
   };
-  // Package lists of a fresh container are empty, so a first failure may only mean that.
+  // The package lists of a fresh container are empty, so the first attempt may fail for that reason only.
   const installed = call(install) || (refresh !== undefined && call(refresh) && call(install));
   return installed && isOnPath("redis-server");
 }
 
-/** What to put before a command that needs root, or undefined when we may not run it. */
+/** The prefix of a command that needs root, or undefined if this user may not run the command. */
 function rootPrefix() {
   if (process.getuid?.() === 0) return [];
   const mayUseSudo = isOnPath("sudo") && spawnSync("sudo", ["-n", "true"], { stdio: "ignore" }).status === 0;
@@ -128,7 +127,7 @@ function isExecutable(file) {
 function run(command, args, extraEnv = {}) {
   const result = spawnSync(command, args, {
     cwd: root,
-    // What the tools say goes to stderr, so that the last line of stdout stays the tests' own.
+    // The output of the tools goes to stderr, so that the last line of stdout is that of the tests.
     stdio: ["ignore", 2, 2],
     env: { ...process.env, ...extraEnv },
     shell: process.platform === "win32" && command === "npm",

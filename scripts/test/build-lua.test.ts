@@ -46,7 +46,7 @@ describe("build-lua", () => {
     );
   });
 
-  test("replaces an include by its file, and exports no file of a folder", () => {
+  test("replaces an include by its file, and exports no file of a subfolder", () => {
     lua("common/queue.lua", "local queue = KEYS[2]");
     lua("release.lua", '--- @include "common/queue.lua"', "return queue");
 
@@ -56,7 +56,7 @@ describe("build-lua", () => {
     expect(generated().match(/export const/g)).toHaveLength(1);
   });
 
-  test("leaves out comments, indentation and blank lines, and nothing within a line", () => {
+  test("omits comments, indentation and blank lines, and keeps the rest of each line", () => {
     lua("a.lua", "-- Says why.", "if x then", "", "  return '-- kept  ' -- and this", "end", "");
 
     expect(build().status).toBe(0);
@@ -73,7 +73,7 @@ describe("build-lua", () => {
     ["a block comment", ["--[[ one", "two ]]"], "a.lua: block comments are not supported"],
     ["a long bracket", ["return [[ one", "two ]]"], "a.lua: strings over several lines are not supported"],
     [
-      "a string that goes on in the next line",
+      "a string that continues in the next line",
       ["return 'one\\", "two'"],
       "a.lua: strings over several lines",
     ],

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 
 import { bundleCli } from "../bundle-cli.mjs";
 
-test("a bundle is written beside what else is in the folder", async () => {
+test("a bundle leaves other files in its folder", async () => {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-bundle-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, "other"), "");

@@ -6,10 +6,13 @@ import { fileURLToPath } from "node:url";
 
 import { expect, test } from "vitest";
 
-// What the pages say in TypeScript is what the packages take. Names that a page leaves to its reader may be anything.
+// The TypeScript examples of the documentation must compile against the packages. Names that a page leaves to its reader may be
+// anything.
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Those of the sources, which are what is imported; a reader's own may be less strict. */
+/**
+ * The compiler settings of the sources, because the blocks import the sources. Settings of a reader's project may be less strict.
+ */
 const settings = {
   extends: join(root, "tsconfig.base.json"),
   compilerOptions: {
@@ -25,8 +28,8 @@ const settings = {
   },
   include: ["blocks"],
 };
-/** What a block goes on from, where it does not say so itself. */
-const beforeIt = {
+/** The declarations that a block relies on but does not contain. */
+const preamble = {
   createLocks: `import { createLocks } from "holdfast";`,
   redis: `import { redis } from "holdfast/redis";`,
   redlock: `import { redlock } from "holdfast/redis";`,
@@ -43,13 +46,13 @@ interface Block {
   readonly text: string;
 }
 
-test("every block of TypeScript in the documentation is right by the types", async () => {
+test("every TypeScript block of the documentation compiles", async () => {
   const blocks = await blocksOfPages();
   expect(blocks.length).toBeGreaterThan(20);
   expect(await errorsIn(blocks)).toEqual([]);
 });
 
-test("one that is not would be found", async () => {
+test("a block with a type error is found", async () => {
   const wrong = { page: "none.md", line: 1, text: `await locks.acquire("key", { ttl: 1 });` };
   expect(await errorsIn([wrong])).toEqual([expect.stringMatching(/^none\.md:1 .*'ttl' does not exist/)]);
 });
@@ -84,7 +87,7 @@ async function errorsIn(blocks: readonly Block[]): Promise<string[]> {
     await Promise.all(
       blocks.map((block, index) => writeFile(join(folder, "blocks", `${index}.ts`), wholeOf(block))),
     );
-    const output = await compilerSays(folder);
+    const output = await compilerOutput(folder);
     return output.split("\n").flatMap((line) => {
       const [, index] = /^blocks\/(\d+)\.ts\(/.exec(line) ?? [];
       const block = blocks[Number(index)];
@@ -99,7 +102,7 @@ async function errorsIn(blocks: readonly Block[]): Promise<string[]> {
 }
 
 function wholeOf({ text }: Block): string {
-  const missing = Object.entries(beforeIt).filter(([name]) => !declares(text, name));
+  const missing = Object.entries(preamble).filter(([name]) => !declares(text, name));
   return [...missing.map(([, line]) => line), text, "export {};"].join("\n");
 }
 
@@ -107,7 +110,7 @@ function declares(text: string, name: string): boolean {
   return new RegExp(`(const|import) (\\{[^}]*)?\\b${name}\\b`).test(text);
 }
 
-function compilerSays(folder: string): Promise<string> {
+function compilerOutput(folder: string): Promise<string> {
   return new Promise((resolve) => {
     const compiler = join(root, "node_modules", ".bin", "tsc");
     execFile(compiler, ["-p", folder, "--pretty", "false"], { cwd: folder }, (_error, stdout, stderr) => {

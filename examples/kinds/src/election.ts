@@ -1,6 +1,6 @@
 import type { Example } from "./example.ts";
 
-/** Two schedulers, of whom one works; when it resigns the other goes on. */
+/** Of two schedulers, one works. When the leader resigns, the other takes over. */
 export const election: Example = async (firstProcess, secondProcess, print) => {
   const [one, other] = [firstProcess.election("scheduler"), secondProcess.election("scheduler")];
   const term = await one.campaign();

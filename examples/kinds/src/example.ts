@@ -1,6 +1,6 @@
 import type { Locks } from "holdfast";
 
-/** One program: `here` and `there` are two processes, as far as the locks are concerned. */
+/** One example. For the locks, its two `Locks` objects are two processes. */
 export type Example = (
   firstProcess: Locks,
   secondProcess: Locks,

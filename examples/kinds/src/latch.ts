@@ -1,6 +1,6 @@
 import type { Example } from "./example.ts";
 
-/** Doors open when three shards are warm; one of them says so twice, as it was not sure that it was heard. */
+/** Doors open when three shards are warm. One shard reports twice, because it does not know whether its first report arrived. */
 export const latch: Example = async (firstProcess, secondProcess, print) => {
   const options = { count: 3, ttlMs: 10_000 };
   const key = `warm:${process.pid}`; // a latch is used once

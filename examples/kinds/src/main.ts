@@ -23,7 +23,7 @@ const examples: Readonly<Record<string, Example>> = {
 const [, , url] = process.argv;
 if (url === "--help" || url === "-h") {
   console.log(
-    "node main.js [redis://host:port]   one small program for each kind of lock; without a URL in memory",
+    "node main.js [redis://host:port]   runs an example of each kind of lock; without a URL, in memory",
   );
 } else {
   await run(url);

@@ -1,6 +1,8 @@
 import type { Example } from "./example.ts";
 
-/** Many read the prices; one changes them, lets readers in again, and goes on reading. */
+/**
+ * Many callers read the prices. One caller changes them, then downgrades its lease to a read lease, so that others can read too.
+ */
 export const readWrite: Example = async (firstProcess, secondProcess, print) => {
   let price = 10;
   const { read } = secondProcess.readWrite("prices");
@@ -13,7 +15,7 @@ export const readWrite: Example = async (firstProcess, secondProcess, print) => 
     price = 12;
     await lease.downgrade();
     await read.withLock(() => {
-      print(`another one looks at ${price}`); // beside us
+      print(`another one looks at ${price}`); // at the same time as this caller
     });
   });
   print((await write.tryAcquire()) === null ? "a change waits for them" : "a change does not wait");

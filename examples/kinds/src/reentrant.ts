@@ -1,6 +1,6 @@
 import type { Example } from "./example.ts";
 
-/** A report is built of parts that lock the same key by themselves, and may be built alone. */
+/** A report consists of parts. Each part locks the same key as the report, so that a part can also be built alone. */
 export const reentrant: Example = async (firstProcess, secondProcess, print) => {
   const report = firstProcess.reentrant("report");
 

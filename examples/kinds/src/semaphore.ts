@@ -1,6 +1,6 @@
 import { pause, type Example } from "./example.ts";
 
-/** An interface that allows three calls at once, whoever calls it. */
+/** An interface that allows three calls at once, over all processes. */
 export const semaphore: Example = async (firstProcess, secondProcess, print) => {
   let calls = 0;
   let most = 0;

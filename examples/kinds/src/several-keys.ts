@@ -1,6 +1,8 @@
 import { pause, type Example } from "./example.ts";
 
-/** Money goes between accounts, each way at once: both are locked, in whatever order they are named. */
+/**
+ * Transfers between two accounts in both directions at once. Each locks both accounts, and the order of the keys does not matter.
+ */
 export const severalKeys: Example = async (firstProcess, secondProcess, print) => {
   const accounts = new Map([
     ["account:1", 100],

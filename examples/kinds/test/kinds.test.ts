@@ -37,11 +37,11 @@ function run(...args: string[]): { lines: string[]; stderr: string; status: numb
   return { lines: stdout.trimEnd().split("\n"), stderr, status };
 }
 
-test("each kind of lock does what its example says, in memory", () => {
+test("each kind of lock works as its example states, in memory", () => {
   expect(run()).toEqual({ lines: expected, stderr: "", status: 0 });
 });
 
-test("and on a real server", async () => {
+test("each kind of lock works as its example states, on a real server", async () => {
   const server = await startRedis();
   try {
     expect(run(`redis://127.0.0.1:${server.port}`)).toEqual({ lines: expected, stderr: "", status: 0 });

@@ -1,6 +1,6 @@
 /**
- * Runs `cleanUp` when this process ends before it could tidy up in order: on an uncaught error or a second signal.
- * It must be synchronous. @returns the end of that obligation
+ * Runs the synchronous `cleanUp` if this process ends before its normal clean-up: on an uncaught error or a second signal.
+ * @returns a function that cancels the call
  */
 export function atExit(cleanUp: () => void): () => void {
   process.once("exit", cleanUp);

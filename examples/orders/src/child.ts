@@ -11,16 +11,19 @@ import { countHandovers, assignedOrders, work, type WorkerContext } from "./work
 
 const progressEveryMs = 50;
 
-// Ctrl-C reaches the whole process group; the parent decides what it means for us.
+// Ctrl-C reaches the whole process group. This process ignores the signal, because the parent ends its workers.
 process.on("SIGINT", () => undefined);
-// Without a parent nobody wants the work. A lock that we still hold ends by its TTL.
+// Without a parent, the work has no purpose. Locks that this process still holds expire.
 const abandon = (): never => process.exit(1);
 process.once("disconnect", abandon);
 
 const [task] = (await once(process, "message")) as [Task];
 await serve(task);
 
-/** One worker process: opens everything, says so, waits for the start, works, reports, and leaves when it is let go. */
+/**
+ * Runs one worker process: opens its files and locks, reports that it is ready, and waits for the start. Then it works, reports its
+ * results, and ends when the parent disconnects.
+ */
 async function serve({ ordersFile, stockFile, index, workers, redisUrl }: Task): Promise<void> {
   const orders = await readOrders(ordersFile);
   await using stock = await StockFile.open(stockFile, initialStock(orders).keys());
@@ -41,7 +44,7 @@ async function serve({ ordersFile, stockFile, index, workers, redisUrl }: Task):
 
 function connect(url: string): AsyncDisposable & { readonly locks: ReturnType<typeof createLocks> } {
   const client = new Redis(url);
-  client.on("error", () => undefined); // A lost connection shows in the locks' own calls; ioredis only wants a listener.
+  client.on("error", () => undefined); // ioredis needs a listener; lost connections also show in the calls of the locks
   const locks = createLocks(redis(client));
   return {
     locks,
@@ -58,7 +61,7 @@ function reportProgress(): Disposable & { readonly orderDone: () => void } {
   return { orderDone: () => void done++, [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** A parent that has gone is noticed by `disconnect`; what it was not told matters no more. */
+/** Ignores a failed send, because the event `disconnect` reports the end of the parent. */
 function sendMessage(message: FromChild): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }

@@ -5,13 +5,13 @@ import { UsageError, withoutPassword, type Options } from "./options.ts";
 import { installedVersion, serverVersion, startServer } from "./server.ts";
 
 export type Engine = AsyncDisposable & {
-  /** Which engine it is, where it runs, who works on it, and why it was chosen. */
+  /** The engine, its place, its workers, and the reason for the choice. */
   readonly description: string;
-  /** Aborted when the engine ends before its time: nobody need wait for it. */
+  /** Aborted if the engine ends too early, so that no worker waits for a reply. */
   readonly lost?: AbortSignal;
 } & ({ readonly kind: "redis"; readonly url: string } | { readonly kind: "memory"; readonly driver: Driver });
 
-/** What the user asked for, else a private Redis server, else the memory driver. */
+/** Opens the engine that the user requested, else a private Redis server, else the memory driver. */
 export async function openEngine(
   { engine, workers }: Options,
   folder: string,
@@ -36,7 +36,7 @@ async function givenServer(url: string, workers: number): Promise<Engine> {
     return { kind: "redis", url, description, [Symbol.asyncDispose]: async () => undefined };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`Expected \`--redis\` to be a server that answers, got "${shown}" (${why})`, {
+    throw new UsageError(`Expected \`--redis\` to be the URL of a running server, got "${shown}" (${why})`, {
       cause: error,
     });
   }

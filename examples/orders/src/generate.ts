@@ -15,7 +15,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   writeFileSync(new URL("../orders.ndjson", import.meta.url), generateOrders());
 }
 
-/** The committed `orders.ndjson`, byte for byte: integers only, so that no engine can round differently. */
+/** Generates the committed `orders.ndjson`, byte for byte. It uses integers only, because these are rounded nowhere. */
 export function generateOrders(): string {
   const random = randomIntegers(seed);
   const lots = popularity();
@@ -27,12 +27,12 @@ export function generateOrders(): string {
   return text;
 }
 
-/** A few articles are asked for much more often than the rest, as in a real shop: that is where locks are contended. */
+/** A few articles are ordered much more often than the others, as in a real shop. Their locks are contended. */
 function popularity(): number[] {
   return articles.flatMap((_, rank) => Array.from({ length: Math.floor(240 / (rank + 3)) }, () => rank));
 }
 
-/** mulberry32 (Tommy Ettinger, public domain): small, and the same everywhere. */
+/** mulberry32 (Tommy Ettinger, public domain), because it is small and gives the same numbers on every platform. */
 function randomIntegers(start: number): (below: number) => number {
   let state = start;
   return (below) => {

@@ -30,7 +30,10 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** The first signal unwinds: every `finally` runs. A second one, and a reader who went away, end the process at once. */
+/**
+ * The first signal aborts the run, and every `finally` runs. A second signal, or a closed standard output, ends the process
+ * immediately.
+ */
 function stopAtSignals(stop: AbortController): void {
   process.stdout.once("error", () => process.exit(exitCodes.unread));
   for (const name of signals) {
@@ -41,7 +44,7 @@ function stopAtSignals(stop: AbortController): void {
   }
 }
 
-/** After a signal the errors of what was interrupted are only its consequences. */
+/** Prints the error. After a signal, the errors of interrupted calls are only its consequences and are not printed. */
 function explain(error: unknown, stopped: AbortSignal): number {
   const interruptedBy = signals.find((name) => name === stopped.reason);
   if (interruptedBy) {

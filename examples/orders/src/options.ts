@@ -2,13 +2,13 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 export interface Options {
-  /** Processes; with the memory driver, workers inside this process. */
+  /** The number of processes, or with the memory driver of workers inside this process. */
   readonly workers: number;
   readonly ordersFile: string;
   readonly engine: "memory" | "private redis if there is one" | { readonly url: string };
 }
 
-/** The user's mistake: told by its message alone, without a stack. */
+/** A mistake of the user. The program prints the message without a stack. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
@@ -19,7 +19,7 @@ const defaultOrdersFile = fileURLToPath(new URL("../orders.ndjson", import.meta.
 export const helpText: string = `Works through orders that take stock from one shared file: first without locks, then with them.
 
   --processes N   how many processes share the work, 1 to ${maxWorkers} (default 4)
-  --orders FILE   the orders, one JSON object a line (default: orders.ndjson beside the example)
+  --orders FILE   the orders, one JSON object a line (default: orders.ndjson of the example)
   --redis URL     use this Redis server instead of a private one
   --memory        use the memory driver inside one process, even where redis-server is installed
   --help          show this
@@ -27,7 +27,7 @@ export const helpText: string = `Works through orders that take stock from one s
 Ends with 0 when nothing was oversold with locks, 1 when something was, 2 on a bad option.
 `;
 
-/** @throws {UsageError} that names the option, what was expected, and what came */
+/** @throws {UsageError} with the option, the expected and the actual value */
 export function parseOptions(args: string[]): Options | "help" {
   const raw = parse(args);
   if (raw.help) return "help";
@@ -41,7 +41,7 @@ export function parseOptions(args: string[]): Options | "help" {
   };
 }
 
-/** A URL as it may be shown: without its password. */
+/** A URL without its user and password, for messages. */
 export function withoutPassword(url: string): string {
   return url.replace(/\/\/.*@/, "//***@");
 }

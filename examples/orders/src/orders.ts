@@ -8,11 +8,14 @@ export interface Order {
   readonly units: number;
 }
 
-/** The fixed width of a record in the stock file rests on these. */
+/** The limits for the fixed width of a record in the stock file. */
 export const maxArticleLength = 16;
 const maxUnits = 1_000;
 
-/** Reads one order from each line of `file`. @throws {UsageError} that names the file, the line and what stood there */
+/**
+ * Reads one order from each line of `file`.
+ * @throws {UsageError} with the file, the line and its content
+ */
 export async function readOrders(file: string): Promise<readonly Order[]> {
   const orders: Order[] = [];
   for (const [index, line] of (await read(file)).split("\n").entries()) {
@@ -23,8 +26,8 @@ export async function readOrders(file: string): Promise<readonly Order[]> {
 }
 
 /**
- * Three quarters of what is ordered of each article. So every article runs out, and an update that gets lost lets
- * the stock be sold twice.
+ * The stock covers three quarters of the ordered units of each article. So every article runs out, and a lost update sells stock
+ * twice.
  */
 export function initialStock(orders: readonly Order[]): Map<string, number> {
   const articles = [...unitsByArticle(orders)].toSorted(([a], [b]) => (a < b ? -1 : 1));

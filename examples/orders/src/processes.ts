@@ -5,13 +5,13 @@ import { performance } from "node:perf_hooks";
 import type { Job, JobResult } from "./job.ts";
 import type { Tally } from "./worker.ts";
 
-/** What a worker process is told first; its second message, of any content, is the start. */
+/** The first message to a worker process. The second message, with any content, is the start. */
 export interface Task {
   readonly ordersFile: string;
   readonly stockFile: string;
   readonly index: number;
   readonly workers: number;
-  /** null: without locks. Told by message, as arguments are visible to every user of the machine. */
+  /** The URL is sent in a message, because arguments are visible to every user of the machine. `null`: without locks. */
   readonly redisUrl: string | null;
 }
 
@@ -23,7 +23,7 @@ export type FromChild =
 const childProgram = new URL("./child.js", import.meta.url);
 const exitTimeoutMs = 2_000;
 
-/** Lets one process for each worker do the job. None outlives the call, whatever happens. */
+/** Runs the job in one process for each worker. No process outlives the call. */
 export async function runInProcesses(job: Job, redisUrl: string | null): Promise<JobResult> {
   const { ordersFile, stockFile, workers } = job;
   const children = Array.from({ length: workers }, () =>
@@ -39,7 +39,7 @@ export async function runInProcesses(job: Job, redisUrl: string | null): Promise
   }
 }
 
-/** Starts the clock when every process is ready, so that orders/s is about orders and not about starting Node. */
+/** The time begins when every process is ready, so that orders/s does not include the start of Node. */
 function runWorkers(children: ChildProcess[], { signal, onProgress }: Job): Promise<JobResult> {
   const done = children.map(() => 0);
   const finished: { tally: Tally; handovers: number }[] = [];
@@ -85,7 +85,7 @@ function runWorkers(children: ChildProcess[], { signal, onProgress }: Job): Prom
   return result.finally(() => signal.removeEventListener("abort", onAbort));
 }
 
-/** A child that is let go closes its locks and ends by itself; one that does not is ended. */
+/** A child that is disconnected closes its locks and ends. If it does not end in time, it is killed. */
 async function terminate(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
   const exited = once(child, "exit");

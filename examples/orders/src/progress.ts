@@ -7,7 +7,7 @@ export interface Output {
 
 const steps = 4;
 
-/** On a terminal one line that is rewritten; elsewhere, as in a log, a line at each quarter and each second. */
+/** Rewrites one line on a terminal. Other outputs, such as a log, get a line at each quarter and each second. */
 export function showProgress(
   out: Output,
   label: string,

@@ -5,18 +5,18 @@ import { unitsByArticle } from "./orders.ts";
 export interface Summary {
   readonly orders: number;
   readonly accepted: number;
-  /** Units that were promised and never were there, over all articles. */
+  /** The accepted units beyond the stock, over all articles. */
   readonly oversold: number;
   readonly oversoldArticles: number;
   readonly articles: number;
-  /** Units by which the stock file disagrees with what was accepted: each is a part of an update that got lost. */
+  /** The difference in units between the stock file and the accepted orders. Each unit is part of a lost update. */
   readonly unaccounted: number;
   readonly ordersPerSecond: number;
   readonly waitsMs: readonly number[];
   readonly handovers: number;
 }
 
-/** The table at the end. */
+/** The table at the end of the output. */
 export function table(without: Summary, withLocks: Summary): string {
   const row = (label: string, cell: (summary: Summary) => string): string[] => [
     label,
@@ -37,18 +37,19 @@ export function table(without: Summary, withLocks: Summary): string {
   ]);
 }
 
-/** Nothing was sold that was not there, and the stock file says what the workers say. */
+/** Whether no unit was oversold, and the stock file agrees with the workers. */
 export function isSound({ oversold, unaccounted }: Summary): boolean {
   return oversold === 0 && unaccounted === 0;
 }
 
-/** The last sentence. */
+/** The last sentence of the output. */
 export function verdict(without: Summary, withLocks: Summary): string {
   const damage = ({ oversold, unaccounted }: Summary): string =>
     `${formatCount(oversold)} units were oversold and ${formatCount(unaccounted)} are unaccounted for`;
   if (!isSound(withLocks))
-    return `WRONG: with locks ${damage(withLocks)}. That must never happen: please report it.`;
-  if (isSound(without)) return "With locks nothing was oversold. Nor without them, this time: by luck.";
+    return `WRONG: with locks ${damage(withLocks)}. This is a bug in Holdfast: please report it.`;
+  if (isSound(without))
+    return "Nothing was oversold with locks. By luck, nothing was oversold without locks either.";
   return `Without locks ${damage(without)}. With locks none.`;
 }
 
@@ -77,7 +78,7 @@ export function summarize(
   };
 }
 
-/** Nearest rank; undefined of nothing. */
+/** The percentile by nearest rank; undefined without values. */
 export function percentile(values: readonly number[], percent: number): number | undefined {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)];
@@ -98,7 +99,7 @@ function total(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** The first column to the left, figures to the right. */
+/** Aligns the first column to the left, and figures to the right. */
 function align(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? "").length)),

@@ -15,8 +15,9 @@ import { StockFile } from "./stock.ts";
 type Locking = "without locks" | "with locks";
 
 /**
- * Does all orders without locks and then with them, and reports. Whatever it started or wrote is gone when it settles.
- * @returns `"unsound"` when with locks anything was oversold or lost
+ * Processes all orders first without and then with locks, and prints the report. When the promise settles, all processes have ended
+ * and all temporary files are deleted.
+ * @returns `"unsound"` if units were oversold or lost in the run with locks
  */
 export async function run(options: Options, out: Output, signal: AbortSignal): Promise<"sound" | "unsound"> {
   const orders = await readOrders(options.ordersFile);
@@ -29,12 +30,12 @@ export async function run(options: Options, out: Output, signal: AbortSignal): P
   );
 
   const { ordersFile, workers } = options;
-  const cleanups = engine.lost ? AbortSignal.any([signal, engine.lost]) : signal;
+  const stopped = engine.lost ? AbortSignal.any([signal, engine.lost]) : signal;
   const one = async (locking: Locking): Promise<Summary> => {
     const stockFile = join(folder.path, `stock ${locking}.txt`);
     await using stock = await StockFile.create(stockFile, initial);
     using progress = showProgress(out, locking, orders.length);
-    const job = { ordersFile, stockFile, workers, signal: cleanups, onProgress: progress.done };
+    const job = { ordersFile, stockFile, workers, signal: stopped, onProgress: progress.done };
     const result = await processOrders(job, engine, locking);
     progress.done(orders.length);
     return summarize(result, initial, await levels(stock, initial.keys()));
@@ -53,12 +54,12 @@ async function levels(stock: StockFile, articles: Iterable<string>): Promise<Map
 
 async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), "holdfast-orders-"));
-  const forget = atExit(() => rmSync(path, { recursive: true, force: true }));
+  const cancelAtExit = atExit(() => rmSync(path, { recursive: true, force: true }));
   return {
     path,
     async [Symbol.asyncDispose]() {
       await rm(path, { recursive: true, force: true });
-      forget();
+      cancelAtExit();
     },
   };
 }

@@ -14,7 +14,7 @@ export interface Server extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly version: string;
-  /** Aborted when it ends before it is stopped. */
+  /** Aborted if the server ends before it is stopped. */
   readonly lost: AbortSignal;
 }
 
@@ -25,7 +25,7 @@ const replyTimeoutMs = 2_000;
 const stopTimeoutMs = 2_000;
 const portAttempts = 3;
 
-/** What `redis-server --version` says, or null where it is not installed. */
+/** The output of `redis-server --version`, or null if it is not installed. */
 export async function installedVersion(): Promise<string | null> {
   try {
     return (await promisify(execFile)(program, ["--version"], { timeout: replyTimeoutMs })).stdout.trim();
@@ -36,21 +36,24 @@ export async function installedVersion(): Promise<string | null> {
 }
 
 /**
- * A server for us alone: on a free port of 127.0.0.1, with a password, so that nobody else gets in by chance and we
- * can be sure that it is ours that answers; with its files in `folder`, and nothing saved. It ends with this process.
+ * Starts a private server on a free port of 127.0.0.1, without persistence, with its files in `folder`. The password keeps out
+ * other clients, and a successful login proves that the right server replies. The server ends with this process.
  */
 export async function startServer(folder: string, signal: AbortSignal): Promise<Server> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await startOn(await freePort(), folder, signal);
     } catch (error) {
-      // Between our look and its bind another program may have taken the port.
+      // Another program may have bound the port since it was found free.
       if (signal.aborted || attempt === portAttempts) throw error;
     }
   }
 }
 
-/** The version of the server at `url`. @throws where it does not answer within seconds */
+/**
+ * The version of the server at `url`.
+ * @throws {Error} if the server does not reply within seconds
+ */
 export async function serverVersion(url: string): Promise<string> {
   const client = new Redis(url, {
     lazyConnect: true,
@@ -59,33 +62,34 @@ export async function serverVersion(url: string): Promise<string> {
     retryStrategy: () => null,
   });
   let reason: Error | undefined;
-  client.on("error", (error: Error) => (reason = error)); // `connect` itself only says that the connection is closed.
+  client.on("error", (error: Error) => (reason = error)); // the error of `connect` only states that the connection is closed
   try {
     await client.connect();
     return /^redis_version:(.*)$/m.exec(await client.info("server"))?.[1]?.trim() ?? "of unknown version";
   } catch (error) {
     throw reason ?? error;
   } finally {
-    // On a connection that has ended already, `disconnect` only leaves a timer that delays our own end.
+    // On a connection that has ended, `disconnect` only starts a timer, which delays the end of this process.
     if (client.status !== "end") client.disconnect();
   }
 }
 
 async function startOn(port: number, folder: string, signal: AbortSignal): Promise<Server> {
   const password = randomBytes(16).toString("hex");
-  // In a process group of its own, so that Ctrl-C does not take the server away before its clients are done.
+  // The server has its own process group, so that Ctrl-C does not end the server before its clients.
   const server = spawn(program, ["-"], { cwd: folder, detached: true });
   const output = lastOutput(server);
-  const forget = atExit(() => server.kill("SIGKILL"));
+  const cancelAtExit = atExit(() => server.kill("SIGKILL"));
   const lost = new AbortController();
-  const onExit = (): void => lost.abort(new Error(`${program} ended in the middle. It said:\n${output()}`));
+  const onExit = (): void =>
+    lost.abort(new Error(`${program} ended during the run. Its output:\n${output()}`));
   const stop = async (): Promise<void> => {
     server.off("exit", onExit);
     await stopServer(server);
-    forget();
+    cancelAtExit();
   };
   try {
-    server.stdin.on("error", () => undefined); // It ended early: told by its exit.
+    server.stdin.on("error", () => undefined); // an early end is reported by the event `exit`
     server.stdin.end(configuration(port, password));
     const url = `redis://:${password}@127.0.0.1:${port}`;
     const version = await awaitReady(url, server, signal);
@@ -94,13 +98,16 @@ async function startOn(port: number, folder: string, signal: AbortSignal): Promi
   } catch (error) {
     await stop();
     signal.throwIfAborted();
-    throw new Error(`${program} did not start; --memory does without it. It said:\n${output()}`, {
-      cause: error,
-    });
+    throw new Error(
+      `${program} did not start; use --memory to run without a server. Its output:\n${output()}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
-/** Read from standard input: arguments are visible to every user of the machine. */
+/** The server reads its configuration from standard input, because arguments are visible to every user of the machine. */
 function configuration(port: number, password: string): string {
   return ["bind 127.0.0.1", `port ${port}`, `requirepass ${password}`, 'save ""', "appendonly no", ""].join(
     "\n",
@@ -132,7 +139,10 @@ function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return pid === undefined || exitCode !== null || signalCode !== null;
 }
 
-/** Reads what the server says, so that it never blocks on a full pipe, and keeps the end of it. */
+/**
+ * Reads the server's output, so that the server never blocks on a full pipe.
+ * @returns the last part of the output
+ */
 function lastOutput(server: ChildProcess): () => string {
   let text = "";
   for (const stream of [server.stdout, server.stderr]) {

@@ -2,7 +2,7 @@ import { open, writeFile, type FileHandle } from "node:fs/promises";
 
 import { maxArticleLength, type Order } from "./orders.ts";
 
-/** What we need of a lease: the last word before an effect, and the number that lets the stock refuse a late holder. */
+/** The parts of a lease that the stock needs: the check before a write, and the number by which the stock rejects a late holder. */
 export interface Guard {
   readonly fencingToken: bigint;
   throwIfLost(): void;
@@ -10,16 +10,16 @@ export interface Guard {
 
 export interface Level {
   readonly remaining: number;
-  /** The fencing token of the last holder who wrote; 0: nobody yet, or without a lock. */
+  /** The fencing token of the last holder that wrote; 0: no holder yet, or writes without a lock. */
   readonly fence: bigint;
 }
 
 /**
- * Takes an order's units from the stock, by read, compute and write. Between the read and the write others may do the
- * same: only a lock on the article makes it right. Nothing here is slowed down to provoke that.
+ * Takes an order's units from the stock: reads, computes and writes. Another process may write between the read and the write, so
+ * only a lock on the article makes this correct. No artificial delay provokes the race.
  *
- * A server would compare the fence within its write; a plain file cannot, so this check narrows the gap of a holder
- * who lost its lease unnoticed and does not close it.
+ * A server would compare the fence within its write. A plain file cannot, so this check does not cover all late holders. It only
+ * shortens the time in which a holder that has lost its lease can still write.
  */
 export async function reserveStock(
   stock: StockFile,
@@ -44,9 +44,9 @@ const fenceDigits = 20;
 const recordLength = maxArticleLength + 1 + remainingDigits + 1 + fenceDigits + 1;
 
 /**
- * One file for all articles: a line of fixed width for each, read and written in place. Whoever holds the lock of an
- * article touches its line only, so a lock per article is enough; rewriting the whole file would need one for all.
- * Numbers are padded with zeros: where two writes without a lock mix, the line still reads as a number.
+ * One file for all articles, with a line of fixed width for each, which is read and written in place. A holder of an article's lock
+ * touches only that line, so a lock for each article suffices. Rewriting the whole file would need one lock for all. Numbers are
+ * padded with zeros, so that the line is a valid number even if two writes without a lock mix.
  */
 export class StockFile implements AsyncDisposable {
   readonly #file: FileHandle;
@@ -63,7 +63,7 @@ export class StockFile implements AsyncDisposable {
     return StockFile.open(path, initial.keys());
   }
 
-  /** `articles` in the order in which the file was created. */
+  /** @param articles in the order of the creation of the file */
   static async open(path: string, articles: Iterable<string>): Promise<StockFile> {
     return new StockFile(await open(path, "r+"), articles);
   }

@@ -6,12 +6,12 @@ import type { Locks } from "holdfast";
 import type { Order } from "./orders.ts";
 import { reserveStock, type StockFile } from "./stock.ts";
 
-/** What a worker did. Plain JSON: it crosses a process boundary. */
+/** The results of a worker, as plain JSON, because they are sent to another process. */
 export interface Tally {
-  /** How many orders were handled; those that are not accepted were refused for want of stock. */
+  /** The number of processed orders. Orders that are not accepted were refused, because the stock did not suffice. */
   handled: number;
   accepted: Order[];
-  /** From asking for the lock to the start of the work, one for each order, ms. Empty without locks. */
+  /** For each order, the ms from the request for the lock to the start of the work. Empty without locks. */
   waitsMs: number[];
 }
 
@@ -23,11 +23,11 @@ export interface WorkerContext {
   readonly onDone: () => void;
 }
 
-/** So many orders are under way in a worker at once, as in any server: callers of one process compete, too. */
+/** The number of concurrent orders in a worker, as in a server. So callers of one process compete too. */
 const concurrentOrders = 8;
 const waitMs = 60_000;
 
-/** Works through `orders`, several at a time; ends early by `signal` and at the first error. */
+/** Processes `orders`, several at a time. It stops early at the first error, or when `signal` aborts. */
 export async function work(orders: readonly Order[], context: WorkerContext): Promise<Tally> {
   const tally: Tally = { handled: 0, accepted: [], waitsMs: [] };
   const rest = orders.values();
@@ -35,12 +35,12 @@ export async function work(orders: readonly Order[], context: WorkerContext): Pr
   return tally;
 }
 
-/** The orders of worker `index`: dealt out one by one, so that every worker meets every article. */
+/** The orders of worker `index`. Orders are assigned in turn, so that every worker processes every article. */
 export function assignedOrders(orders: readonly Order[], index: number, workers: number): Order[] {
   return orders.filter((_, i) => i % workers === index);
 }
 
-/** Counts the leases that callers of this process passed on in memory, until disposed of. */
+/** Counts the leases that callers of this process hand over in memory, until it is disposed. */
 export function countHandovers(): Disposable & { readonly count: number } {
   let count = 0;
   const onHandover = (): void => void count++;
@@ -53,7 +53,7 @@ export function countHandovers(): Disposable & { readonly count: number } {
   };
 }
 
-/** All lanes share the iterator: each takes the next order that none has taken. */
+/** Processes orders until none remain. All loops share the iterator, so each order is processed once. */
 async function runLoop(rest: Iterable<Order>, context: WorkerContext, tally: Tally): Promise<void> {
   for (const order of rest) {
     context.signal?.throwIfAborted();

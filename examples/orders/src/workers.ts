@@ -10,7 +10,7 @@ import { runInProcesses } from "./processes.ts";
 import { StockFile } from "./stock.ts";
 import { countHandovers, assignedOrders, work, type Tally } from "./worker.ts";
 
-/** Does the job by processes, or inside this one where the engine lives in it. */
+/** Runs the job in one process for each worker, or in this process if the engine is in memory. */
 export async function processOrders(
   job: Job,
   engine: Engine,
@@ -20,12 +20,12 @@ export async function processOrders(
   return runInThisProcess(job, locking === "with locks" ? engine.driver : null);
 }
 
-/** Each worker has locks of its own over the one driver, so they compete as processes do over one server. */
+/** Each worker has its own `Locks` on the same driver, so the workers compete like processes on one server. */
 async function runInThisProcess(job: Job, driver: Driver | null): Promise<JobResult> {
   const orders = await readOrders(job.ordersFile);
   await using stock = await StockFile.open(job.stockFile, initialStock(orders).keys());
   using handovers = countHandovers();
-  setMaxListeners(0, job.signal); // Every order under way listens for the end.
+  setMaxListeners(0, job.signal); // every order in progress has a listener
   let done = 0;
   const onDone = (): void => job.onProgress(++done);
   const one = async (index: number): Promise<Tally> => {

@@ -30,14 +30,14 @@ describe("the orders", () => {
     expect(generateOrders()).toBe(await readFile(committedOrders, "utf8"));
   });
 
-  test("there are 2 000 over 20 articles, and each article is asked for more than it has", async () => {
+  test("2 000 orders for 20 articles exceed the stock of each article", async () => {
     const orders = await readOrders(committedOrders);
     const stock = initialStock(orders);
     expect([orders.length, stock.size]).toEqual([2_000, 20]);
     for (const [article, units] of unitsByArticle(orders)) expect(stock.get(article)).toBeLessThan(units);
   });
 
-  test("a line that is no order is refused with its place and what stood there", async () => {
+  test("a line that is no order is rejected with its number and its content", async () => {
     const file = await write(
       "bad.ndjson",
       '{"order":1,"article":"saw","units":1}\n{"order":2,"article":"saw"}\n',
@@ -47,7 +47,7 @@ describe("the orders", () => {
     );
   });
 
-  test("a file without orders, and one that is not there, are refused by the option's name", async () => {
+  test("a file without orders and a missing file are rejected with the name of the option", async () => {
     const empty = await write("empty.ndjson", "\n");
     await expect(readOrders(empty)).rejects.toThrow(
       /^Expected `--orders` to hold at least one order, got none in/,
@@ -76,13 +76,13 @@ describe("the options", () => {
     ],
     [["--redis", "redis://x", "--memory"], "Expected one of `--redis` and `--memory`, got both"],
     [["--procs", "4"], "Unknown option '--procs'"],
-  ])("%j is refused with what was expected and what came", (args, message) => {
+  ])("%j is rejected with the expected and the actual value", (args, message) => {
     expect(() => parseOptions(args)).toThrow(new UsageError(message));
   });
 });
 
 describe("a run", () => {
-  test("on the memory driver says so, shows progress, and oversells nothing with locks", async () => {
+  test("on the memory driver prints its engine and progress, and oversells nothing with locks", async () => {
     let text = "";
     const out = { write: (chunk: string) => (text += chunk) };
     const options = parseOptions(["--memory", "--orders", await smallOrdersFile()]);
@@ -96,7 +96,7 @@ describe("a run", () => {
     expectNothingOversold(text);
   });
 
-  test("without a redis-server on the PATH takes the memory driver, and says why", async () => {
+  test("without a redis-server on the PATH uses the memory driver, and prints the reason", async () => {
     const { status, stdout } = spawnSync(process.execPath, [program, "--orders", await smallOrdersFile()], {
       encoding: "utf8",
       env: { ...process.env, PATH: folder },
@@ -164,7 +164,7 @@ function startExample(args: string[]): ChildProcess {
   return spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** All that it says until it ends; `atFirstLine` is called once it has named its engine. */
+/** The output of the example until its end. `atFirstLine` is called at the first output, which names the engine. */
 async function output(example: ChildProcess, atFirstLine?: () => void): Promise<string> {
   let text = "";
   for (const stream of [example.stdout, example.stderr]) {

@@ -23,7 +23,7 @@ describe("the report", () => {
     handovers: 0,
   };
 
-  test("the table sets both runs side by side", () => {
+  test("the table shows both runs side by side", () => {
     expect(table(racy, sound)).toBe(
       [
         "                        without locks   with locks",
@@ -42,7 +42,7 @@ describe("the report", () => {
     );
   });
 
-  test("one unit too many, or one that is unaccounted for, makes a run unsound", () => {
+  test("one oversold or unaccounted unit makes a run unsound", () => {
     expect(isSound(sound)).toBe(true);
     expect(isSound({ ...sound, oversold: 1 })).toBe(false);
     expect(isSound({ ...sound, unaccounted: 1 })).toBe(false);
@@ -50,15 +50,15 @@ describe("the report", () => {
     expect(verdict(racy, sound)).toMatch(/^Without locks 1 514 units were oversold .* With locks none\.$/);
   });
 
-  test("a summary counts by article, so that one article's rest does not hide another's excess", () => {
+  test("a summary counts by article, so that stock of one article does not hide an excess of another", () => {
     const sold = (article: string, units: number) => ({ order: 1, article, units });
     const tallies = [
       { handled: 3, accepted: [sold("saw", 4), sold("vice", 1)], waitsMs: [] },
       { handled: 1, accepted: [sold("saw", 3)], waitsMs: [] },
     ];
     const initial = new Map([["saw", 5], ["vice", 9]]); // prettier-ignore
-    const left = new Map([["saw", 1], ["vice", 8]]); // prettier-ignore
-    expect(summarize({ tallies, handovers: 0, seconds: 2 }, initial, left)).toMatchObject({
+    const remaining = new Map([["saw", 1], ["vice", 8]]); // prettier-ignore
+    expect(summarize({ tallies, handovers: 0, seconds: 2 }, initial, remaining)).toMatchObject({
       orders: 4,
       accepted: 8,
       oversold: 2,
@@ -68,7 +68,7 @@ describe("the report", () => {
     });
   });
 
-  test("a percentile is a value that occurred", () => {
+  test("a percentile is a measured value", () => {
     expect([percentile([3, 1, 2], 50), percentile([3, 1, 2], 99), percentile([], 50)]).toEqual([
       2,
       3,

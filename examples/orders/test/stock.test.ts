@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 describe("the stock file", () => {
-  test("an order takes from its own article's line and touches no other", async () => {
+  test("an order changes only the line of its article", async () => {
     const path = join(folder, "stock.txt");
     await using stock = await StockFile.create(path, new Map([["chisel", 7], ["saw", 5], ["vice", 9]])); // prettier-ignore
     expect(await reserveStock(stock, { order: 1, article: "saw", units: 3 })).toBe("accepted");
@@ -30,7 +30,7 @@ describe("the stock file", () => {
     );
   });
 
-  test("a holder whose fencing token is older than the last writer's is refused", async () => {
+  test("a holder with an older fencing token than the last writer's is rejected", async () => {
     await using stock = await StockFile.create(join(folder, "fenced.txt"), new Map([["saw", 5]]));
     const holder = (fencingToken: bigint) => ({ fencingToken, throwIfLost: () => undefined });
     await reserveStock(stock, { order: 1, article: "saw", units: 1 }, holder(8n));
@@ -40,17 +40,17 @@ describe("the stock file", () => {
     expect(await stock.read("saw")).toEqual({ remaining: 4, fence: 8n });
   });
 
-  test("a holder who lost its lease between read and write writes nothing", async () => {
+  test("a holder that loses its lease between read and write writes nothing", async () => {
     await using stock = await StockFile.create(join(folder, "lost.txt"), new Map([["saw", 5]]));
     const throwIfLost = (): never => {
       throw new Error("lost");
     };
-    const taking = reserveStock(
+    const reserving = reserveStock(
       stock,
       { order: 1, article: "saw", units: 1 },
       { fencingToken: 1n, throwIfLost },
     );
-    await expect(taking).rejects.toThrow("lost");
+    await expect(reserving).rejects.toThrow("lost");
     expect(await stock.read("saw")).toEqual({ remaining: 5, fence: 0n });
   });
 });

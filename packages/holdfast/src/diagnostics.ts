@@ -91,10 +91,10 @@ const events: Partial<Record<keyof Diagnostics, Channel>> = {};
 
 /** The tracing channels of operations with a start and an end. */
 export const traces = {
-  acquire: tracingChannel("holdfast:acquire") as TracingChannel<unknown, AcquireTrace>,
-  renew: tracingChannel("holdfast:renew") as TracingChannel<unknown, RenewTrace>,
-  release: tracingChannel("holdfast:release") as TracingChannel<unknown, ReleaseTrace>,
-  hold: tracingChannel("holdfast:hold") as TracingChannel<unknown, HoldTrace>,
+  acquire: tracingChannel("holdfast:acquire") as TracingChannel<AcquireTrace, AcquireTrace>,
+  renew: tracingChannel("holdfast:renew") as TracingChannel<RenewTrace, RenewTrace>,
+  release: tracingChannel("holdfast:release") as TracingChannel<ReleaseTrace, ReleaseTrace>,
+  hold: tracingChannel("holdfast:hold") as TracingChannel<HoldTrace, HoldTrace>,
 };
 
 /** Publishes an event if its channel has subscribers. */
@@ -107,7 +107,7 @@ export function publish<Name extends keyof Diagnostics>(name: Name, message: () 
 
 /** Runs `operation`, traced if the channel has subscribers. `describe` creates the context, and `finish` adds the result. */
 export function trace<Context extends object, Result>(
-  trace: TracingChannel<unknown, Context>,
+  trace: TracingChannel<Context, Context>,
   describe: () => NoInfer<Context>,
   operation: () => Promise<Result>,
   finish: (context: NoInfer<Context>, result: Result) => void,
@@ -135,7 +135,7 @@ export function trace<Context extends object, Result>(
   return done;
 }
 
-export function hasSubscribers<Context extends object>(trace: TracingChannel<unknown, Context>): boolean {
+export function hasSubscribers<Context extends object>(trace: TracingChannel<Context, Context>): boolean {
   return (
     trace.start.hasSubscribers ||
     trace.end.hasSubscribers ||

@@ -58,18 +58,18 @@ export const calls: readonly Mutant[] = [
     name: "waiter-found-in-the-usual-release-is-dropped",
     brokenRule: "a waiter that a script removes from the queue is granted, or put back after any error",
     hasCounterexample: true,
-    edits: [lua("single/fast-release", "    popped = waiter\n", "    popped = nil\n")],
+    edits: [lua("single/fast-release", "    removed_waiter = waiter\n", "    removed_waiter = nil\n")],
     killers: [byServer("drivers/redis/protocol/scripts/release", "a waiter of another kind stays")],
   },
   {
-    name: "waiter-that-was-popped-is-lost-by-an-error",
+    name: "waiter-that-was-removed-is-lost-by-an-error",
     brokenRule: "a waiter that a script removes from the queue is granted, or put back after any error",
     hasCounterexample: true,
     edits: [
       lua(
         "common/dispatch",
-        "  if popped and popped[1] then\n    put_back(popped)",
-        "  if not popped and popped[1] then\n    put_back(popped)",
+        "  if removed_waiter and removed_waiter[1] then\n    put_back(removed_waiter)",
+        "  if not removed_waiter and removed_waiter[1] then\n    put_back(removed_waiter)",
       ),
     ],
     killers: [
@@ -157,8 +157,8 @@ export const calls: readonly Mutant[] = [
     edits: [
       lua(
         "common/dispatch",
-        "holder, popped, queue_ttl, releasing_client, handover_reply = found, waiter, nil, nil, nil",
-        "holder, popped, queue_ttl, handover_reply = found, waiter, nil, nil",
+        "holder, removed_waiter, queue_ttl, releasing_client, handover_reply = found, waiter, nil, nil, nil",
+        "holder, removed_waiter, queue_ttl, handover_reply = found, waiter, nil, nil",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/release", "the next operation of the call sends")],

@@ -39,8 +39,8 @@ export const fencing: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/fencing-agreement",
-        "      voteRequest.count(raised);\n",
-        "      voteRequest.count({ ...raised, first: this.#proposed, last: this.#proposed + this.#attempt.fencingCount - 1 });\n",
+        "      voteRequest.record(raised);\n",
+        "      voteRequest.record({ ...raised, first: this.#proposed, last: this.#proposed + raised.last - raised.first });\n",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/rules", "only an equal number confirms")],

@@ -128,7 +128,7 @@ export const oneNode: readonly Mutant[] = [
   {
     name: "waiter-found-in-the-usual-case-is-dropped",
     brokenRule: "a waiter that a script removes from the queue is granted, or put back",
-    edits: [lua("quorum/hand-over", "popped = next_waiter\n", "popped = nil\n")],
+    edits: [lua("quorum/hand-over", "removed_waiter = next_waiter\n", "removed_waiter = nil\n")],
     killers: [byServer(nodeMutex, "a waiter of another kind stays")],
   },
   {

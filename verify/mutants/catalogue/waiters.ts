@@ -175,7 +175,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "waiter-found-gone-in-the-usual-case-is-tried-again",
     brokenRule: "if a notification has no receiver, the script grants to the next waiter",
-    edits: [lua("common/queue", "    popped = nil\n", "")],
+    edits: [lua("common/queue", "    removed_waiter = nil\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release skips dead waiters")],
   },
   {

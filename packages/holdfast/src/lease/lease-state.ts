@@ -50,7 +50,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     this.#watched = host.watchdog.watch(this);
   }
 
-  /** Holds a grant. Only the caller may refer to the handle, so that its garbage collection reveals a leak. */
+  /** Holds a grant. Nothing else in the library may keep the handle, so that its garbage collection reveals a leak. */
   static create(host: Host, grant: Grant, options: LeaseStateOptions, fencingToken?: bigint): Created {
     const state = new LeaseState(host, grant, options, fencingToken ?? grant.fencingToken);
     const lease = new LeaseHandle(state);
@@ -120,7 +120,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
       : 0;
   }
 
-  /** The loss, if any. Reads the clocks, so the result is right even if no timer has run. */
+  /** The loss, if any. First declares the lease lost if its time has passed by the clocks, because no timer may have run. */
   currentLoss(): LeaseLostError | undefined {
     const { clock } = this.#host;
     if (this.#isLive) {

@@ -104,7 +104,7 @@ export class FencingAgreement {
       return;
     }
     if (hasAgreed) {
-      voteRequest.count(raised);
+      voteRequest.record(raised);
     } else {
       voteRequest.invalidated();
     }

@@ -64,8 +64,8 @@ export interface MajorityGrant extends FencingRange {
 
 /**
  * One attempt to collect the votes of a majority, with one token and one vote request for each node. The attempt is elected once a
- * majority of valid votes agrees on a fencing number. Until then an attempt yields a vote to an earlier one on request (quorum
- * mutual exclusion, after Maekawa).
+ * majority of votes is valid, and succeeds once these votes agree on a fencing number. Until then an attempt yields a vote to an earlier
+ * one on request (quorum mutual exclusion, after Maekawa).
  */
 export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   readonly listener: MajorityAttemptListener;

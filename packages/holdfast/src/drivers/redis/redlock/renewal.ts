@@ -7,7 +7,7 @@ import type { Reply } from "../protocol/operation.ts";
 import { lossReasonOf } from "../protocol/metadata.ts";
 import { Broadcast } from "./broadcast.ts";
 import type { ClockReading } from "./clock-reading.ts";
-import { countedVote } from "./counted-votes.ts";
+import { countedVote } from "./vote-diagnostics.ts";
 import type { HeldGrant } from "./held-grant.ts";
 import { validityOf } from "./majority.ts";
 import type { NodeSet } from "./node-set.ts";

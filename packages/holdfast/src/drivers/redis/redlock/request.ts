@@ -10,7 +10,7 @@ import type { MajorityAttempt, MajorityAttemptListener, MajorityGrant } from "./
 import { withKey, quorumNotReached, refusalOf } from "./quorum-error.ts";
 import type { QuorumHost } from "./request-host.ts";
 import { SplitVoteTimer } from "./split-vote-timer.ts";
-import { publishVote } from "./counted-votes.ts";
+import { publishVote } from "./vote-diagnostics.ts";
 import { positionIn, outcomeOfTry } from "./majority-verdict.ts";
 
 /**

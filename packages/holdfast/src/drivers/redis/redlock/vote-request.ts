@@ -29,7 +29,7 @@ export class VoteRequest extends VoteState {
   readonly #host: VoteRequestHost<VoteRequest>;
   readonly #voteYield: VoteYield = new VoteYield();
   readonly #sender: VoteSender;
-  /** The requests before the last clean-up: the clean-up ends whatever these requests brought. */
+  /** How many requests precede the last clean-up. Their replies change no vote, because the clean-up removes their residue. */
   #requestsBeforeCleanUp = 0;
 
   constructor(host: VoteRequestHost<VoteRequest>, node: QuorumNode) {
@@ -202,13 +202,13 @@ export class VoteRequest extends VoteState {
     this.#host.onReply(this);
   }
 
-  /** A vote that does not count is cleaned up, because another request may be able to use it. */
+  /** Records a vote. If the node is excluded for some time, the vote is cleaned up, so that the node can vote for another. */
   #acceptVote(vote: Vote): void {
     const exclusion = this.#host.nodeSet.exclusionOf(this.node, vote.reading);
     if (exclusion) {
       this.#cleanUpVote(exclusion);
     } else {
-      this.count(vote);
+      this.record(vote);
     }
   }
 
@@ -227,7 +227,7 @@ export class VoteRequest extends VoteState {
   }
 
   /** Records the vote of the node. */
-  count(vote: Vote): void {
+  record(vote: Vote): void {
     if (this.#voteYield.hasYielded(vote) || vote.first < (this.vote?.first ?? 0)) {
       return; // yielded, or older than the recorded vote
     }

@@ -153,14 +153,14 @@ export class ReleaseQueue {
     void done.then(() => this.#cleanUps.delete(done));
   }
 
-  /** The server has released the grant for this call. Other calls for the token then find no grant, but the grant was held when they began. */
+  /** The server found the grant for this call. Other calls for the token may find none, but the grant was held when they began. */
   grantFound({ pending: { token } }: ReleaseCall): void {
     for (let release = this.#releasesByToken.get(token); release; release = release.previous) {
       release.wasFound = true;
     }
   }
 
-  /** The server has answered the call, or its residue has expired. */
+  /** The call is not sent again: answered, expired, cancelled, refused for good, or the queue is closed. */
   ended(release: ReleaseCall): void {
     release.isEnded = true;
     this.#retries.cancel(release); // a late reply may have arrived before the repeat

@@ -100,7 +100,7 @@ while name do
 
   -- The usual acquire and release of a mutex. Their replies are shorter: the grant's first number, and 1 for a release. In every other
   -- case, and after an error, `answer` stays nil. Then the dispatcher performs the operation, or reports the error.
-  local token, answer, popped = operations[first], nil, nil
+  local token, answer, removed_waiter = operations[first], nil, nil
   holder = nil
   local is_acquire, is_release = name == 'acquire', name == 'release'
   if (is_acquire or is_release) and (string.byte(token, 67) or 58) <= 57 then
@@ -119,7 +119,7 @@ while name do
   if not answer then
     dispatch = dispatch or prepare(true)
     local refusal, _
-    answer, _, next_at, refusal = dispatch(name, first, holder, popped)
+    answer, _, next_at, refusal = dispatch(name, first, holder, removed_waiter)
     -- A replica rejected a write. The whole call fails, because the data of a replica may be outdated.
     if refusal then
       return redis.error_reply(refusal)

@@ -74,7 +74,7 @@ local perform_isolated
 while name do
   lock_key, queue, info = KEYS[3 * count - 1], KEYS[3 * count], KEYS[3 * count + 1]
   local first = at + 1
-  local token, next_at, answer, popped = operations[first], nil, nil, nil
+  local token, next_at, answer, removed_waiter = operations[first], nil, nil, nil
 
   -- In every other case, and after an error, `answer` stays nil. Then the dispatcher performs the operation, or reports the error.
   if name == 'acquire' and (string.byte(token, 67) or 58) <= 57 then
@@ -88,7 +88,7 @@ while name do
   else
     perform_isolated = perform_isolated or prepare()
     local proves, refusal
-    answer, proves, next_at, refusal = perform_isolated(name, first, nil, popped)
+    answer, proves, next_at, refusal = perform_isolated(name, first, nil, removed_waiter)
     -- A replica rejected a write. The whole call fails, because the data of a replica may be outdated.
     if refusal then
       return redis.error_reply(refusal)

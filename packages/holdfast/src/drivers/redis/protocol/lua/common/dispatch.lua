@@ -119,7 +119,7 @@ end
 --
 -- Returns the reply, whether the reply proves a primary, the index of the next operation, and the error of a replica.
 local function perform_isolated(name, first, found, waiter)
-  holder, popped, queue_ttl, releasing_client, handover_reply = found, waiter, nil, nil, nil
+  holder, removed_waiter, queue_ttl, releasing_client, handover_reply = found, waiter, nil, nil, nil
   is_read = found ~= nil and type(found) ~= 'table'
   local next_at = first + count_of(name)
   local ok, answer = pcall(perform, name, unpack(operations, first, next_at - 1))
@@ -130,8 +130,8 @@ local function perform_isolated(name, first, found, waiter)
     return answer, is_of_primary(name, answer), next_at
   end
   -- A failed operation must not dequeue a waiter.
-  if popped and popped[1] then
-    put_back(popped)
+  if removed_waiter and removed_waiter[1] then
+    put_back(removed_waiter)
   end
   local metadata = type(answer) == 'table' and answer.err or tostring(answer)
   return { 'error', metadata }, false, next_at, string.match(metadata, 'READONLY .*')

@@ -1,7 +1,7 @@
 -- The queue of a lock, and the grants to its waiters. The fast paths of the execute scripts do not use this file.
 
--- A waiter that was removed from the queue and has no grant yet. { false } if the removed waiter could not be granted the lock.
-local popped
+-- A waiter that a fast path removed from the queue, without a grant yet. { false } if that waiter could not be granted the lock.
+local removed_waiter
 
 -- The queue's TTL in ms at the start of the operation. It is read before the operation changes the queue.
 local queue_ttl
@@ -61,13 +61,14 @@ end
 
 -- Grants lock_key, which is free or being released, to the first waiter that is alive.
 -- Returns the new holder's token. Returns `own` if that queue entry is first: then the entry is removed, and not yet granted.
--- Returns nil if no request waits (lock_key is not touched). Returns false after the maximum of dead waiters, with lock_key absent. Then
+-- Returns nil if no live request waits: lock_key is unchanged, or absent after a dead waiter. Returns false after the maximum of dead
+-- waiters, with lock_key absent. Then
 -- the caller must repeat the operation.
 local function grant_next(own)
   note_ttl()
   for _ = 1, 16 do
-    local first = popped or redis.call('ZPOPMIN', queue)
-    popped = nil
+    local first = removed_waiter or redis.call('ZPOPMIN', queue)
+    removed_waiter = nil
     local queue_entry = first[1]
     if queue_entry == nil or queue_entry == own then
       return queue_entry

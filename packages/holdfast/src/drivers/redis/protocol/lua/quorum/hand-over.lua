@@ -10,14 +10,14 @@ if not next_member then
     answer, next_at = tonumber(call('DEL', lock_key, info)) and 1, first + 2
   end
 elseif (string.byte(next_member, 67) or 58) > 57 then
-  popped = next_waiter
+  removed_waiter = next_waiter
 else
   local ok, granted_token = pcall(grant_waiter, next_waiter)
   next_at = first + 2
   if not ok then
     answer = { 'error', type(granted_token) == 'table' and granted_token.err or tostring(granted_token) }
   elseif not granted_token then
-    popped = { false }
+    removed_waiter = { false }
   else
     answer = { 1, 0, granted_token }
   end

@@ -3,7 +3,7 @@ import { engineError, isTransient, queueFullError } from "../server/errors.ts";
 import type { VoteState } from "./vote-state.ts";
 import type { MajorityAttempt } from "./majority-attempt.ts";
 import type { NodeSet } from "./node-set.ts";
-import { quarantineMessage } from "./restart-guard.ts";
+import { quarantineMessage, type Quarantine } from "./restart-guard.ts";
 
 /**
  * The error for too few votes, with the vote of each node.
@@ -50,7 +50,7 @@ function nodeVote({
   isWaiting,
 }: VoteState): NodeVote {
   const node = quorumNode.name;
-  if (reply === "granted" && quarantine) {
+  if (reply === "granted" && quarantine && isReported(quarantine)) {
     return { node, vote: "quarantined", latencyMs, reason: quarantineMessage(quarantine) };
   } else if (reply === "granted" && isWaiting) {
     return {
@@ -65,6 +65,11 @@ function nodeVote({
   return reply === "full"
     ? { node, vote: "held", latencyMs, reason: "its queue is full" }
     : { node, vote: reply, latencyMs, reason };
+}
+
+/** A momentary quarantine without a known end, such as a clock that too few replies show, may end with the next reply. */
+function isReported({ isMomentary, remainingMs }: Quarantine): boolean {
+  return !isMomentary || remainingMs !== null;
 }
 
 /** A retry to the node fails until an operator changes the node. */

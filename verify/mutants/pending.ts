@@ -1,4 +1,4 @@
-/** A sentence of the design that no mutant can break yet, because its code does not exist. */
+/** A rule of the design that no mutant can break yet, because its code does not exist. */
 export interface PendingMutant {
   readonly brokenRule: string;
   readonly hasCounterexample?: true;

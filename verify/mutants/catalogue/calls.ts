@@ -15,7 +15,7 @@ export const calls: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/commands", "several operations in one call")],
   },
   {
-    name: "lone-operation-travels-as-several",
+    name: "lone-operation-is-sent-as-several",
     brokenRule: "a call with one operation passes its arguments directly, without JSON",
     edits: [
       redis(
@@ -27,7 +27,7 @@ export const calls: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/batch", "a lone operation travels with plain arguments;")],
   },
   {
-    name: "operations-sent-again-have-their-former-arguments",
+    name: "repeated-operations-keep-their-former-arguments",
     brokenRule: "a repeat has a new latest time, and requests a queue entry once the client is subscribed",
     edits: [
       redis("protocol/operation", "args !== latest.args[i])) {", "args[1] !== latest.args[i]?.[1])) {"),
@@ -41,7 +41,7 @@ export const calls: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/batch", "more operations share two calls")],
   },
   {
-    name: "counter-is-read-where-nothing-is-granted",
+    name: "counter-is-read-without-a-grant",
     brokenRule: "a call uses TIME, and GET and SET of the counter, only if it grants",
     edits: [
       lua(
@@ -55,7 +55,7 @@ export const calls: readonly Mutant[] = [
     ],
   },
   {
-    name: "waiter-found-in-the-usual-release-is-dropped",
+    name: "waiter-popped-by-a-fast-release-is-dropped",
     brokenRule: "a waiter that a script removes from the queue is granted, or put back after any error",
     hasCounterexample: true,
     edits: [lua("single/fast-release", "    removed_waiter = waiter\n", "    removed_waiter = nil\n")],
@@ -77,7 +77,7 @@ export const calls: readonly Mutant[] = [
     ],
   },
   {
-    name: "waiter-is-looked-for-behind-the-deletion",
+    name: "unreadable-queue-does-not-stop-the-deletion",
     brokenRule:
       "release runs GET K, ZPOPMIN queue and DEL K in this order, so an unreadable queue leaves the lock unchanged",
     edits: [lua("single/fast-release", "  elseif not waiter.err then", "  else")],
@@ -89,7 +89,7 @@ export const calls: readonly Mutant[] = [
     ],
   },
   {
-    name: "next-of-the-same-client-has-a-message",
+    name: "next-request-of-the-same-client-is-notified",
     brokenRule:
       "if the next holder is a request of the releasing client, the reply of the release is its grant",
     edits: [
@@ -102,7 +102,7 @@ export const calls: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/release", "the reply is its grant, with the TTL")],
   },
   {
-    name: "whose-token-is-adopted-learns-of-no-grant",
+    name: "reply-of-a-release-grants-to-every-client",
     brokenRule:
       "only the client that created the token learns from its release which request is granted next",
     edits: [lua("single/mutex", "is_own == '1' and client_of(token) or nil", "client_of(token)")],
@@ -132,14 +132,14 @@ export const calls: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/release", "a repeat returns the")],
   },
   {
-    name: "answer-of-a-release-is-not-read",
+    name: "reply-of-a-release-is-not-read",
     brokenRule:
       "if the next holder is a request of the releasing client, the reply of the release is its grant",
     edits: [redis("server/release-call", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
     killers: [byRules("drivers/redis/single/handed-over", "the next caller of the")],
   },
   {
-    name: "grant-in-an-answer-lasts-as-one-by-message",
+    name: "grant-by-reply-lasts-as-one-by-notification",
     brokenRule: "a queue entry has two TTLs: one for a grant by notification, and one for a grant by reply",
     edits: [
       lua(
@@ -151,7 +151,7 @@ export const calls: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/release", "the reply is its grant, with the TTL")],
   },
   {
-    name: "next-operation-sends-no-message",
+    name: "next-operation-sends-no-notification",
     brokenRule:
       "the releasing client belongs to one operation, and later operations of the call grant by notification",
     edits: [
@@ -164,7 +164,7 @@ export const calls: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/release", "the next operation of the call sends")],
   },
   {
-    name: "turn-is-given-before-the-next-request",
+    name: "requeue-releases-before-its-next-request",
     brokenRule: "a client that requeues sends acquire for its next request and then release, in one call",
     edits: [
       redis(
@@ -181,55 +181,55 @@ export const calls: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/handed-over", "travel in one call to each node, in this order")],
   },
   {
-    name: "turn-that-is-given-may-find-the-queue-full",
+    name: "queue-limit-applies-to-a-requeue-on-a-node",
     brokenRule: "an acquire in the call that releases the lock ignores the bound of the queue",
     edits: [lua("quorum/acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
     killers: [byServer("drivers/redis/protocol/scripts/handed-over", "exempts that request from the bound")],
   },
   {
-    name: "vote-behind-a-release-is-told-by-message-only",
+    name: "vote-after-a-release-is-granted-by-notification-only",
     brokenRule: "the reply of a release contains the next vote, so that a lost notification costs no poll",
     edits: [lua("quorum/hand-over", "answer = { 1, 0, granted_token }", "answer = { 1, 0, '' }")],
     killers: [byRules("drivers/redis/redlock/handed-over", "without other waiters")],
   },
   {
-    name: "sleeper-waits-in-a-place-of-the-past",
+    name: "request-after-a-sleep-keeps-its-former-ticket",
     brokenRule: "a request starts again if replies contradict the estimate of the nodes' time in its ticket",
     edits: [redis("redlock/node-set", "      this.#era += 1;\n", "")],
     killers: [byRules("drivers/redis/redlock/late-votes", "a request that waits on a sleeping machine")],
   },
   {
-    name: "places-of-a-quorum-stay-ahead",
+    name: "tickets-of-a-quorum-stay-ahead",
     brokenRule: "after that, tickets follow the new estimate of the nodes' time",
     edits: [redis("redlock/node-set", "      this.#lastTicket = 0; // tickets", "      // tickets")],
     killers: [byRules("drivers/redis/redlock/late-votes", "tickets begin anew")],
   },
   {
-    name: "bound-holds-for-who-gives-a-grant-up",
+    name: "queue-limit-applies-to-a-requeue",
     brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [lua("single/mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire-queue", "a full queue refuses a new waiter")],
   },
   {
-    name: "bound-holds-for-who-gives-a-share-up",
+    name: "queue-limit-applies-to-a-requeue-of-a-shared-lock",
     brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [lua("common/shared-lock", "not waits and tonumber(wait) < 3 and", "not waits and")],
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "is awaited in a queue")],
   },
   {
-    name: "who-gives-a-grant-up-learns-of-no-run",
+    name: "requeue-gets-no-run-id",
     brokenRule: "wait mode 3 requests the run id, as mode 1 does; modes 2 and 4 do not",
     edits: [lua("single/mutex", "(wait == '1' or wait == '3') and run_id()", "wait == '1' and run_id()")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "a waiter gets the server's run if it")],
   },
   {
-    name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
+    name: "driver-applies-the-queue-limit-to-a-requeue",
     brokenRule: "an acquire next to a release in one call ignores the bound of the queue",
     edits: [redis("single/driver", "{ ignoresQueueLimit: true }", "{ ignoresQueueLimit: false }")],
     killers: [byRules("drivers/redis/single/handed-over", "is not refused by a full queue")],
   },
   {
-    name: "share-takes-the-usual-path",
+    name: "shared-lock-uses-the-fast-path",
     brokenRule: "a token contains its mode, and only a mutex uses the fast path",
     edits: [
       lua(
@@ -241,7 +241,7 @@ export const calls: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "stores the holder with its")],
   },
   {
-    name: "everybody-is-told-the-holder-s-ttl",
+    name: "every-waiter-gets-the-holder-s-ttl",
     brokenRule: "a waiter at a later position gets the holder's TTL only when it repeats its request",
     edits: [
       lua(
@@ -253,7 +253,7 @@ export const calls: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/acquire-queue", "the first three waiters")],
   },
   {
-    name: "run-is-asked-for-with-each-message",
+    name: "run-id-is-read-for-each-notification",
     brokenRule: "a call reads the run id of the server at most once",
     edits: [lua("common/waiters", "  if not known_run_id then\n", "  do\n")],
     killers: [

@@ -3,7 +3,7 @@ import { byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 /** Mutants of a process whose memory was copied: two processes have the same client id. */
 export const clones: readonly Mutant[] = [
   {
-    name: "clone-releases-what-the-other-was-granted",
+    name: "clone-releases-a-grant-of-the-other",
     brokenRule: "a grant for an unknown token is released only if no other connection receives the channel",
     edits: [
       redis(
@@ -17,7 +17,7 @@ export const clones: readonly Mutant[] = [
     ],
   },
   {
-    name: "clone-gives-back-votes-of-the-other",
+    name: "clone-releases-votes-of-the-other",
     brokenRule: "a vote for an unknown token is released only if no other connection receives the channel",
     edits: [redis("redlock/grant-registry", "} else if (node.server.hasOwnChannel) {", "} else {")],
     killers: [

@@ -3,13 +3,13 @@ import { byServer, redis, type Mutant } from "../mutant.ts";
 /** Mutants of Redis Cluster. See docs/drivers/cluster.md. */
 export const cluster: readonly Mutant[] = [
   {
-    name: "cluster-silent-node-is-trusted",
+    name: "cluster-unresponsive-node-is-trusted",
     brokenRule: "if a node is unresponsive, the client requests the slot map from the other nodes",
     edits: [redis("cluster/cluster-node", "        this.#listener.unresponsive(this);\n", "")],
     killers: [byServer("integration/cluster/failover", "whatever its client")],
   },
   {
-    name: "cluster-subscribes-for-nothing",
+    name: "cluster-subscribes-for-a-free-lock",
     brokenRule: "a free lock needs no subscription",
     edits: [
       redis(
@@ -34,7 +34,7 @@ export const cluster: readonly Mutant[] = [
     killers: [byServer("drivers/redis/cluster/driver", "keys whose braces")],
   },
   {
-    name: "cluster-laggard-is-believed",
+    name: "cluster-outdated-node-is-trusted",
     brokenRule: "after MOVED the client corrects its slot map, even if a node with an old map contradicts",
     edits: [redis("cluster/router", "if (map.source !== address) {", "if (map.source === undefined) {")],
     killers: [byServer("integration/cluster/redirects", "MOVED is believed over a node that")],

@@ -10,7 +10,7 @@ export const extension: readonly Mutant[] = [
     killers: [byKept()],
   },
   {
-    name: "refilled-behind-the-end",
+    name: "refilled-after-the-end",
     brokenRule: "nodes without the grant may be refilled only after a majority confirmed the unbroken hold",
     edits: [
       redis(
@@ -23,7 +23,7 @@ export const extension: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/extension", "a reply after the end of the validity")],
   },
   {
-    name: "a-majority-of-those-that-answer",
+    name: "majority-of-the-replies-extends",
     brokenRule: "extension needs ⌊N/2⌋ + 1 of all N nodes",
     hasCounterexample: true,
     edits: [
@@ -49,7 +49,7 @@ export const extension: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/extension", "a node whose grant has another number has lost")],
   },
   {
-    name: "a-filled-node-counts-in-the-same-round",
+    name: "refilled-node-counts-in-the-same-round",
     brokenRule: "a refilled node counts from the next round on",
     edits: [
       redis(
@@ -78,7 +78,7 @@ export const extension: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/queue-members", "a node that restarted with the data of")],
   },
   {
-    name: "nodes-are-filled-without-a-majority",
+    name: "nodes-are-refilled-without-a-majority",
     brokenRule:
       "nodes without the grant may be refilled only after a majority confirmed the unbroken hold in this round",
     edits: [
@@ -115,7 +115,7 @@ export const extension: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/queue-members", "a node that reports a loss before the others")],
   },
   {
-    name: "who-was-filled-too-late-keeps-it",
+    name: "late-refill-is-not-released",
     brokenRule: "release goes to all nodes, and also to a node that was refilled after the end of the lease",
     edits: [
       redis(
@@ -127,7 +127,7 @@ export const extension: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/late-requests", "a node that is refilled after the release is")],
   },
   {
-    name: "adopted-for-as-long-as-those-who-answer-first-have-it",
+    name: "adoption-lasts-as-the-first-replies-report",
     brokenRule:
       "an adopted lease is valid until the latest time that a majority supports, even if the first replies have no remaining time",
     edits: [
@@ -145,7 +145,7 @@ export const extension: readonly Mutant[] = [
     ],
   },
   {
-    name: "a-node-is-filled-again-behind-the-release",
+    name: "node-is-refilled-after-the-release",
     brokenRule: "nodes without the grant may be refilled, but not after the release of the lease",
     edits: [
       redis(

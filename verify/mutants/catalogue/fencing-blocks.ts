@@ -29,13 +29,13 @@ export const fencingBlocks: readonly Mutant[] = [
     ],
   },
   {
-    name: "no-block-behind-a-block",
+    name: "no-block-after-a-block",
     brokenRule: "grants get blocks until the counter is 10 ms ahead of the time",
     edits: [lua("single/fencing-counter", "first > now + 10000 and first", "first > now and first")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "so cannot run further ahead")],
   },
   {
-    name: "answer-derives-the-last-number",
+    name: "reply-derives-the-last-number",
     brokenRule: "clients never derive the last number from the requested count",
     hasCounterexample: true,
     edits: [
@@ -78,7 +78,7 @@ export const fencingBlocks: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "a repeat that requests more or fewer")],
   },
   {
-    name: "count-in-the-lock-is-what-was-asked",
+    name: "count-in-the-lock-is-the-requested-one",
     brokenRule: "K stores how many numbers the grant got",
     edits: [
       lua(

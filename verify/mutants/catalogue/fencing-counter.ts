@@ -25,7 +25,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/evicted-numbers", "no lock is granted and no number")],
   },
   {
-    name: "number-is-taken-before-the-counter-has-it",
+    name: "number-is-used-before-the-counter-stores-it",
     brokenRule:
       "OOM in the middle of a call loses no number, because no grant gets a number that the counter could not store",
     edits: [
@@ -79,7 +79,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     ],
   },
   {
-    name: "who-shares-is-not-numbered-by-the-counter",
+    name: "shared-grant-is-not-numbered-by-the-counter",
     brokenRule: "a server has one counter for all kinds of locks",
     edits: [lua("single/lock-context", "  return next_fence(fence_count)", "  return now, now")],
     killers: [
@@ -167,7 +167,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     ],
   },
   {
-    name: "error-behind-several-keys-is-not-raised",
+    name: "error-after-several-keys-is-not-raised",
     brokenRule: "after an error the counter is written, and then the error is raised again",
     edits: [
       lua(
@@ -181,7 +181,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     ],
   },
   {
-    name: "several-keys-leave-their-words",
+    name: "metadata-of-several-keys-sets-no-mark",
     brokenRule: "K has a mark if metadata was written",
     edits: [lua("acquire-many", "metadata ~= '' and value .. ' i' or value", "value")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are acquired if all are")],

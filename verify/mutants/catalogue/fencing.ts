@@ -16,7 +16,7 @@ export const fencing: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/rules", "only an equal number confirms")],
   },
   {
-    name: "a-larger-number-is-a-yes",
+    name: "larger-number-counts-as-agreement",
     brokenRule: "only equal values count: a node with a larger number does not agree",
     hasCounterexample: true,
     edits: [
@@ -121,7 +121,7 @@ export const fencing: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/agree", "raises the number of the grant")],
   },
   {
-    name: "a-number-that-is-being-raised-is-taken",
+    name: "smaller-number-counts-after-the-proposal",
     brokenRule: "after the client writes the largest number, a smaller reported number no longer counts",
     edits: [
       redis("redlock/fencing-agreement", "if (range && range.first >= this.#proposed) {", "if (range) {"),
@@ -136,7 +136,7 @@ export const fencing: readonly Mutant[] = [
     ],
   },
   {
-    name: "who-agrees-after-the-decision-is-not-counted",
+    name: "late-agreement-is-not-counted",
     brokenRule: "a node that agrees late has the agreed number from then on",
     edits: [
       redis(
@@ -222,7 +222,7 @@ export const fencing: readonly Mutant[] = [
     ],
   },
   {
-    name: "a-number-behind-the-holder-s-is-not-stale",
+    name: "number-before-the-holder-s-is-not-stale",
     brokenRule:
       "checkFence: a number is stale if its lease was released, has expired, or a later grant exists",
     edits: [

@@ -3,7 +3,7 @@ import { byRules, redis, type Mutant } from "../mutant.ts";
 /** Mutants of the names of keys on the server. */
 export const keys: readonly Mutant[] = [
   {
-    name: "prefix-may-lead-into-our-own-keys",
+    name: "prefix-may-be-reserved",
     brokenRule: "derived keys have their own name space, with which no prefix may begin",
     hasCounterexample: true,
     edits: [
@@ -46,7 +46,7 @@ export const keys: readonly Mutant[] = [
     ],
   },
   {
-    name: "what-is-passed-on-keeps-its-token",
+    name: "requeued-request-keeps-its-token",
     brokenRule: "requeue uses a new token, because a token is never used for two grants",
     hasCounterexample: true,
     edits: [

@@ -3,13 +3,13 @@ import { byKept, byRules, byServer, bySim, edit, lua, type Mutant } from "../mut
 /** Mutants of several keys, reentrant locks, elections and other kinds. */
 export const kinds: readonly Mutant[] = [
   {
-    name: "all-takes-keys-in-the-order-they-are-named",
+    name: "multi-lock-acquires-keys-in-the-given-order",
     brokenRule: "several keys: callers that name keys in different orders do not deadlock",
     edits: [edit("kinds/multi-lock.ts", "new Set(keys.map(check))).sort();", "new Set(keys.map(check)));")],
     killers: [bySim(1, 40, "all"), byRules("kinds/multi-lock")],
   },
   {
-    name: "all-keeps-what-it-has-when-its-time-is-over",
+    name: "multi-lock-keeps-keys-after-its-wait-timeout",
     brokenRule: "several keys: an acquire gets every key or none",
     edits: [
       edit(
@@ -21,7 +21,7 @@ export const kinds: readonly Mutant[] = [
     killers: [bySim(1, 40, "all"), byRules("kinds/multi-lock")],
   },
   {
-    name: "all-is-lost-with-its-last-key",
+    name: "multi-lock-is-lost-only-with-its-last-key",
     brokenRule: "several keys: the one lease is lost if any key is lost",
     edits: [
       edit(
@@ -56,7 +56,7 @@ export const kinds: readonly Mutant[] = [
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
-    name: "repeat-asks-beside-the-first",
+    name: "repeat-sends-its-own-request",
     brokenRule: "repeats of an attempt in one process share one request of the driver",
     hasCounterexample: true,
     edits: [
@@ -82,7 +82,7 @@ export const kinds: readonly Mutant[] = [
     killers: [byRules("kinds/attempts-waiting", "all are granted before the first of them can release")],
   },
   {
-    name: "late-repeat-blames-the-engine",
+    name: "late-repeat-reports-an-engine-failure",
     brokenRule: "wait-timeout means that waitMs passed while the lock was held",
     edits: [edit("kinds/shared-acquire.ts", "        follower.heldResult = { error, at: now };\n", "")],
     killers: [
@@ -109,7 +109,7 @@ export const kinds: readonly Mutant[] = [
     killers: [byRules("kinds/attempts", "an orphaned lease expires, and a repeat does not get it")],
   },
   {
-    name: "session-enters-what-it-gave-back",
+    name: "session-enters-a-released-hold",
     brokenRule: "reentrant: an extra release and a loss inside a nested hold have clear outcomes",
     edits: [
       edit(
@@ -126,7 +126,7 @@ export const kinds: readonly Mutant[] = [
     killers: [bySim(1, 100, "reentrant"), byRules("kinds/reentrant")],
   },
   {
-    name: "leader-resigns-without-a-word",
+    name: "leader-resigns-without-a-release",
     brokenRule: "election: a new leader follows at once after a resignation",
     edits: [
       edit(
@@ -155,7 +155,7 @@ export const kinds: readonly Mutant[] = [
     ],
   },
   {
-    name: "try-is-granted-past-who-waits-for-more",
+    name: "try-overtakes-a-waiter-for-more-permits",
     brokenRule: "semaphore: the queue is FIFO, so heavy requests do not starve",
     edits: [
       edit(
@@ -204,7 +204,7 @@ export const kinds: readonly Mutant[] = [
     killers: [bySim(1, 40, "server,semaphore")],
   },
   {
-    name: "try-does-not-see-who-holds",
+    name: "try-ignores-the-holders",
     brokenRule: "a request is granted if the sum of weights with the request stays within the limit",
     edits: [
       lua(
@@ -222,7 +222,7 @@ export const kinds: readonly Mutant[] = [
     killers: [bySim(1, 80, "server,read-write")],
   },
   {
-    name: "limit-of-who-asks-counts",
+    name: "limit-of-the-waiter-counts",
     brokenRule: "semaphore: only an explicit call changes the limit, and holders never exceed the limit",
     edits: [
       lua(
@@ -240,7 +240,7 @@ export const kinds: readonly Mutant[] = [
     ],
   },
   {
-    name: "share-of-who-crashed-stays",
+    name: "grant-of-a-crashed-reader-remains",
     brokenRule: "read-write: the grant of a crashed reader expires alone, by its TTL",
     edits: [
       lua(
@@ -255,7 +255,7 @@ export const kinds: readonly Mutant[] = [
     ],
   },
   {
-    name: "who-missed-an-inquiry-is-not-asked-again",
+    name: "lost-inquiry-is-not-repeated",
     brokenRule: "a lost inquiry is repeated when split readers retry, also for a writer without votes",
     edits: [
       lua(
@@ -267,7 +267,7 @@ export const kinds: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is requested back again at a repeat")],
   },
   {
-    name: "writer-does-not-ask-for-votes",
+    name: "writer-sends-no-inquiry",
     brokenRule: "a writer sends an inquiry to every later reader without a majority",
     edits: [
       lua(

@@ -18,7 +18,7 @@ export const latch: readonly Mutant[] = [
     ],
   },
   {
-    name: "latch-resent-count-is-another-attempt",
+    name: "latch-repeated-countdown-is-another-attempt",
     brokenRule:
       "a repeated countdown is one attempt with one token, so an executed countdown without a reply counts once",
     edits: [
@@ -31,7 +31,7 @@ export const latch: readonly Mutant[] = [
     killers: [byRules("kinds/latch", "a count whose reply was lost counts once, however often it is sent")],
   },
   {
-    name: "latch-tells-nobody",
+    name: "latch-notifies-no-waiter",
     brokenRule: "an opening latch notifies its waiters",
     edits: [
       lua(
@@ -58,13 +58,13 @@ export const latch: readonly Mutant[] = [
     killers: [byRules("kinds/latch", "a lost notification delays a wait by at most 5 s")],
   },
   {
-    name: "latch-deaf-waiter-does-not-ask",
+    name: "latch-waiter-does-not-retry-after-a-subscription",
     brokenRule: "on every subscription waiting requests are sent again",
     edits: [redis("single/request-registry", "    this.latches.notificationStatusChanged(server);\n", "")],
     killers: [byRules("kinds/latch", "a waiter polls as soon as its lost subscription is back")],
   },
   {
-    name: "latch-overtaken-by-its-message",
+    name: "latch-reply-overtaken-by-its-notification",
     brokenRule: "a notification that arrives before the reply to its request is not lost",
     edits: [
       redis("single/latches", "      this.trySend(); // the notification arrived before the reply\n", ""),
@@ -74,7 +74,7 @@ export const latch: readonly Mutant[] = [
     ],
   },
   {
-    name: "latch-opened-by-an-older-one",
+    name: "latch-opened-by-an-earlier-latch",
     brokenRule: "the creation time of a latch distinguishes it from the next latch of its key",
     edits: [
       redis(
@@ -88,7 +88,7 @@ export const latch: readonly Mutant[] = [
     ],
   },
   {
-    name: "latch-open-one-is-forgotten",
+    name: "latch-forgotten-while-open",
     brokenRule: "a latch stays open until its TTL has passed",
     edits: [
       lua(
@@ -103,7 +103,7 @@ export const latch: readonly Mutant[] = [
     ],
   },
   {
-    name: "latch-begins-anew-for-who-knew-it",
+    name: "latch-restarts-for-its-former-clients",
     brokenRule: "an object that has used a latch touches no other latch",
     edits: [lua("common/latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
     killers: [
@@ -112,7 +112,7 @@ export const latch: readonly Mutant[] = [
     ],
   },
   {
-    name: "latch-counts-what-comes-too-late",
+    name: "latch-counts-a-late-countdown",
     brokenRule:
       "a countdown after its latest time has no effect, because its caller has failed and the key may have the next latch",
     edits: [
@@ -171,7 +171,7 @@ export const latch: readonly Mutant[] = [
     killers: [byRules("drivers/memory/driver", "latch: an attempt counts once")],
   },
   {
-    name: "latch-of-memory-lets-a-mutex-in",
+    name: "latch-of-memory-admits-a-mutex",
     brokenRule: "a key of another kind is refused with kind-mismatch and stays unchanged",
     edits: [
       edit(

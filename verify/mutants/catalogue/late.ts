@@ -3,13 +3,13 @@ import { byKept, byRules, byServer, redis, type Mutant } from "../mutant.ts";
 /** Mutants of late, lost or repeated requests and replies. */
 export const lateReplies: readonly Mutant[] = [
   {
-    name: "a-place-is-given-up-for-drift",
+    name: "ticket-restarts-because-of-drift",
     brokenRule: "a reply contradicts an estimate only by more than clocks may drift apart",
     edits: [redis("server/server-clock", "(allowedDriftRate - driftRate)", "0")],
     killers: [byRules("drivers/redis/server/server-clock", "however old its reply")],
   },
   {
-    name: "a-later-place-is-the-earlier-one-for-drift",
+    name: "drift-makes-a-later-ticket-the-earlier-one",
     brokenRule: "tickets restart only if the requests with former tickets leave their queues",
     edits: [
       redis(
@@ -42,7 +42,7 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byKept()],
   },
   {
-    name: "late-message-is-not-answered",
+    name: "grant-by-late-notification-is-not-released",
     brokenRule: "a grant by notification for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
@@ -70,7 +70,7 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
   },
   {
-    name: "late-message-ends-what-another-process-adopted",
+    name: "late-notification-releases-an-adopted-grant",
     brokenRule:
       "a notification older than its grant's TTL is ignored, because another process may have extended the grant",
     edits: [
@@ -83,19 +83,19 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byServer("integration/single/late-grants", "another process has adopted")],
   },
   {
-    name: "given-lease-is-brought-back",
+    name: "transferred-lease-is-revived",
     brokenRule: "the grant of a late request with the same token is not the transferred grant",
     edits: [redis("single/driver", " && Number(first) > fencingToken", " && fencingToken < 0n")],
     killers: [byServer("integration/single/late-answers", "'s request does not revive a transferred")],
   },
   {
-    name: "late-process-never-gives-a-node-up",
+    name: "late-process-waits-for-a-node-forever",
     brokenRule: "a process that is always late waits for a node once more, but not forever",
     edits: [redis("server/batch", " && !call.hasGracePeriod", "")],
     killers: [byRules("drivers/redis/server/batch-timeouts", "after a stall the reply")],
   },
   {
-    name: "late-process-does-not-read-what-is-there",
+    name: "late-process-does-not-read-arrived-replies",
     brokenRule: "a stalled process reads the replies that have arrived before it fails a call",
     edits: [
       redis(
@@ -107,7 +107,7 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/batch-timeouts", "after a stall the reply")],
   },
   {
-    name: "late-message-of-a-node-is-not-answered",
+    name: "vote-by-late-notification-is-not-released",
     brokenRule: "a grant by notification for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
@@ -122,7 +122,7 @@ export const lateReplies: readonly Mutant[] = [
     ],
   },
   {
-    name: "late-reply-is-not-answered",
+    name: "grant-by-late-reply-is-not-released",
     brokenRule: "a grant by reply for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
@@ -131,7 +131,7 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("fake-redis/fake-redis", "a grant after the caller's timeout is released at once")],
   },
   {
-    name: "late-reply-of-a-node-is-not-answered",
+    name: "vote-by-late-reply-is-not-released",
     brokenRule: "a grant by reply for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
@@ -146,7 +146,7 @@ export const lateReplies: readonly Mutant[] = [
     ],
   },
   {
-    name: "late-place-in-the-queue-stays",
+    name: "late-queue-entry-remains",
     brokenRule:
       "order holds only within one connection and one script, so a late request may have created a queue entry",
     hasCounterexample: true,
@@ -160,7 +160,7 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("drivers/redis/single/late-requests", "a queue entry that is added after its waiter")],
   },
   {
-    name: "late-place-on-a-node-stays",
+    name: "late-queue-entry-on-a-node-remains",
     brokenRule:
       "order holds only within one connection and one script, so a late request may have created a queue entry",
     hasCounterexample: true,

@@ -10,7 +10,7 @@ export const latestTimes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/late-operations", "does nothing to a free lock")],
   },
   {
-    name: "place-is-given-too-late",
+    name: "queue-entry-is-added-too-late",
     brokenRule: "an acquire that is executed after its latest time has no effect",
     hasCounterexample: true,
     edits: [
@@ -23,7 +23,7 @@ export const latestTimes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/late-operations", "gets no queue entry after")],
   },
   {
-    name: "vote-is-given-too-late",
+    name: "vote-is-granted-too-late",
     brokenRule: "a node that executes an acquire after its latest time does nothing",
     edits: [lua("execute-quorum", " and now <= operations[first + 6] * 1000", "")],
     killers: [
@@ -31,7 +31,7 @@ export const latestTimes: readonly Mutant[] = [
     ],
   },
   {
-    name: "late-acquire-ends-what-is-remembered",
+    name: "late-acquire-deletes-the-stored-vote",
     brokenRule: "a late acquire does not change the stored vote of its token",
     edits: [
       lua(
@@ -55,7 +55,7 @@ export const latestTimes: readonly Mutant[] = [
     ],
   },
   {
-    name: "late-yield-counts-as-one",
+    name: "late-yield-counts-as-confirmed",
     brokenRule: "a yield is repeated until a node confirms it",
     edits: [
       redis(
@@ -73,7 +73,7 @@ export const latestTimes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/late-votes", "returns no vote, if")],
   },
   {
-    name: "several-keys-are-given-too-late",
+    name: "several-keys-are-granted-too-late",
     brokenRule: "an acquire that is executed after its latest time has no effect",
     edits: [lua("acquire-many", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
     killers: [
@@ -81,7 +81,7 @@ export const latestTimes: readonly Mutant[] = [
     ],
   },
   {
-    name: "what-came-too-late-is-asked-for-with-its-old-token",
+    name: "late-request-is-repeated-with-its-old-token",
     brokenRule:
       "the server reports a request after its latest time, and the client repeats the request with a new token",
     edits: [

@@ -122,7 +122,7 @@ export const leaseDeadlines: readonly Mutant[] = [
     ],
   },
   {
-    name: "loss-waits-for-a-timer-behind-an-answer",
+    name: "loss-waits-for-a-timer-after-a-reply",
     brokenRule:
       "a loss is reported on time: an extension whose reply arrives after its own end has no effect",
     edits: [
@@ -170,7 +170,7 @@ export const leaseDeadlines: readonly Mutant[] = [
     ],
   },
   {
-    name: "loss-that-was-missed-is-not-asked-for",
+    name: "missed-loss-is-not-checked",
     brokenRule: "notifications may be lost, so a holder checks its lease after each subscription",
     edits: [
       redis(

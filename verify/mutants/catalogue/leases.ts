@@ -3,7 +3,7 @@ import { byRules, edit, type Mutant } from "../mutant.ts";
 /** Mutants of leases, their end and their renewal. */
 export const leases: readonly Mutant[] = [
   {
-    name: "timer-of-an-ended-lease-runs-on",
+    name: "timer-of-an-ended-lease-remains",
     brokenRule: "a lease that ended has no timer",
     edits: [
       edit(
@@ -15,7 +15,7 @@ export const leases: readonly Mutant[] = [
     killers: [byRules("lease/watchdog")],
   },
   {
-    name: "orphan-is-told-of-no-end",
+    name: "end-of-an-orphan-is-not-reported",
     brokenRule: "the end of a lease that is left to expire is reported, even after close",
     edits: [
       edit(
@@ -29,7 +29,7 @@ export const leases: readonly Mutant[] = [
     ],
   },
   {
-    name: "adopted-behind-close",
+    name: "adopted-after-close",
     brokenRule: "after close no lease is watched, and no timer remains",
     edits: [
       edit(
@@ -46,7 +46,7 @@ export const leases: readonly Mutant[] = [
     ],
   },
   {
-    name: "what-is-adopted-late-waits-as-a-new-lease-does",
+    name: "late-adoption-is-renewed-as-a-new-lease",
     brokenRule: "a renewal is sent before the lease expires",
     edits: [
       edit(
@@ -81,7 +81,7 @@ export const leases: readonly Mutant[] = [
     ],
   },
   {
-    name: "renewal-without-an-answer-is-repeated-often",
+    name: "renewal-without-a-reply-is-repeated-often",
     brokenRule:
       "a renewal without a reply is repeated after a third of the TTL, so that a slow server gets no extra load",
     edits: [
@@ -99,13 +99,13 @@ export const leases: readonly Mutant[] = [
     ],
   },
   {
-    name: "all-that-is-due-is-woken-before-any-reply-is-read",
+    name: "all-due-timers-run-before-any-reply-is-read",
     brokenRule: "a late process with many leases reads replies between its renewals",
     edits: [edit("runtime/timer-queue.ts", "const mostAtOnce = 256;", "const mostAtOnce = 1_000_000;")],
     killers: [byRules("runtime/timer-queue", "at most 256 items are woken")],
   },
   {
-    name: "renewal-that-hangs-is-waited-for",
+    name: "hanging-renewal-is-not-repeated",
     brokenRule: "each call has a short timeout, so a renewal that hangs is repeated",
     edits: [
       edit(
@@ -129,7 +129,7 @@ export const leases: readonly Mutant[] = [
     killers: [byRules("lease/watchdog", "a claim is renewed as soon as its work has lasted for 5 ms")],
   },
   {
-    name: "lost-lease-is-left-at-the-engine",
+    name: "lost-lease-is-not-released",
     brokenRule:
       "release is repeated until the TTL has passed, also for a lease that only this client has lost",
     edits: [
@@ -147,7 +147,7 @@ export const leases: readonly Mutant[] = [
     ],
   },
   {
-    name: "extension-counts-without-an-answer",
+    name: "extension-counts-without-a-reply",
     brokenRule: "after an unknown outcome a lease is not held past its validity, and not lost before",
     edits: [
       edit(

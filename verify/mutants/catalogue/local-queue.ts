@@ -3,7 +3,7 @@ import { byRules, bySim, edit, redis, type Mutant } from "../mutant.ts";
 /** Mutants of the local queue and of hand-over in memory. */
 export const localQueue: readonly Mutant[] = [
   {
-    name: "everybody-in-line-contends",
+    name: "every-local-waiter-sends-a-request",
     brokenRule: "only the head of the local queue has a request on the server",
     edits: [
       edit(
@@ -15,7 +15,7 @@ export const localQueue: readonly Mutant[] = [
     killers: [byRules("local/local-queue", "only the first caller in the queue contends")],
   },
   {
-    name: "who-leaves-the-line-stops-it",
+    name: "dequeued-caller-stops-the-local-queue",
     brokenRule: "a waiter that aborts or times out does not stop the local queue",
     edits: [
       edit(
@@ -27,7 +27,7 @@ export const localQueue: readonly Mutant[] = [
     killers: [byRules("local/local-queue", "after a contender leaves, the next caller contends")],
   },
   {
-    name: "a-run-without-end",
+    name: "hand-overs-without-end",
     brokenRule: "after handover.max hand-overs or handover.maxMs a requeue admits other processes",
     edits: [
       edit(
@@ -45,8 +45,8 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "a-repeat-asks-for-other-numbers",
-    brokenRule: "all repeats of a request ask for the same count of numbers",
+    name: "repeat-requests-other-numbers",
+    brokenRule: "all repeats of a request have the same count of numbers",
     edits: [
       edit(
         "local/acquire-request.ts",
@@ -82,7 +82,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "what-is-lost-is-handed-over",
+    name: "lost-lease-is-handed-over",
     brokenRule: "only a valid lease is handed over",
     edits: [
       edit(
@@ -109,7 +109,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "handed-over-with-little-left",
+    name: "handed-over-with-little-validity",
     brokenRule: "a lease is handed over only with at least a third of min(ttl, claimMs) left",
     edits: [
       edit(
@@ -123,7 +123,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "handed-over-to-who-does-not-renew",
+    name: "handed-over-to-a-caller-without-renewal",
     brokenRule: "a lease is handed over only to a caller that renews",
     edits: [
       edit(
@@ -135,7 +135,7 @@ export const localQueue: readonly Mutant[] = [
     killers: [byRules("lease/lease-numbers", "a caller without renewal gets a whole TTL")],
   },
   {
-    name: "transferred-lease-is-kept-here",
+    name: "transferred-lease-is-handed-over",
     brokenRule: "a transferred lease is never handed over",
     edits: [
       edit(
@@ -176,7 +176,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "the-next-in-line-waits-for-a-farewell",
+    name: "next-local-waiter-waits-for-the-timed-out-one",
     brokenRule:
       "if the head leaves the local queue, the next caller sends its request, even while the head looks up the holder",
     edits: [redis("server/timed-out", "  waiter?.onDequeued();\n", "")],
@@ -188,7 +188,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "callers-with-different-permits-in-one-line",
+    name: "callers-with-different-permits-in-one-local-queue",
     brokenRule: "permits of a semaphore are handed over only between requests of the same weight",
     edits: [edit("local/key-queues.ts", "const name = `${permits}/${limit}`;", "const name = `${limit}`;")],
     killers: [
@@ -204,7 +204,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "all-of-a-semaphore-wait-in-memory",
+    name: "all-waiters-of-a-semaphore-wait-in-memory",
     brokenRule:
       "the first waiting caller of a semaphore is in the engine's queue, so a raised limit reaches it",
     edits: [
@@ -220,7 +220,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "who-was-refused-lets-the-next-in",
+    name: "refused-caller-admits-the-next",
     brokenRule: "all users of a semaphore must name the same limit, even after a refused caller",
     edits: [edit("local/acquisition.ts", "this.#hasWaited && this.#queue.wasGranted", "this.#hasWaited")],
     killers: [
@@ -228,7 +228,7 @@ export const localQueue: readonly Mutant[] = [
     ],
   },
   {
-    name: "a-newcomer-names-any-limit",
+    name: "new-caller-names-any-limit",
     brokenRule: "only a caller that waited after leases of the same limit may use the existing limit",
     edits: [
       edit(

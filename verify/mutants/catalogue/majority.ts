@@ -11,7 +11,7 @@ export const majority: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/majority", "are a majority: any two majorities")],
   },
   {
-    name: "equal-tickets-are-not-told-apart",
+    name: "equal-tickets-have-no-order",
     brokenRule: "the bytes of the queue entries break ties, as in the sorted set",
     hasCounterexample: true,
     edits: [lua("common/queue", "      return byte < other_byte\n", "      return false\n")],
@@ -78,7 +78,7 @@ export const majority: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/rules", "the vote of a late node is released")],
   },
   {
-    name: "a-late-vote-is-left-there",
+    name: "late-vote-is-not-cleaned-up",
     brokenRule: "a grant with a lost reply is cleaned up too",
     edits: [
       redis(
@@ -92,7 +92,7 @@ export const majority: readonly Mutant[] = [
     ],
   },
   {
-    name: "tries-that-share-the-nodes-all-lose",
+    name: "tries-that-split-the-votes-all-fail",
     brokenRule:
       "concurrent tries queue for one node timeout and resolve split votes, so one of them is granted",
     edits: [

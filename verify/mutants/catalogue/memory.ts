@@ -66,7 +66,7 @@ export const memory: readonly Mutant[] = [
     killers: [byRules("drivers/memory/expiry", "extend raises the TTL, never shortens it")],
   },
   {
-    name: "memory-serves-by-arrival",
+    name: "memory-grants-by-arrival",
     brokenRule: "waiters are granted in the order of their tickets, and not of their requests' arrival",
     edits: [
       edit(

@@ -3,7 +3,7 @@ import { byServer, lua, type Mutant } from "../mutant.ts";
 /** Mutants of the metadata that a server stores for a holder. */
 export const holderMetadata: readonly Mutant[] = [
   {
-    name: "extension-forgets-what-was-said",
+    name: "extension-does-not-extend-the-metadata",
     brokenRule: "the metadata of a holder lasts as long as K",
     edits: [
       lua(
@@ -15,19 +15,19 @@ export const holderMetadata: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/extend", "without metadata keeps the")],
   },
   {
-    name: "shorter-extension-forgets-the-holder",
+    name: "shorter-extension-shortens-the-metadata",
     brokenRule: "the metadata of a holder lasts as long as its grant",
     edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl))", "ttl)")],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "with a shorter TTL keeps")],
   },
   {
-    name: "words-of-a-grant-leave-no-mark",
+    name: "metadata-of-a-grant-sets-no-mark",
     brokenRule: "K has a mark if metadata was written, and a release deletes the metadata only then",
     edits: [lua("execute-single", "mark and value .. ' i' or value", "mark and value or value")],
     killers: [byServer("drivers/redis/protocol/scripts/release", "the holder releases the lock with")],
   },
   {
-    name: "words-of-an-extension-leave-no-mark",
+    name: "metadata-of-an-extension-sets-no-mark",
     brokenRule: "K has a mark if metadata was written, also after the grant",
     edits: [
       lua(
@@ -39,7 +39,7 @@ export const holderMetadata: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/extend", "adds metadata to a grant without any")],
   },
   {
-    name: "words-of-a-repeat-leave-no-mark",
+    name: "metadata-of-a-repeat-sets-no-mark",
     brokenRule: "K has a mark if metadata was written, also after a grant by notification",
     edits: [
       lua(
@@ -56,13 +56,13 @@ export const holderMetadata: readonly Mutant[] = [
     ],
   },
   {
-    name: "mark-makes-the-lock-stay",
+    name: "mark-removes-the-expiry-of-the-lock",
     brokenRule: "K has an expiry, and the mark does not remove it",
     edits: [lua("single/lock-context", "'i' }, ' '), 'KEEPTTL')", "'i' }, ' '))")],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "adds metadata to a grant without any")],
   },
   {
-    name: "words-stay-behind-the-usual-release",
+    name: "metadata-remains-after-a-fast-release",
     brokenRule: "a released key leaves no data",
     edits: [
       lua(
@@ -74,13 +74,13 @@ export const holderMetadata: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/release", "the holder releases the lock with")],
   },
   {
-    name: "words-stay-behind-a-hand-over",
+    name: "metadata-remains-after-a-hand-over",
     brokenRule: "a released key leaves no data",
     edits: [lua("single/mutex", "    if is_marked then\n      redis.call('DEL', info)\n    end\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/release", "the reply is its grant, with the TTL")],
   },
   {
-    name: "granted-although-its-words-are-not-written",
+    name: "granted-without-its-metadata",
     brokenRule: "metadata is written before K, so a failed write grants nothing",
     edits: [
       lua(
@@ -92,7 +92,7 @@ export const holderMetadata: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "gets an error and no grant, if")],
   },
   {
-    name: "word-of-a-break-is-not-left",
+    name: "break-stores-no-note",
     brokenRule: "a break stores a note beside the key for a holder that misses the notification",
     edits: [
       lua(
@@ -104,7 +104,7 @@ export const holderMetadata: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/break", "a holder that missed the notification")],
   },
   {
-    name: "words-of-another-grant-are-told",
+    name: "metadata-of-another-grant-is-reported",
     brokenRule: "metadata counts only for the token with which it was written",
     edits: [
       lua(
@@ -116,7 +116,7 @@ export const holderMetadata: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/inspect", "metadata of another grant")],
   },
   {
-    name: "what-is-said-in-the-usual-case-is-dropped",
+    name: "fast-acquire-drops-the-metadata",
     brokenRule: "a grant with metadata uses the general path, which writes the metadata",
     edits: [lua("single/fast-acquire", "operations[first + 5] == '' and ", "")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "an owner's metadata is stored")],

@@ -43,7 +43,7 @@ export const notifications: readonly Mutant[] = [
     ],
   },
   {
-    name: "first-places-poll-late",
+    name: "first-waiters-poll-late",
     brokenRule: "waiters poll one after another from the end of the holder's TTL on",
     edits: [
       redis(
@@ -60,7 +60,7 @@ export const notifications: readonly Mutant[] = [
     ],
   },
   {
-    name: "only-the-first-places-poll-in-time",
+    name: "only-the-first-waiters-poll-in-time",
     brokenRule: "waiters poll one after another from the end of the holder's TTL on",
     edits: [redis("server/poll-delays", "  if (waitMs < 0) {", "  if (waitMs < 0 || position > 2) {")],
     killers: [
@@ -83,7 +83,7 @@ export const notifications: readonly Mutant[] = [
     ],
   },
   {
-    name: "queues-on-a-node-before-it-is-heard",
+    name: "queues-on-a-node-before-its-subscription-is-proved",
     brokenRule:
       "a driver may queue only after its channel is proved: a script has published, counted a receiver, and the client received the message",
     edits: [
@@ -96,7 +96,7 @@ export const notifications: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/lost-replies", "a client that never received a notification")],
   },
   {
-    name: "subscription-is-proved-unheard",
+    name: "subscription-is-proved-without-a-receipt",
     brokenRule: "the client must receive the proof, because a counted receiver may be another connection",
     edits: [
       redis(
@@ -120,7 +120,7 @@ export const notifications: readonly Mutant[] = [
     killers: [byRules("drivers/redis/single/late-requests", "a waiter without a subscription adds no")],
   },
   {
-    name: "waiters-do-not-ask-again-when-messages-are-back",
+    name: "waiters-do-not-retry-after-a-subscription",
     brokenRule: "on every subscription waiting requests send acquire again",
     edits: [
       redis(
@@ -137,7 +137,7 @@ export const notifications: readonly Mutant[] = [
     ],
   },
   {
-    name: "nodes-are-not-asked-again-when-messages-are-back",
+    name: "votes-are-not-requested-again-after-a-subscription",
     brokenRule: "on every subscription waiting requests send acquire again",
     edits: [redis("redlock/node-events", "      }\n    }\n    this.#retry(index);\n", "      }\n    }\n")],
     killers: [
@@ -160,13 +160,13 @@ export const notifications: readonly Mutant[] = [
     killers: [byRules("drivers/redis/protocol/messages", "no published text causes an exception")],
   },
   {
-    name: "any-number-of-a-message-is-taken",
+    name: "any-number-of-a-notification-is-accepted",
     brokenRule: "a malformed notification is counted and ignored",
     edits: [redis("protocol/messages", "Number.isSafeInteger(number) ? number : undefined", "number")],
     killers: [byRules("drivers/redis/protocol/messages")],
   },
   {
-    name: "message-names-a-key-of-our-own",
+    name: "notification-may-name-a-reserved-key",
     brokenRule: "a malformed notification is counted and ignored",
     edits: [
       redis("protocol/messages", 'lock !== "" && !isReserved(lock)', 'lock !== "" || isReserved(lock)'),

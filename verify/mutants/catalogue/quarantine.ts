@@ -15,7 +15,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/rules", "a node that may have lost")],
   },
   {
-    name: "only-a-restart-that-was-seen-is-waited-for",
+    name: "only-an-observed-restart-is-quarantined",
     brokenRule: "the uptime of a node counts even if this client never knew an earlier run",
     edits: [
       redis(
@@ -27,7 +27,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/restart-guard", "a node that started recently may have")],
   },
   {
-    name: "told-uptime-ends-the-wait-for-a-restart",
+    name: "reported-uptime-ends-the-quarantine-of-a-restart",
     brokenRule: "a client that saw the run_id change also waits on its own monotonic clock",
     edits: [
       redis(
@@ -39,13 +39,13 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/restart-guard", "an observed restart is waited out by the")],
   },
   {
-    name: "negative-uptime-is-not-told",
+    name: "negative-uptime-is-not-reported",
     brokenRule: "the uptime of a node counts even if its clock was set back after its start",
     edits: ["handshake", "health", "execute-quorum"].map((file) => lua(file, "%-?%d+", "%d+")),
     killers: [byServer("drivers/redis/protocol/scripts/uptime", "negative uptime")],
   },
   {
-    name: "uptime-that-is-not-told-ends-the-guard",
+    name: "unreported-uptime-ends-the-quarantine",
     brokenRule:
       "a client that saw the run_id change also waits on its own monotonic clock, whatever runs it knew before",
     edits: [
@@ -54,7 +54,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/restart-guard", "an uptime that is")],
   },
   {
-    name: "identity-is-asked-at-connection-only",
+    name: "identity-is-requested-at-connection-only",
     brokenRule: "every script call to a node of a quorum replies with its run_id and uptime",
     hasCounterexample: true,
     edits: [
@@ -74,7 +74,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/queue-members", "a vote from before its node's restart does")],
   },
   {
-    name: "message-of-an-earlier-run-counts",
+    name: "notification-of-an-earlier-run-counts",
     brokenRule: "a notification counts only under the run_id that was known when its subscription was made",
     edits: [
       redis(
@@ -96,7 +96,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/pushed-votes", "a pushed grant of another run of the")],
   },
   {
-    name: "durable-unless-we-know-better",
+    name: "durable-unless-reported-otherwise",
     brokenRule:
       "a node is durable only with appendfsync = always, and counts as not durable if CONFIG is refused",
     edits: [
@@ -137,7 +137,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/restart-guard", "durability now does not help if the run")],
   },
   {
-    name: "node-votes-before-it-was-examined",
+    name: "node-votes-before-its-identity-is-known",
     brokenRule: "a run is quarantined until its identity is known",
     edits: [
       redis(
@@ -202,7 +202,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byServer("integration/redlock/duplicate-nodes", "are refused")],
   },
   {
-    name: "lost-answer-means-not-durable",
+    name: "lost-reply-means-not-durable",
     brokenRule: "only a server that forbids CONFIG counts as not durable, and not one whose reply is lost",
     edits: [
       redis(
@@ -214,7 +214,7 @@ export const quarantine: readonly Mutant[] = [
     killers: [byServer("integration/redlock/restart", "votes as soon as another reply reports its")],
   },
   {
-    name: "late-examination-is-another-run",
+    name: "late-identity-counts-as-another-run",
     brokenRule: "the identity of another run than the replying one is ignored",
     edits: [
       redis(

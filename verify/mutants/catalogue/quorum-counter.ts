@@ -67,7 +67,7 @@ export const counter: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/candidates", "a proposal that is further off counts")],
   },
   {
-    name: "number-of-the-run-is-used-twice",
+    name: "number-of-a-block-is-used-twice",
     brokenRule: "a number is never used for two leases",
     hasCounterexample: true,
     edits: [
@@ -80,7 +80,7 @@ export const counter: readonly Mutant[] = [
     killers: [bySim(1, 60), byRules("lease/lease-numbers", "a handed-over lease has the next fencing token")],
   },
   {
-    name: "run-goes-on-beyond-its-numbers",
+    name: "hand-overs-exceed-the-numbers-of-the-block",
     brokenRule: "each handed-over lease has its own number from the grant's block",
     hasCounterexample: true,
     edits: [edit("local/acquisition.ts", "used < leaseState.grant.fencingCount &&\n      ", "used > 0 && ")],

@@ -72,13 +72,13 @@ export const oneNode: readonly Mutant[] = [
     killers: [byServer(nodeMutex, "the whole token is compared")],
   },
   {
-    name: "extension-of-a-vote-forgets-what-was-said",
+    name: "extension-of-a-vote-does-not-extend-the-metadata",
     brokenRule: "the metadata of a holder lasts as long as K",
     edits: [lua("quorum/lock-context", "    redis.call('PEXPIRE', info, ttl)\n", "")],
     killers: [byServer(nodeMutex, "is inspected: its owner's metadata")],
   },
   {
-    name: "shorter-extension-of-a-vote-forgets-the-holder",
+    name: "shorter-extension-of-a-vote-shortens-the-metadata",
     brokenRule: "the metadata of a holder lasts as long as its grant",
     edits: [
       lua(
@@ -102,7 +102,7 @@ export const oneNode: readonly Mutant[] = [
     killers: [byServer(nodeMutex, "is broken by a number of its block")],
   },
   {
-    name: "holder-of-a-broken-vote-is-not-told",
+    name: "holder-of-a-broken-vote-is-not-notified",
     brokenRule: "break notifies the holder",
     edits: [
       lua(
@@ -114,7 +114,7 @@ export const oneNode: readonly Mutant[] = [
     killers: [byServer(nodeMutex, "is broken by a number of its block")],
   },
   {
-    name: "place-for-a-vote-stays-behind-its-release",
+    name: "queue-entry-for-a-vote-remains-after-its-release",
     brokenRule: "release also removes the queue entry of a token without a grant",
     edits: [
       lua(
@@ -126,7 +126,7 @@ export const oneNode: readonly Mutant[] = [
     killers: [byServer(nodeMutex, "is left alone by the release")],
   },
   {
-    name: "waiter-found-in-the-usual-case-is-dropped",
+    name: "waiter-popped-by-a-node-is-dropped",
     brokenRule: "a waiter that a script removes from the queue is granted, or put back",
     edits: [lua("quorum/hand-over", "removed_waiter = next_waiter\n", "removed_waiter = nil\n")],
     killers: [byServer(nodeMutex, "a waiter of another kind stays")],

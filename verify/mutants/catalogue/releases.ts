@@ -3,7 +3,7 @@ import { byKept, byRules, byServer, edit, redis, type Mutant } from "../mutant.t
 /** Mutants of releases and clean-ups. */
 export const releases: readonly Mutant[] = [
   {
-    name: "late-answer-ends-what-is-being-released",
+    name: "clean-up-of-a-late-queue-entry-precedes-the-release",
     brokenRule:
       "release() resolves with true if the lease was held: the clean-up of a late queue entry does not precede the release",
     edits: [
@@ -12,7 +12,7 @@ export const releases: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/late-requests", "the release returns true although")],
   },
   {
-    name: "release-is-waited-for-until-it-fails",
+    name: "release-has-no-time-budget",
     brokenRule: "if the engine is unreachable, a release rejects after its own short budget",
     edits: [
       redis(
@@ -24,7 +24,7 @@ export const releases: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/release", "a release fails in time if too")],
   },
   {
-    name: "release-reads-no-answer-behind-a-stall",
+    name: "release-reads-no-reply-after-a-stall",
     brokenRule: "a stalled process reads the replies that have arrived before it reports an unknown outcome",
     edits: [
       redis(
@@ -49,14 +49,14 @@ export const releases: readonly Mutant[] = [
     killers: [byServer("integration/single/release-goes-on")],
   },
   {
-    name: "release-gives-up-at-the-validity",
+    name: "release-ends-at-the-validity",
     brokenRule:
       "a release is repeated until the TTL has passed, also the TTL of an extension without a reply",
     edits: [edit("validity.ts", "return Math.max(until, engineUntil);", "return until + 0 * engineUntil;")],
     killers: [byServer("integration/single/release-goes-on")],
   },
   {
-    name: "clean-up-ends-with-its-first-answer",
+    name: "clean-up-ends-with-its-first-reply",
     brokenRule:
       "a clean-up ends when a release was answered with a server time after the latest time of the token's last request",
     hasCounterexample: true,
@@ -71,19 +71,19 @@ export const releases: readonly Mutant[] = [
     ],
   },
   {
-    name: "clean-up-forgets-what-may-come-late",
+    name: "clean-up-ends-before-the-latest-time",
     brokenRule: "a clean-up without a reply continues until no request can take effect at its latest time",
     edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, delayMs) : 0)", "Math.min(0, delayMs)")],
     killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without replies")],
   },
   {
-    name: "refill-is-not-cleaned-up-behind-its-latest-time",
+    name: "refill-is-not-cleaned-up-after-its-latest-time",
     brokenRule: "a refill that is executed after the release of its lease leaves no grant",
     edits: [redis("redlock/held-grant", "    history.sent(latest);", "    history.sent(0 * latest);")],
     killers: [byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes after")],
   },
   {
-    name: "repeated-release-says-not-held",
+    name: "repeated-release-reports-not-held",
     brokenRule: "a release with a lost reply whose repeat replies not-held counts as released",
     edits: [
       redis(
@@ -102,7 +102,7 @@ export const releases: readonly Mutant[] = [
     killers: [byKept()],
   },
   {
-    name: "release-that-the-client-sent-again-says-not-held",
+    name: "release-repeated-by-the-client-library-reports-not-held",
     brokenRule:
       "a release with a lost reply whose repeat replies not-held counts as released, also if the client library sent the repeat",
     edits: [
@@ -140,7 +140,7 @@ export const releases: readonly Mutant[] = [
     ],
   },
   {
-    name: "what-is-asked-for-again-is-given-back-behind-that",
+    name: "clean-up-ends-a-later-vote",
     brokenRule: "a clean-up for a node that did not vote does not end a later vote",
     edits: [
       redis(
@@ -157,7 +157,7 @@ export const releases: readonly Mutant[] = [
     ],
   },
   {
-    name: "what-was-won-is-given-back-behind-that",
+    name: "clean-up-ends-a-later-refill",
     brokenRule: "a clean-up for a node that did not vote does not end a later refill",
     edits: [
       redis(
@@ -174,7 +174,7 @@ export const releases: readonly Mutant[] = [
     ],
   },
   {
-    name: "each-answer-to-a-release-counts",
+    name: "each-reply-to-a-release-counts",
     brokenRule: "a release reports true if a majority of the nodes had the grant, and each node counts once",
     edits: [
       redis(

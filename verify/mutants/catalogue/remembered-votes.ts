@@ -5,7 +5,7 @@ const memory = "drivers/redis/protocol/scripts/remembered-votes";
 /** Mutants of the stored votes of a quorum node, and of the number of a refill. */
 export const rememberedVotes: readonly Mutant[] = [
   {
-    name: "holder-that-was-not-released-is-forgotten",
+    name: "unreleased-holder-is-forgotten",
     brokenRule:
       "if K disappears before the end of an unreleased holder, the node does not vote until that end",
     edits: [
@@ -15,7 +15,7 @@ export const rememberedVotes: readonly Mutant[] = [
     killers: [byServer(memory, "keeps the node from voting for another until"), byKept()],
   },
   {
-    name: "shares-that-were-not-released-are-forgotten",
+    name: "unreleased-shared-holders-are-forgotten",
     brokenRule:
       "if K disappears before the end of an unreleased shared holder, the node does not vote until that end",
     edits: [
@@ -28,7 +28,7 @@ export const rememberedVotes: readonly Mutant[] = [
     killers: [byServer(memory, "in a shared mode exists")],
   },
   {
-    name: "vote-over-a-holder-that-was-not-released-counts-at-once",
+    name: "vote-after-an-unreleased-holder-counts-at-once",
     brokenRule: "a vote counts only after the rest of notBefore has passed",
     edits: [redis("redlock/vote", "return waitMs > 0 ? receivedAt", "return waitMs < 0 ? receivedAt")],
     killers: [byKept()],
@@ -58,7 +58,7 @@ export const rememberedVotes: readonly Mutant[] = [
     killers: [byServer(memory, "counts when its wait has ended: a mutex")],
   },
   {
-    name: "message-does-not-wait",
+    name: "notification-does-not-wait",
     brokenRule: "every vote, by reply, repeat or notification, has the rest of notBefore",
     edits: [lua("common/grant-waiter", "return delay_ms and ttl .. '+' .. delay_ms or ttl", "return ttl")],
     killers: [byServer(memory, "is notified with the ms until it")],
@@ -76,7 +76,7 @@ export const rememberedVotes: readonly Mutant[] = [
     killers: [byServer(memory, "counts when its wait has ended: a writer after a reader"), byKept()],
   },
   {
-    name: "what-was-given-up-is-waited-for",
+    name: "vote-waits-for-a-released-holder",
     brokenRule: "an operation that ends a token's grant also deletes its stored vote, with or without K",
     edits: [
       lua(
@@ -88,7 +88,7 @@ export const rememberedVotes: readonly Mutant[] = [
     killers: [byServer(memory, "though its TTL had")],
   },
   {
-    name: "offer-that-nobody-heard-is-remembered",
+    name: "grant-without-a-receiver-is-remembered",
     brokenRule: "a grant by notification without a receiver restores the former stored vote",
     edits: [
       lua("common/grant-waiter", "  if is_quorum then\n    redis.call('HDEL', fence, 'by')\n  end\n", ""),
@@ -102,7 +102,7 @@ export const rememberedVotes: readonly Mutant[] = [
     killers: [byServer(memory, "lasts as long as the last")],
   },
   {
-    name: "answer-asked-for-before-a-giving-back-counts",
+    name: "reply-to-a-request-before-the-release-counts",
     brokenRule: "a release ends every earlier vote of its node, even if the reply arrives later",
     edits: [
       redis(
@@ -116,7 +116,7 @@ export const rememberedVotes: readonly Mutant[] = [
     ],
   },
   {
-    name: "refill-gives-a-number-of-its-own",
+    name: "refill-keeps-a-later-number",
     brokenRule: "a refill contains the lease's number, and K stores that number",
     edits: [lua("quorum/node-operations", "if number and number <= tonumber(first) then", "if number then")],
     killers: [byServer(memory, "replaces a later number by the lease's")],
@@ -128,7 +128,7 @@ export const rememberedVotes: readonly Mutant[] = [
     killers: [byServer(memory, "restores the lease's own number, and the next")],
   },
   {
-    name: "refill-behind-the-end-of-the-lease",
+    name: "refill-after-the-end-of-the-lease",
     brokenRule: "a refill has a latest time, at most the end of the lease's validity",
     edits: [lua("quorum/node-operations", "if now_ms > tonumber(latest) or holder", "if holder")],
     killers: [byServer(memory, "does nothing if another has the")],

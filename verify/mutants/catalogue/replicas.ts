@@ -3,7 +3,7 @@ import { byServer, lua, redis, type Mutant } from "../mutant.ts";
 /** Mutants of one logical server with replicas, and of the choice of its primary. */
 export const replicas: readonly Mutant[] = [
   {
-    name: "wait-for-what-another-connection-wrote",
+    name: "wait-for-writes-of-another-connection",
     brokenRule:
       "WAIT covers only writes of its own connection, and not a grant by another connection's release",
     hasCounterexample: true,
@@ -17,7 +17,7 @@ export const replicas: readonly Mutant[] = [
     killers: [byServer("integration/replicas/min-replicas", "a grant by another's release is")],
   },
   {
-    name: "wait-on-a-connection-made-anew",
+    name: "wait-after-a-reconnect",
     brokenRule: "WAIT covers only writes of its own connection",
     hasCounterexample: true,
     edits: [redis("replicas/replica-acks", "this.#lost?.();", "if (this.#minReplicas < 0) this.#lost?.();")],
@@ -60,7 +60,7 @@ export const replicas: readonly Mutant[] = [
     killers: [byServer("integration/replicas/min-replicas", "an extension counts once a replica has it")],
   },
   {
-    name: "answer-of-a-replica",
+    name: "reply-of-a-replica-counts",
     brokenRule: "READONLY: the reply of a replica does not count",
     edits: [lua("execute-single", "return require_primary(answers)", "return answers")],
     killers: [byServer("integration/replicas/replica", "refuses reads as well, and no")],
@@ -90,7 +90,7 @@ export const replicas: readonly Mutant[] = [
     killers: [byServer("integration/replicas/replica", "refuses reads as well, and no")],
   },
   {
-    name: "grant-that-nobody-waits-for-is-kept",
+    name: "grant-of-an-aborted-wait-is-kept",
     brokenRule: "the signal ends a wait, and a concurrent grant is released",
     edits: [
       redis("replicas/replicated-request", "void this.#rollBack(); // the extension", "// the extension"),
@@ -109,7 +109,7 @@ export const replicas: readonly Mutant[] = [
     killers: [byServer("integration/replicas/replica", "does not verify notifications")],
   },
   {
-    name: "former-primary-is-stayed-with",
+    name: "client-stays-with-the-former-primary",
     brokenRule:
       "after a failover the client connects to the new primary, even if the former primary still runs",
     edits: [redis("clients/ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],

@@ -3,7 +3,7 @@ import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../muta
 /** Mutants of locks that several holders may share. */
 export const sharedModes: readonly Mutant[] = [
   {
-    name: "reader-passes-a-waiting-writer",
+    name: "reader-overtakes-a-waiting-writer",
     brokenRule:
       "a heavy request at the head of the queue does not starve: no reader is admitted before a waiting writer",
     edits: [
@@ -13,7 +13,7 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "is not given to a try before")],
   },
   {
-    name: "one-permit-more-than-there-are",
+    name: "one-permit-above-the-limit",
     brokenRule: "a request is granted if the sum of weights with the request stays within the limit",
     edits: [
       lua(
@@ -25,14 +25,14 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-grant")],
   },
   {
-    name: "evicted-numbers-are-told-as-none",
+    name: "evicted-numbers-are-reported-as-none",
     brokenRule:
       "fencing numbers are unique and rise between grants, even if the numbers of a holder were evicted",
     edits: [lua("common/shared-lock", "  if number == 0 then\n", "  if false then\n")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "whose numbers were evicted")],
   },
   {
-    name: "expired-holders-stay",
+    name: "expired-holders-remain",
     brokenRule: "every operation first drops expired holders",
     edits: [
       lua(
@@ -44,7 +44,7 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "replaces expired holders at")],
   },
   {
-    name: "several-locks-are-taken-from-a-live-reader",
+    name: "several-keys-replace-a-live-reader",
     brokenRule: "several keys: K is free only if the lease of every holder has expired",
     edits: [
       lua(
@@ -56,7 +56,7 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "leases of all readers have expired")],
   },
   {
-    name: "several-locks-delete-a-sorted-set-of-another-program",
+    name: "several-keys-delete-a-sorted-set-of-another-program",
     brokenRule: "several keys: a sorted set with other members than tokens is not deleted",
     edits: [
       lua(
@@ -68,7 +68,7 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "a sorted set of another program")],
   },
   {
-    name: "who-is-offered-in-vain-keeps-the-lock",
+    name: "waiter-without-a-receiver-keeps-the-shared-lock",
     brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [
       lua(
@@ -80,13 +80,13 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-dead-entries", "waiters that are dead or")],
   },
   {
-    name: "error-of-the-publish-eats-who-shares",
+    name: "publish-error-drops-a-waiter-of-a-shared-lock",
     brokenRule: "an error of PUBLISH puts the waiter back and fails the operation",
     edits: [lua("common/shared-lock-grants", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/share-publish-refused", "requeues the waiter and")],
   },
   {
-    name: "who-stays-longer-does-not-keep-the-lock",
+    name: "longest-holder-does-not-extend-the-shared-lock",
     brokenRule: "K lasts as long as any of its holders",
     edits: [lua("common/shared-holders", "if longest < ttl + slack_ms then", "if longest < 0 then")],
     killers: [
@@ -94,7 +94,7 @@ export const sharedModes: readonly Mutant[] = [
     ],
   },
   {
-    name: "who-comes-before-the-first-is-not-seen",
+    name: "waiter-before-the-cached-first-is-ignored",
     brokenRule:
       "the script grants to the first waiter, and caches that waiter only while the queue is unchanged",
     edits: [
@@ -144,7 +144,7 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is not yielded by another")],
   },
   {
-    name: "memory-has-one-permit-more",
+    name: "memory-has-one-permit-above-the-limit",
     brokenRule: "a request is granted if the sum of weights with the request stays within the limit",
     edits: [
       edit(
@@ -168,7 +168,7 @@ export const sharedModes: readonly Mutant[] = [
     killers: [bySim(1, 40, "reentrant,calm"), byRules("kinds/reentrant")],
   },
   {
-    name: "all-keeps-what-it-got-of-a-failed-try",
+    name: "multi-lock-keeps-keys-of-a-failed-try",
     brokenRule: "a failed try releases all keys",
     edits: [
       edit(
@@ -180,13 +180,13 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byRules("kinds/multi-lock")],
   },
   {
-    name: "limit-that-was-set-is-forgotten-with-the-last-holder",
+    name: "changed-limit-is-forgotten-with-the-last-holder",
     brokenRule: "kind and limit are stored beside K while it has a holder or a waiter",
     edits: [lua("common/shared-holders", "    redis.call('HSET', info, 'kind', kind, 'limit', limit)\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/share-terms", "a lowered limit outlasts all holders")],
   },
   {
-    name: "limit-is-kept-when-nobody-waits",
+    name: "limit-remains-without-a-waiter",
     brokenRule: "kind and limit are stored beside K only while it has a holder or a waiter",
     edits: [lua("common/shared-lock", "  clear_settings()\n", "")],
     killers: [
@@ -194,13 +194,13 @@ export const sharedModes: readonly Mutant[] = [
     ],
   },
   {
-    name: "the-count-of-a-share-is-not-kept",
+    name: "repeat-of-a-shared-grant-has-one-number",
     brokenRule: "a repeat of a request gets the same grant with the same numbers",
     edits: [lua("common/shared-holders", "first + (count or 1) - 1", "first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a repeat gets the same")],
   },
   {
-    name: "a-share-inside-a-block-is-current",
+    name: "number-inside-a-shared-block-is-current",
     brokenRule:
       "checkFence: a number inside a block is unknown, because the server does not know hand-overs in memory",
     edits: [
@@ -213,19 +213,19 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byRules("fake-redis/fake-redis", "semaphore: a lease is handed over in its process")],
   },
   {
-    name: "a-break-names-the-first-holder-of-a-share",
+    name: "break-of-a-shared-grant-names-the-first-number-only",
     brokenRule: "a break names a number in the block of a current grant",
     edits: [lua("common/shared-lock", "named >= first and named <= last", "named == first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
-    name: "a-break-of-a-share-names-any-later-number",
+    name: "break-of-a-shared-grant-names-any-later-number",
     brokenRule: "a break ends only the grant whose block has its number",
     edits: [lua("common/shared-lock", "named >= first and named <= last", "named >= first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
-    name: "who-has-waited-gets-more-than-there-is",
+    name: "waiter-gets-more-than-a-lowered-limit",
     brokenRule: "a waiter that requests more than a lowered limit is refused",
     edits: [lua("common/shared-holders", "not (accepts_any and weight <= limit)", "not accepts_any")],
     killers: [

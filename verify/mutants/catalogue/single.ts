@@ -25,7 +25,7 @@ export const singleServer: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/extend", "never shortens a TTL")],
   },
   {
-    name: "extension-gives-a-ttl-to-what-shall-stay-before-redis-7",
+    name: "extension-adds-an-expiry-before-redis-7",
     brokenRule: "extension raises a TTL, and adds none to a key without expiry",
     edits: [
       lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
@@ -111,7 +111,7 @@ export const singleServer: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "a lock of another client library")],
   },
   {
-    name: "free-lock-is-held-for-ever",
+    name: "grant-has-no-expiry",
     brokenRule: "K has an expiry, set by PX",
     edits: [
       lua(
@@ -167,7 +167,7 @@ export const singleServer: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/break", "the number of an old grant does not break")],
   },
   {
-    name: "broken-holder-is-not-told",
+    name: "broken-holder-is-not-notified",
     brokenRule: "break notifies the holder",
     edits: [
       lua(
@@ -181,7 +181,7 @@ export const singleServer: readonly Mutant[] = [
     ],
   },
   {
-    name: "what-is-free-has-numbers",
+    name: "free-lock-has-fencing-numbers",
     brokenRule: "inspect and checkFence read K, and a free key has no number",
     edits: [
       lua(

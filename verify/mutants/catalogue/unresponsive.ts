@@ -3,13 +3,13 @@ import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
 /** Mutants of calls that a server leaves unanswered. */
 export const unresponsiveServers: readonly Mutant[] = [
   {
-    name: "timer-of-an-answered-call-runs-on",
+    name: "timer-of-a-call-remains-after-its-reply",
     brokenRule: "a call with a reply has no timer",
     edits: [redis("server/batch", "    this.#clock.clearTimer(call.timer);\n", "")],
     killers: [byRules("drivers/redis/server/batch", "after a reply no timer is")],
   },
   {
-    name: "operations-share-an-answer",
+    name: "operations-share-a-reply",
     brokenRule: "operations of one turn share one script call, and each has its own reply",
     edits: [
       redis(
@@ -36,7 +36,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/batch-timeouts", "a call without a reply in time")],
   },
   {
-    name: "silent-node-is-waited-for-each-time",
+    name: "unresponsive-node-is-awaited-each-time",
     brokenRule: "each call has a short timeout, so requests for an unresponsive node do not pile up",
     edits: [redis("server/batch", "      this.#responsiveness.callTimedOut(call.callNumber);\n", "")],
     killers: [
@@ -48,7 +48,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     ],
   },
   {
-    name: "silent-server-is-asked-past-the-batches",
+    name: "calls-outside-of-batches-reach-an-unresponsive-server",
     brokenRule:
       "after a timeout one probe is in flight, and other calls are refused at once, also calls outside of batches",
     edits: [
@@ -66,14 +66,14 @@ export const unresponsiveServers: readonly Mutant[] = [
     ],
   },
   {
-    name: "silence-ends-with-any-late-answer",
+    name: "any-late-reply-ends-the-unresponsive-state",
     brokenRule:
       "calls that the client library still holds count as unanswered, so no further calls join them",
     edits: [redis("server/responsiveness", "if (other <= callNumber) {", "if (other > 0) {")],
     killers: [byRules("drivers/redis/server/batch-timeouts", "a late reply to the first of two calls")],
   },
   {
-    name: "silence-ends-with-what-its-client-drops",
+    name: "dropped-call-ends-the-unresponsive-state",
     brokenRule:
       "only a reply of the server ends its unresponsive state, and not a call that the client library dropped",
     edits: [
@@ -86,7 +86,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/batch-timeouts", "a call that its client drops ends")],
   },
   {
-    name: "probe-of-a-silent-server-is-not-repeated-later",
+    name: "probe-of-an-unresponsive-server-has-no-backoff",
     brokenRule:
       "one probe is in flight, and the next probe follows after a fraction of the unresponsive time",
     edits: [
@@ -99,7 +99,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/batch-timeouts", "a probe without a reply is")],
   },
   {
-    name: "message-ends-no-silence",
+    name: "notification-does-not-end-the-unresponsive-state",
     brokenRule: "a notification ends the unresponsive state, and its grant is confirmed",
     edits: [
       redis(
@@ -111,7 +111,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     killers: [byServer("integration/single/silent-server", "confirms a grant by notification, although")],
   },
   {
-    name: "renewals-wait-after-a-silence",
+    name: "renewals-wait-after-a-recovery",
     brokenRule: "when a server recovers, extensions are sent at once, before other requests",
     edits: [
       redis("single/request-registry", "      listener.engineRecovered();\n", "      void listener;\n"),
@@ -119,7 +119,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     killers: [byServer("integration/single/silent-server", "gets renewals first when it is back")],
   },
   {
-    name: "releases-wait-after-a-silence",
+    name: "releases-wait-after-a-recovery",
     brokenRule: "when a server recovers, releases are sent at once, after the extensions",
     edits: [redis("single/request-registry", "    this.releaseQueue.recovered(server);\n", "")],
     killers: [byServer("integration/single/silent-server", "gets renewals first when it is back")],

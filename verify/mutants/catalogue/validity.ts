@@ -57,7 +57,7 @@ export const validity: readonly Mutant[] = [
     killers: [byRules("validity", "clocks may disagree by one percent of the TTL and 2 ms")],
   },
   {
-    name: "wall-clock-is-not-looked-at",
+    name: "wall-clock-is-ignored",
     brokenRule: "elapsed time is the larger of the monotonic and the wall clock's measurements",
     edits: [
       edit(
@@ -82,7 +82,7 @@ export const validity: readonly Mutant[] = [
     killers: [byRules("validity", "a confirmation extends, and a late confirmation does not shorten")],
   },
   {
-    name: "pushed-grant-counts-from-its-receipt",
+    name: "notified-grant-counts-from-its-receipt",
     brokenRule: "a waiter does not know when the TTL of its grant began, but it knows a bracket of that time",
     edits: [
       redis(
@@ -114,7 +114,7 @@ export const validity: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/grant-age", "is confirmed after")],
   },
   {
-    name: "bracket-of-a-reply-that-was-under-way",
+    name: "bracket-of-a-reply-in-flight",
     brokenRule: "brackets count only while both connections have been up since",
     hasCounterexample: true,
     edits: [
@@ -151,7 +151,7 @@ export const validity: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/grant-age", "takes the larger of both clocks' elapsed time")],
   },
   {
-    name: "old-pushed-grant-is-believed",
+    name: "old-notified-grant-is-not-confirmed",
     brokenRule: "a grant that began more than 250 ms before its receipt is confirmed by an acquire",
     edits: [
       redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs >= 0 && ageMs <= maxAgeMs * 1000"),
@@ -164,7 +164,7 @@ export const validity: readonly Mutant[] = [
     ],
   },
   {
-    name: "pushed-grant-from-the-future-is-believed",
+    name: "notified-grant-from-the-future-is-not-confirmed",
     brokenRule: "a grant that seems to begin after its receipt is confirmed by an acquire",
     edits: [redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs <= maxAgeMs")],
     killers: [
@@ -172,7 +172,7 @@ export const validity: readonly Mutant[] = [
     ],
   },
   {
-    name: "expired-grant-is-handed-out",
+    name: "expired-grant-is-used",
     brokenRule: "a grant without remaining validity after elapsed time and drift is not used",
     edits: [
       redis(

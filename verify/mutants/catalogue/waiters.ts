@@ -10,14 +10,14 @@ export const waiters: readonly Mutant[] = [
     killers: [byRules("verify/test/trace/trace.test.ts", "10 schedules from seed 1 on")],
   },
   {
-    name: "publish-error-eats-the-waiter",
+    name: "publish-error-drops-the-waiter",
     brokenRule: "an error of PUBLISH puts the waiter back and fails the operation",
     hasCounterexample: true,
     edits: [lua("common/grant-waiter", "    put_back(waiter)\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a refused publish loses no waiter")],
   },
   {
-    name: "publish-error-passes-a-waiter-over",
+    name: "publish-error-skips-a-waiter",
     brokenRule: "an error of PUBLISH fails the operation, and does not skip the waiter",
     hasCounterexample: true,
     edits: [
@@ -30,7 +30,7 @@ export const waiters: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a refused publish loses no waiter")],
   },
   {
-    name: "retries-of-who-may-not-publish-keep-the-queue",
+    name: "publish-error-extends-the-queue",
     brokenRule:
       "after an error of PUBLISH the queue keeps its former TTL, so that it does not block the lock",
     edits: [
@@ -46,7 +46,7 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "own-place-makes-the-queue-last-longer",
+    name: "own-queue-entry-extends-the-queue-after-an-error",
     brokenRule: "after an error the queue has the TTL from before the operation's own entry",
     edits: [
       lua(
@@ -67,7 +67,7 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "who-does-not-hear-is-granted",
+    name: "waiter-without-a-receiver-is-granted",
     brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [
       lua(
@@ -118,7 +118,7 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "free-lock-is-taken-past-the-queue",
+    name: "acquire-of-a-free-lock-overtakes-the-queue",
     brokenRule: "an acquire of a free lock grants to the first of all waiters, the request included",
     edits: [
       lua("single/fast-acquire", "call('EXISTS', lock_key, queue) == 0", "call('EXISTS', lock_key) == 0"),
@@ -133,7 +133,7 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "release-leaves-its-place-in-the-queue",
+    name: "release-leaves-its-queue-entry",
     brokenRule: "release also removes the queue entry of a token without a grant",
     edits: [
       lua(
@@ -145,7 +145,7 @@ export const waiters: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/release", "a waiter leaves the queue, and no")],
   },
   {
-    name: "free-lock-is-passed-by",
+    name: "free-lock-is-not-granted-to-the-first-waiter",
     brokenRule: "every operation that finds K absent and a waiter grants to the first waiter",
     edits: [
       lua(
@@ -159,7 +159,7 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "attempt-that-has-it-stands-in-line",
+    name: "repeat-of-the-holder-is-queued",
     brokenRule: "a repeated acquire of the holder gets the same grant with the same numbers",
     edits: [
       lua(
@@ -173,7 +173,7 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "waiter-found-gone-in-the-usual-case-is-tried-again",
+    name: "unreachable-waiter-is-notified-again",
     brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [lua("common/queue", "    removed_waiter = nil\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release skips dead waiters")],

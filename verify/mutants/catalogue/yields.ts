@@ -3,7 +3,7 @@ import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts"
 /** Mutants of inquiries and of votes that a client yields. */
 export const yields: readonly Mutant[] = [
   {
-    name: "nobody-is-asked-for-a-vote",
+    name: "no-inquiry-is-sent",
     brokenRule:
       "a node that voted for a later ticket sends an inquiry to that holder when an earlier ticket arrives",
     edits: [
@@ -19,7 +19,7 @@ export const yields: readonly Mutant[] = [
     ],
   },
   {
-    name: "a-later-one-asks-for-a-vote",
+    name: "later-ticket-causes-an-inquiry",
     brokenRule: "a node sends an inquiry only to a holder with a later ticket",
     edits: [lua("common/queue", "    return ticket < other_ticket\n", "    return true\n")],
     killers: [
@@ -42,7 +42,7 @@ export const yields: readonly Mutant[] = [
     killers: [bySim(1, 60), byRules("drivers/redis/redlock/vote-yield")],
   },
   {
-    name: "yields-what-it-has-won",
+    name: "elected-request-yields",
     brokenRule:
       "a client that holds the lock, or that has a valid majority and settles its number, ignores an inquiry",
     edits: [
@@ -68,7 +68,7 @@ export const yields: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/vote-yield", "a yielded vote does not count")],
   },
   {
-    name: "yield-gives-back-any-number",
+    name: "yield-ends-any-number",
     brokenRule: "yield(token, y) ends only a grant with the number y",
     hasCounterexample: true,
     edits: [
@@ -81,7 +81,7 @@ export const yields: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/yield", "a vote with another number")],
   },
   {
-    name: "who-yields-loses-its-place",
+    name: "yielding-request-loses-its-queue-entry",
     brokenRule: "yield queues the request again at its ticket, and then grants to the first waiter",
     edits: [
       lua(
@@ -93,7 +93,7 @@ export const yields: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/yield", "the vote with this number goes to the")],
   },
   {
-    name: "old-inquiry-is-obeyed",
+    name: "old-inquiry-causes-a-yield",
     brokenRule: "an inquiry for a number up to y, or older than the current vote, is dropped",
     edits: [
       redis(
@@ -115,7 +115,7 @@ export const yields: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/late-requests", "an inquiry for an older number than that of")],
   },
   {
-    name: "inquiry-that-overtakes-the-vote-is-forgotten",
+    name: "inquiry-before-the-vote-is-forgotten",
     brokenRule: "an inquiry that arrives before the reply with the vote is remembered",
     edits: [
       redis(
@@ -129,7 +129,7 @@ export const yields: readonly Mutant[] = [
     ],
   },
   {
-    name: "who-asked-for-a-vote-waits-for-its-message",
+    name: "request-after-an-inquiry-waits-for-its-notification",
     brokenRule: "notifications may be lost, so a client that caused an inquiry soon repeats its request",
     edits: [
       redis(
@@ -141,7 +141,7 @@ export const yields: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "the earlier waiter soon requests")],
   },
   {
-    name: "who-came-before-the-holder-asks-again-and-again",
+    name: "request-before-the-holder-repeats-too-often",
     brokenRule:
       "a client with a majority yields no vote, so no request with an earlier ticket repeats more often than a poll",
     edits: [
@@ -154,7 +154,7 @@ export const yields: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "a waiter that came before the holder")],
   },
   {
-    name: "split-votes-are-not-asked-for-again",
+    name: "split-votes-are-not-requested-again",
     brokenRule: "while votes are split, acquire is repeated after 250 ms, doubling to 2 s",
     edits: [
       redis(

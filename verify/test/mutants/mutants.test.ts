@@ -18,10 +18,10 @@ const chosen = [
   "waiter-without-its-poll",
   "no-yield",
   "a-yielded-vote-still-counts",
-  "a-majority-of-those-that-answer",
+  "majority-of-the-replies-extends",
   "fencing-without-the-second-round",
   "acknowledgement-without-its-value",
-  "number-of-the-run-is-used-twice",
+  "number-of-a-block-is-used-twice",
   "restarted-node-votes",
 ] as const;
 

@@ -17,7 +17,7 @@ import type { Verdict } from "../../mutants/trial.ts";
 const driftOfOnePercent = "return ttlMs * driftFactor + 2;";
 
 function mutant(edits: readonly Edit[], test = "clocks may disagree"): Mutant {
-  return { name: "a-mutant", brokenRule: "a sentence (1)", edits, killers: [byRules("validity", test)] };
+  return { name: "a-mutant", brokenRule: "a rule (1)", edits, killers: [byRules("validity", test)] };
 }
 
 describe("an edit", () => {
@@ -113,8 +113,8 @@ describe("the report", () => {
 
   test("names the level and the killer of a mutant, or reports a survivor", () => {
     const [, , first, second] = verdictTable([killed, survivor]).split("\n");
-    expect(first).toMatch(/a-mutant +\| a sentence \(1\) +\| rules +\| a test/);
-    expect(second).toMatch(/a-mutant +\| ▲ a sentence \(1\) +\| SURVIVES/);
+    expect(first).toMatch(/a-mutant +\| a rule \(1\) +\| rules +\| a test/);
+    expect(second).toMatch(/a-mutant +\| ▲ a rule \(1\) +\| SURVIVES/);
   });
 
   test("has a column for each level", () => {

@@ -11,8 +11,8 @@ export interface Certificates extends AsyncDisposable {
   /** A certificate for "localhost" and 127.0.0.1, which clients can use too. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** The arguments of a server with TLS. With `asksClients`, the server requires a certificate of its clients. */
-  serverArgs(port: number, options?: { readonly asksClients?: boolean }): string[];
+  /** The arguments of a server with TLS. */
+  serverArgs(port: number, options?: { readonly requireClientCertificate?: boolean }): string[];
 }
 
 export async function makeCertificates(): Promise<Certificates> {
@@ -58,9 +58,15 @@ export async function makeCertificates(): Promise<Certificates> {
     caFile,
     certFile,
     keyFile,
-    serverArgs: (port, { asksClients = false } = {}) => {
+    serverArgs: (port, { requireClientCertificate = false } = {}) => {
       const files = ["--tls-ca-cert-file", caFile, "--tls-cert-file", certFile, "--tls-key-file", keyFile];
-      return ["--tls-port", String(port), ...files, "--tls-auth-clients", asksClients ? "yes" : "no"];
+      return [
+        "--tls-port",
+        String(port),
+        ...files,
+        "--tls-auth-clients",
+        requireClientCertificate ? "yes" : "no",
+      ];
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };

@@ -230,10 +230,7 @@ function server(first: ChildProcess, firstRunId: string, { port, folder, options
   };
 }
 
-/**
- * Resolves when this server, and no other, replies on the port.
- * @returns the run id
- */
+/** Resolves when this server, and no other, replies on the port. @returns the run id */
 async function answers(child: ChildProcess, port: number): Promise<string> {
   const output = readOutput(child);
   const client = new Redis({ host: "127.0.0.1", port, lazyConnect: true, retryStrategy: () => null });
@@ -259,10 +256,7 @@ async function answers(child: ChildProcess, port: number): Promise<string> {
   }
 }
 
-/**
- * Reads the server's output, so that the server never blocks on a full pipe.
- * @returns the last part of the output
- */
+/** Reads the server's output, so that the server never blocks on a full pipe. @returns the last part of the output */
 function readOutput(child: ChildProcess): () => string {
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {

@@ -139,10 +139,7 @@ function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return pid === undefined || exitCode !== null || signalCode !== null;
 }
 
-/**
- * Reads the server's output, so that the server never blocks on a full pipe.
- * @returns the last part of the output
- */
+/** Reads the server's output, so that the server never blocks on a full pipe. @returns the last part of the output */
 function lastOutput(server: ChildProcess): () => string {
   let text = "";
   for (const stream of [server.stdout, server.stderr]) {

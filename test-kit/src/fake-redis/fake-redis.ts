@@ -16,47 +16,26 @@ import { Store, type Stored } from "./store.ts";
 export interface FakeRedisOptions {
   /** The server's clock follows this wall clock within a millisecond. Scripts read the server's clock, and keys expire by it. */
   readonly clock: Clock;
-  /**
-   * The version that the server reports. Versions below 7 have no sharded pub/sub.
-   * @defaultValue "7.0.15"
-   */
+  /** The version that the server reports. Versions below 7 have no sharded pub/sub. @defaultValue "7.0.15" */
   readonly version?: string | undefined;
   /** The source of the run id. */
   readonly random?: Random | undefined;
-  /**
-   * The readable name of the connections.
-   * @defaultValue "fake"
-   */
+  /** The readable name of the connections. @defaultValue "fake" */
   readonly name?: string | undefined;
   /**
    * Whether the server reports that each write is on disk before its reply: `appendonly yes`, `appendfsync always`.
    * @defaultValue false
    */
   readonly durable?: boolean | undefined;
-  /**
-   * A `slave` rejects the writes of scripts.
-   * @defaultValue "master"
-   */
+  /** A `slave` rejects the writes of scripts. @defaultValue "master" */
   readonly role?: Role | undefined;
-  /**
-   * The uptime that the server reports at its creation.
-   * @defaultValue 0
-   */
+  /** The uptime that the server reports at its creation. @defaultValue 0 */
   readonly upForMs?: number | undefined;
-  /**
-   * The reported eviction policy. The server never evicts a key.
-   * @defaultValue "noeviction"
-   */
+  /** The reported eviction policy. The server never evicts a key. @defaultValue "noeviction" */
   readonly maxmemoryPolicy?: string | undefined;
-  /**
-   * The reported memory limit in bytes; 0: no limit.
-   * @defaultValue 0
-   */
+  /** The reported memory limit in bytes; 0: no limit. @defaultValue 0 */
   readonly maxmemory?: number | undefined;
-  /**
-   * Whether the server rejects CONFIG, as for a user without that permission.
-   * @defaultValue false
-   */
+  /** Whether the server rejects CONFIG, as for a user without that permission. @defaultValue false */
   readonly refuseConfig?: boolean | undefined;
 }
 

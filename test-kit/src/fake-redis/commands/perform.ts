@@ -16,10 +16,7 @@ export interface CommandContext {
   readonly hasShards: boolean;
 }
 
-/**
- * Runs one command.
- * @param argv the name and its arguments, as texts of bytes
- */
+/** Runs one command. @param argv the name and its arguments, as texts of bytes */
 export function execute(server: Server, argv: readonly string[], context: CommandContext): Reply {
   const [name = "", ...args] = argv;
   const command = commands.get(name.toLowerCase());

@@ -96,10 +96,7 @@ function invoke(lua: LuaExports, index: number, first: number, second: number): 
  */
 const adapter = Buffer.from("0061736d0100000001060160017f017f02070101650166000007050101660000", "hex");
 
-/**
- * Adds a function that Lua can call.
- * @returns its index in the table of C functions
- */
+/** Adds a function that Lua can call. @returns its index in the table of C functions */
 export function addFunction(lua: LuaExports, called: (L: number) => number): number {
   const { exports } = new WebAssembly.Instance<{ f: unknown }>(new WebAssembly.Module(adapter), {
     e: { f: called },

@@ -80,7 +80,9 @@ onRedis("connect by rediss:", () => {
 
     test("rediss: sends the client's certificate if the server requires one", async () => {
       const port = await stablePort();
-      const strict = await startRedis({ args: certificates.serverArgs(port, { asksClients: true }) });
+      const strict = await startRedis({
+        args: certificates.serverArgs(port, { requireClientCertificate: true }),
+      });
       atEnd(() => strict.stop());
       const { caFile, certFile, keyFile } = certificates;
       const options = { client, tlsCaFile: caFile, commandTimeoutMs: 300 };

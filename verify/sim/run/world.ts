@@ -1,5 +1,4 @@
 import type { Driver } from "holdfast";
-import type { FaultInjector } from "holdfast/testing";
 
 import { FinalChecks } from "../judge/aftermath.ts";
 import { Callers } from "./callers.ts";
@@ -8,8 +7,8 @@ import type { Finding } from "../judge/findings.ts";
 import { History } from "../judge/history.ts";
 import { LatchCallers } from "./latch-callers.ts";
 import { watchLatches } from "../judge/latch-watch.ts";
-import { allWaitersMs, faultFreeBoundMs, lateLatchMs, quietBoundMs } from "../judge/patience.ts";
-import { keysIn, quietPeriodUses } from "./quiet-period.ts";
+import { faultFreeBoundMs } from "../judge/patience.ts";
+import { keysIn } from "./quiet-period.ts";
 import { ProcessMachine } from "./process-machine.ts";
 import {
   isFault,
@@ -24,6 +23,7 @@ import {
   type Step,
   type Use,
 } from "../plan/schedule.ts";
+import { forEachLink, Recovery } from "./recovery.ts";
 import { ServerMachine } from "./server-machine.ts";
 import { ServerWatch } from "../judge/server-watch.ts";
 import type { Record } from "./traced-redis.ts";
@@ -89,8 +89,6 @@ export async function runSchedule(schedule: Schedule, options: RunOptions = {}):
     commands: world.commands,
   };
 }
-
-const maxTries = 100;
 
 /** Within this real time the simulated time of a schedule advances, on slow machines too, ms. */
 const stuckTimeoutMs = 60_000;
@@ -183,7 +181,7 @@ class World {
           ? grantEvent(this.#schedule)
           : undefined;
     if (dropEvent !== undefined) {
-      this.#forEachLink((faults) => {
+      forEachLink(this.#clients, (faults) => {
         faults.dropMessages((text) => text.startsWith(dropEvent));
       });
     }
@@ -193,7 +191,15 @@ class World {
       });
     }
     await this.#clock.advance(quietAt);
-    await this.#endFaults();
+    await new Recovery({
+      schedule: this.#schedule,
+      clock: this.#clock,
+      history: this.history,
+      clients: this.#clients,
+      callers: this.#callers,
+      latchCallers: this.#latchCallers,
+      trace: this.#trace,
+    }).run();
     await new FinalChecks(this.#schedule, this.#clock, this.history).run(this.#clients, this.#machines);
   }
 
@@ -219,86 +225,6 @@ class World {
       return this.#callers.use(client, step);
     }
     return step.kind === "break" ? this.#callers.break(client, step) : this.#callers.setLimit(client, step);
-  }
-
-  /** Ends all faults. In the quiet period every living client must be granted every lock. */
-  async #endFaults(): Promise<void> {
-    this.#trace("peace");
-    const { scenario, steps } = this.#schedule;
-    if (scenario !== "lost-notifications") {
-      this.#forEachLink((faults) => {
-        faults.dropReply(0);
-        faults.duplicate(0, 0);
-        faults.dropMessages(null);
-      });
-    }
-    const boundMs = quietBoundMs(this.#schedule, this.#clients);
-    if (!isFaultFree(this.#schedule)) {
-      this.history.setFreeBound(boundMs);
-    }
-    await this.#settleLimits();
-    const keys = keysIn(steps);
-    for (const client of this.#livingClients) {
-      client.endPauses();
-      this.#acquireEverything(client, keys);
-    }
-    const rounds = scenario === "lost-notifications" ? keys.length * this.#clients.length * 2 : 1;
-    const begun = Math.max(this.#clock.now, ...steps.map(({ at }) => at)); // some steps are in the quiet period
-    const elapsedMs = (): number => this.#clock.now - begun + this.history.reservedForMs;
-    const ownMs = boundMs * rounds + allWaitersMs + lateLatchMs(this.#schedule);
-    let allMs = ownMs + elapsedMs();
-    while ((this.#pendingClients.length > 0 || this.#clock.now < begun) && this.#clock.now < begun + allMs) {
-      await this.#clock.advance(20);
-      allMs = Math.max(allMs, ownMs + (this.history.reservedForMs > 0 ? elapsedMs() : 0));
-    }
-    for (const { index, uses } of this.#pendingClients) {
-      for (const use of uses) {
-        this.history.fail(
-          "progress",
-          `client ${index} was not granted ${use.key} within ${allMs.toFixed(0)} ms of the quiet period`,
-        );
-      }
-    }
-  }
-
-  #acquireEverything(client: Client, keys: readonly string[]): void {
-    for (const use of quietPeriodUses(this.#schedule, client.index)) {
-      void this.#callers.use(client, use);
-    }
-    for (const key of this.#schedule.kind === "latch" ? keys : []) {
-      void this.#latchCallers.open(client, key, this.#schedule.maxTtlMs);
-    }
-  }
-
-  /** An operator sets the last limit again, until the engine confirms the limit. */
-  async #settleLimits(): Promise<void> {
-    const last = this.#schedule.steps.findLast((step) => step.kind === "set limit");
-    const [client] = this.#livingClients;
-    if (last?.kind === "set limit" && client) {
-      for (let isSet = false, tries = 0; !isSet && tries < maxTries; tries += 1) {
-        let isSettled = false;
-        void this.#callers.setLimit(client, last).then((was) => {
-          [isSet, isSettled] = [was, true];
-        });
-        for (let turns = 0; !isSettled && turns < maxTries; turns += 1) {
-          await this.#clock.advance(20);
-        }
-      }
-    }
-  }
-
-  get #livingClients(): readonly Client[] {
-    return this.#clients.filter(({ isDead }) => !isDead);
-  }
-
-  get #pendingClients(): readonly Client[] {
-    return this.#livingClients.filter(({ uses }) => uses.size > 0);
-  }
-
-  #forEachLink(action: (faults: FaultInjector) => void): void {
-    for (const { process } of this.#clients) {
-      process.faults.forEach(action);
-    }
   }
 }
 

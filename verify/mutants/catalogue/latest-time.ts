@@ -47,7 +47,7 @@ export const latestTimes: readonly Mutant[] = [
         "  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then\n" +
           "    return { 4 }\n" +
           "  end\n" +
-          "  if shares(name, ...) then\n    know_shares()\n    return share.perform",
+          "  if is_shared_lock(name, ...) then\n    load_shared_ops()\n    return shared.perform",
       ),
     ],
     killers: [

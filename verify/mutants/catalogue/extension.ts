@@ -30,7 +30,12 @@ export const extension: readonly Mutant[] = [
       redis(
         "redlock/renewal",
         "    if (this.#validities.length >= nodeSet.majority) {\n      const validity = validityOf(this.#validities, nodeSet.majority);",
-        "    const missing = nodeSet.nodes.filter((node) => grant.members.of(node) === undefined);\n    if (this.#validities.length >= nodeSet.majority || (isComplete && this.#validities.length > missing.length)) {\n      const validity = validityOf(this.#validities, nodeSet.majority);",
+        "    const answered = this.#validities.length + grant.members.missingCount;\n    if (this.#validities.length >= nodeSet.majority || (isComplete && this.#validities.length * 2 > answered)) {\n      const validity = validityOf(this.#validities, nodeSet.majority);",
+      ),
+      redis(
+        "redlock/grant-members",
+        "  of(node: QuorumNode)",
+        "  get missingCount(): number {\n    return this.#withoutGrant.size;\n  }\n\n  of(node: QuorumNode)",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/extension", "an extension needs a majority of all nodes")],

@@ -70,7 +70,6 @@ export interface MajorityGrant extends FencingRange {
 export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   readonly listener: MajorityAttemptListener;
   readonly token: string;
-  readonly fencingCount: number;
   readonly operations: VoteOperations;
   readonly voteRequests: readonly VoteRequest[];
   /** Whether the nodes queue the attempt. */
@@ -84,7 +83,6 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     this.#host = host;
     this.listener = request;
     this.token = token;
-    this.fencingCount = acquireRequest.fencingCount;
     this.waits = acquireRequest.deadline !== null;
     this.operations = new VoteOperations({
       clock: host.clock,

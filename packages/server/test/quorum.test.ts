@@ -34,7 +34,7 @@ async function listen(nodeTimeoutMs: number, commandTimeoutMs = 20_000): Promise
  * mutex, and reports after a renewal. Also skipped are tests with leases that a busy machine would lose.
  */
 const skipped =
-  /semaphore|latch|break|loss|lost|rest is kept|renew|inspect tells who|election|reentrant|withLock|watch/i;
+  /semaphore|latch|break|loss|lost|rest is kept|renew|inspect reports|election|reentrant|withLock|watch/i;
 
 describe.concurrent("two instances of the service on one quorum pass the conformance suite:", () => {
   let urls: Promise<[string, string]>;

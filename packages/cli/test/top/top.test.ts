@@ -55,12 +55,12 @@ onRedis("top", () => {
     await cli.run(["acquire", "-k", "live:a", "--ttl", "2h", "--owner", "ada"]);
     await waitUntil(() => top.screen().includes("live:a"), "both are shown");
     top.type("t");
-    await waitUntil(() => top.screen().includes("[by left]"), "sorted by what is left");
+    await waitUntil(() => top.screen().includes("[by left]"), "sorted by the remaining time");
     top.type("/bob\r");
     await waitUntil(() => top.screen().includes("/bob"), "filtered");
     top.type("\r");
     await waitUntil(
-      () => /while we looked\s[^]*\|=+\s*\|[^]*bob/.test(top.screen()),
+      () => /observed history\s[^]*\|=+\s*\|[^]*bob/.test(top.screen()),
       "details with a time line",
     );
     top.type("x?");
@@ -81,16 +81,16 @@ onRedis("top", () => {
     await waitUntil(() => top.screen().includes("break:c"), "all are shown");
     top.type("o j");
     top.type("u");
-    await waitUntil(() => /Break "break:[abc]" of .*\? \(y\/n\)/.test(top.screen()), "it asks");
+    await waitUntil(() => /Break "break:[abc]" of .*\? \(y\/n\)/.test(top.screen()), "the question");
     top.type("nt");
-    await waitUntil(() => top.screen().includes("[by left]"), "it goes on");
+    await waitUntil(() => top.screen().includes("[by left]"), "top continues");
     expect(await client.exists("lock:break:a", "lock:break:b", "lock:break:c")).toBe(3);
     top.type("uy");
     await waitUntil(
       async () => (await client.exists("lock:break:a", "lock:break:b", "lock:break:c")) === 2,
       "one is broken",
     );
-    await waitUntil(() => top.screen().includes("is broken"), "it is told");
+    await waitUntil(() => top.screen().includes("is broken"), "the break is reported");
     top.kill("SIGTERM");
     await top.ended;
   });

@@ -201,7 +201,10 @@ function observe(nodes: readonly QuorumNode[], key: string): (string | undefined
 }
 
 async function startWorkers(nodes: readonly QuorumNode[], names: readonly string[]): Promise<QuorumWorker[]> {
-  const workers = await Promise.all(names.map((name) => QuorumWorker.start({ name, drivers: [nodes] })));
+  const redlock = { nodeTimeoutMs: 1_500 }; // a busy machine may reply late
+  const workers = await Promise.all(
+    names.map((name) => QuorumWorker.start({ name, drivers: [nodes], redlock })),
+  );
   await Promise.all(workers.map((worker) => worker.request("warmUp", { count: nodes.length }, "warm")));
   return workers;
 }

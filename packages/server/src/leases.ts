@@ -217,8 +217,8 @@ export class Leases {
         { renew: false },
       );
     } catch (error) {
-      const told = this.#engine.lossOf(token);
-      throw error instanceof LeaseLostError && told ? new LeaseLostError(key, told, error.lostAt) : error;
+      const reason = this.#engine.lossOf(token);
+      throw error instanceof LeaseLostError && reason ? new LeaseLostError(key, reason, error.lostAt) : error;
     }
   }
 

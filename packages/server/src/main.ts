@@ -8,18 +8,18 @@ import { startupMessage } from "./banner.ts";
 
 const help = `The lock service. Its settings are environment variables:
 
-  HOLDFAST_URL           the engine, as holdfast/connect reads it (memory:)
-  HOLDFAST_HOST          where to listen (127.0.0.1)
-  HOLDFAST_PORT          0: any (7420)
-  HOLDFAST_AUTH_FILE     who may come in: JSON, see docs/service.md
-  HOLDFAST_MAX_WAIT_MS   the longest that an answer is held back (60000)
-  HOLDFAST_RATE          requests of one principal in a second (no bound)
-  HOLDFAST_LEASE_KEY     signs lease ids, the same for all instances (unsigned)
-  HOLDFAST_DRAIN_MS      how long to wait for what is open at the end (10000)
-  HOLDFAST_GROUPS        prefixes of keys that metrics tell apart, with commas
-  HOLDFAST_LOG           debug: log every refusal too
+  HOLDFAST_URL           the engine, a URL for holdfast/connect (memory:)
+  HOLDFAST_HOST          the address to listen on (127.0.0.1)
+  HOLDFAST_PORT          the port; 0: any free port (7420)
+  HOLDFAST_AUTH_FILE     tokens and issuers as JSON, see docs/service.md
+  HOLDFAST_MAX_WAIT_MS   the longest wait for one response (60000)
+  HOLDFAST_RATE          the limit of requests per second and principal (no limit)
+  HOLDFAST_LEASE_KEY     the signing key of lease ids, the same for all instances (unsigned)
+  HOLDFAST_DRAIN_MS      how long to wait for open requests at the end (10000)
+  HOLDFAST_GROUPS        key prefixes that are groups of the metrics, separated by commas
+  HOLDFAST_LOG           debug: also log every refusal
 
-  --new-token            print a new bearer token, and what the auth file says of it
+  --new-token            print a new bearer token, and its hash for the auth file
 `;
 
 await main(process.argv.slice(2));

@@ -10,11 +10,12 @@ export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "LEFT", "WAITING", "RE
 export function row({ key, kind, holders, remaining, remainingMs, waiterCount, limit }: LockState): string[] {
   const [holder] = holders;
   const more = holders.length > 1 ? ` +${holders.length - 1}` : "";
-  const who = remaining === undefined ? `${holder?.owner ?? "-"}${more}` : `${remaining} of ${limit} left`;
+  const holderText =
+    remaining === undefined ? `${holder?.owner ?? "-"}${more}` : `${remaining} of ${limit} left`;
   return [
     key,
     kind,
-    who,
+    holderText,
     holder?.fencingToken?.toString() ?? "-",
     remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),

@@ -68,7 +68,7 @@ function heading({ locks, view, engine, message }: Frame): string {
 function footing({ view, locks }: Frame): string {
   if (view.mode === "confirm") {
     const names = actionFor(view, locks).map(
-      ({ state }) => `"${state.key}" of ${state.holders[0]?.owner ?? "nobody"}`,
+      ({ state }) => `"${state.key}" of ${state.holders[0]?.owner ?? "an unknown holder"}`,
     );
     return `Break ${names.join(", ")}? (y/n)`;
   }

@@ -122,7 +122,7 @@ function flags(subject: string, flagList: ReadonlyMap<string, string>): CheckRes
 }
 
 function unreachable(error: unknown): CheckResult {
-  return finding("risk", "sentinel-does-not-tell", {
+  return finding("risk", "sentinel-unaware-of-primary", {
     observed: errorMessage(error),
     impact: "this sentinel cannot report a new primary, and does not count for a failover",
     fix: "check that sentinel, and the primary's name in the URL",

@@ -108,6 +108,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "WireRenew",
       ],
     },
+    "holdfast/routing": { values: ["createRing"], types: ["Ring", "RingOptions"] },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

@@ -12,6 +12,9 @@ export const onRedis: ReturnType<typeof describe.skipIf> = describeWith(
   isThere(redisProgram),
 );
 
+/** `describe` for tests that compare with a program in Python. */
+export const onPython: ReturnType<typeof describe.skipIf> = describeWith("python3", isThere("python3"));
+
 /** `describe` for tests of servers with their own clocks. They need Linux and a C compiler. */
 export const describeWithClocks: ReturnType<typeof describe.skipIf> = describeWith(
   "a C compiler on Linux",

@@ -1,0 +1,1 @@
+export { createRing, type Ring, type RingOptions } from "./ring.ts";

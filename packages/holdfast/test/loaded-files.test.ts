@@ -1,0 +1,52 @@
+import { readFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+
+import { beforeAll, describe, expect, test } from "vitest";
+
+import { dist, root } from "./support/installed-package.ts";
+
+/** Entry points for cases without a lock. No other entry point loads their files. */
+const apart = ["routing"];
+
+let entries: Readonly<Record<string, { readonly default: string }>>;
+
+beforeAll(async () => {
+  const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
+    readonly exports: typeof entries;
+  };
+  entries = manifest.exports;
+});
+
+/** All files of the built package that an import of `file` loads. */
+async function loadedBy(file: string, found: Set<string> = new Set()): Promise<Set<string>> {
+  if (!found.has(file)) {
+    found.add(file);
+    for (const [, imported] of (await readFile(file, "utf8")).matchAll(/\bfrom "(\.[^"]+)"/g)) {
+      await loadedBy(join(dirname(file), imported as string), found);
+    }
+  }
+  return found;
+}
+
+async function foldersLoadedBy(entry: string): Promise<Set<string>> {
+  const files = await loadedBy(join(root, entries[entry]?.default as string));
+  return new Set([...files].map((file) => relative(dist, file).split(/[\\/]/)[0] as string));
+}
+
+describe("the built package", () => {
+  test.each([".", "./redis", "./memory", "./http", "./connect"])(
+    "loads no files of the entry points without locks for %s",
+    async (entry) => {
+      const folders = await foldersLoadedBy(entry);
+      expect(folders.size).toBeGreaterThan(1);
+      expect([...folders].filter((folder) => apart.includes(folder))).toEqual([]);
+    },
+  );
+
+  test.each(apart)("loads neither a driver nor a lock for holdfast/%s", async (entry) => {
+    const folders = await foldersLoadedBy(`./${entry}`);
+    for (const folder of ["drivers", "kinds", "lease", "local", "create-locks.js"]) {
+      expect(folders).not.toContain(folder);
+    }
+  });
+});

@@ -50,6 +50,7 @@ export const extension: readonly Mutant[] = [
         "if (member.first === first && isSameRun) {",
         "if (first > 0 && isSameRun) {",
       ),
+      lua("quorum/extend", " and (grant_numbers() or 0) > tonumber(number) then", " and false then"),
     ],
     killers: [byRules("drivers/redis/redlock/extension", "a node whose grant has another number has lost")],
   },
@@ -93,7 +94,7 @@ export const extension: readonly Mutant[] = [
         "    if (this.#isConfirmed || this.#afterConfirm.length === 0) {\n      action();",
       ),
     ],
-    killers: [byRules("drivers/redis/redlock/extension", "without a confirmed majority")],
+    killers: [byRules("drivers/redis/redlock/extension", "while the majority is unknown")],
   },
   {
     name: "unknown-is-lost",

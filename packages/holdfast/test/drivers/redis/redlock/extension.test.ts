@@ -76,6 +76,13 @@ test("without a confirmed majority no node is restored", async () => {
   expect([fixture.servers[0]?.get(key), fixture.servers[2]?.get(key)]).toEqual([null, null]);
 });
 
+test("a node without the grant is not restored while the majority is unknown", async () => {
+  fixture.forget(0);
+  side.faults[2]?.freeze();
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);
+  expect(fixture.servers[0]?.get(key)).toBeNull();
+});
+
 test("a loss counts even if its request was sent at the very moment of the grant", async () => {
   const extended = side.locks.acquire("m", { ttlMs, renew: false }).then((granted) => {
     for (const index of [0, 1, 2]) {

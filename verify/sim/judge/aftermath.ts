@@ -118,7 +118,8 @@ export class FinalChecks {
           key.endsWith(`:${step.key}}`) &&
           owners.some(({ index }) => index === step.client),
       );
-      if (isAbandoned && (wasDown || wasSetBack)) {
+      const holdsDeadGrant = steps.some((step) => step.kind === "kill client");
+      if (isAbandoned && (wasDown || wasSetBack || holdsDeadGrant)) {
         return "no release removes the queue entry of a lease that was abandoned or transferred";
       }
       return wasDown && !mayWait(value, clock.wall())

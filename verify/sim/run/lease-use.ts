@@ -163,6 +163,7 @@ export class LeaseUse {
       });
     } else {
       this.#trace(`nobody adopts ${key} ${fencingToken}`);
+      this.#history.leaseAbandoned(use.ttlMs);
     }
   }
 

@@ -101,9 +101,10 @@ export class FinalChecks {
   }
 
   /** Why the residue may stay for a while; undefined: it may not. */
-  #excuseFor({ server, clock, wasDown, wasSetBack }: ServerMachine, residue: Residue): string | undefined {
+  #excuseFor(machine: ServerMachine, residue: Residue): string | undefined {
     const { scenario, steps, maxTtlMs } = this.#schedule;
-    const { node, key, value, owners } = residue;
+    const { server, wasSetBack } = machine;
+    const { node, key, owners } = residue;
     const isDuplicated = steps.some(
       (step) =>
         step.kind === "duplicate" && step.node === node && owners.some(({ index }) => index === step.client),
@@ -111,26 +112,34 @@ export class FinalChecks {
     if (isDuplicated) {
       return "a duplicate of a request may have arrived after the release of its client";
     } else if (key.startsWith("holdfast:queue:")) {
-      const isAbandoned = steps.some(
-        (step) =>
-          isUse(step) &&
-          (step.ending === "orphan" || typeof step.ending === "object") &&
-          key.endsWith(`:${step.key}}`) &&
-          owners.some(({ index }) => index === step.client),
-      );
-      const holdsDeadGrant = steps.some((step) => step.kind === "kill client");
-      if (isAbandoned && (wasDown || wasSetBack || holdsDeadGrant)) {
-        return "no release removes the queue entry of a lease that was abandoned or transferred";
-      }
-      return wasDown && !mayWait(value, clock.wall())
-        ? "an unreachable node keeps the queue entry of a waiter after its deadline"
-        : undefined;
+      return this.#excuseForQueue(machine, residue);
     } else if (wasSetBack) {
       return "a grant lasts longer on a node whose clock was set back than its client believes";
     }
     const mayMissNotifications = scenario === "storm" || scenario === "lost-notifications";
     return mayMissNotifications && isExpiredMetadata(server, key, maxTtlMs)
       ? "the metadata of a former holder stays until its TTL has passed"
+      : undefined;
+  }
+
+  #excuseForQueue(
+    { clock, wasDown, wasSetBack }: ServerMachine,
+    { key, value, owners }: Residue,
+  ): string | undefined {
+    const { steps } = this.#schedule;
+    const isAbandoned = steps.some(
+      (step) =>
+        isUse(step) &&
+        (step.ending === "orphan" || typeof step.ending === "object") &&
+        key.endsWith(`:${step.key}}`) &&
+        owners.some(({ index }) => index === step.client),
+    );
+    const holdsDeadGrant = steps.some((step) => step.kind === "kill client");
+    if (isAbandoned && (wasDown || wasSetBack || holdsDeadGrant)) {
+      return "no release removes the queue entry of a lease that was abandoned or transferred";
+    }
+    return wasDown && !mayWait(value, clock.wall())
+      ? "an unreachable node keeps the queue entry of a waiter after its deadline"
       : undefined;
   }
 

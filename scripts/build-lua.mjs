@@ -1,4 +1,4 @@
-// Assembles drivers/redis/protocol/lua/*.lua into one committed module. Each script has its SHA-1, by which Redis identifies it.
+// Assembles the lua/*.lua of each folder with scripts into one committed module. Each script has its SHA-1, by which Redis identifies it.
 //
 // `node scripts/build-lua.mjs [folder]` writes scripts.generated.ts. With `--check` it exits with 1 if the committed module is stale.
 //
@@ -12,6 +12,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const includeLine = /^\s*---\s*@include\s+"([^"]*)"\s*$/;
+const foldersWithScripts = ["packages/holdfast/src/drivers/redis/protocol", "packages/holdfast/src/fencing"];
 const fileName = /^[a-z][a-z0-9]*(-[a-z0-9]+)*\.lua$/;
 
 main(process.argv.slice(2));
@@ -19,19 +20,22 @@ main(process.argv.slice(2));
 function main(args) {
   const checkOnly = args.includes("--check");
   const repository = join(dirname(fileURLToPath(import.meta.url)), "..");
-  const driver =
-    args.find((arg) => !arg.startsWith("--")) ??
-    join(repository, "packages/holdfast/src/drivers/redis/protocol");
-  const target = join(driver, "scripts.generated.ts");
+  const named = args.filter((arg) => !arg.startsWith("--"));
+  const folders = named.length > 0 ? named : foldersWithScripts.map((folder) => join(repository, folder));
   try {
-    const wanted = render(assembleAll(join(driver, "lua")));
-    if (existsSync(target) && readFileSync(target, "utf8") === wanted) return;
-    if (checkOnly) throw new Error(`${relative(process.cwd(), target)} is stale: run \`npm run lua\``);
-    writeFileSync(target, wanted);
+    for (const folder of folders) build(folder, checkOnly);
   } catch (error) {
     console.error(`build-lua: ${error.message}`);
     process.exitCode = 1;
   }
+}
+
+function build(folder, checkOnly) {
+  const target = join(folder, "scripts.generated.ts");
+  const wanted = render(assembleAll(join(folder, "lua")));
+  if (existsSync(target) && readFileSync(target, "utf8") === wanted) return;
+  if (checkOnly) throw new Error(`${relative(process.cwd(), target)} is stale: run \`npm run lua\``);
+  writeFileSync(target, wanted);
 }
 
 function assembleAll(folder) {

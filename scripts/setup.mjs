@@ -1,8 +1,9 @@
-// Prepares a fresh clone: checks the Node version, and installs the packages of the lock file and `redis-server` for the tests.
+// Prepares a fresh clone: checks the Node version, and installs the packages of the lock file. It also installs the servers of the tests:
+// Redis, PostgreSQL, MariaDB, and moto for S3.
 // Scripts with the prefix `pre` run before node_modules exists, so this file may use only Node's built-ins.
 //
-// If redis-server cannot be installed, `node scripts/setup.mjs` fails with CI=true and otherwise prints a prominent warning.
-// With `--optional-redis` the warning is one line. With `--no-redis` the script does not look for redis-server.
+// If a server cannot be installed, `node scripts/setup.mjs` fails with CI=true and otherwise prints a prominent warning.
+// With `--optional-redis` the script looks for Redis only, and the warning is one line. With `--no-redis` it looks for no server.
 
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
@@ -13,21 +14,45 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const oldestNode = [20, 19];
 const installTimeoutMs = 300_000;
 
-const redisInstallers = [
+const managers = [
   {
     manager: "apt-get",
     needsRoot: true,
-    install: ["install", "-y", "--no-install-recommends", "redis-server"],
+    install: ["install", "-y", "--no-install-recommends"],
     refresh: ["update"],
   },
-  { manager: "apk", needsRoot: true, install: ["add", "--no-cache", "redis"] },
-  { manager: "dnf", needsRoot: true, install: ["install", "-y", "redis"] },
-  { manager: "brew", needsRoot: false, install: ["install", "redis"] },
+  { manager: "apk", needsRoot: true, install: ["add", "--no-cache"] },
+  { manager: "dnf", needsRoot: true, install: ["install", "-y"] },
+  { manager: "brew", needsRoot: false, install: ["install"] },
 ];
+
+/** The servers of the tests: the name of the package by manager, and the program. Debian has some programs outside the PATH. */
+const redis = {
+  program: "redis-server",
+  packages: { "apt-get": "redis-server", apk: "redis", dnf: "redis", brew: "redis" },
+};
+const databases = [
+  {
+    program: "postgres",
+    elsewhere: ["17", "16", "15", "14"].map((version) => `/usr/lib/postgresql/${version}/bin/postgres`),
+    packages: { "apt-get": "postgresql", apk: "postgresql", dnf: "postgresql-server", brew: "postgresql" },
+  },
+  {
+    program: "mariadbd",
+    elsewhere: ["/usr/sbin/mariadbd"],
+    packages: { "apt-get": "mariadb-server", apk: "mariadb", dnf: "mariadb-server", brew: "mariadb" },
+  },
+];
+/** An S3-compatible server in Python that implements conditional writes. */
+const moto = { requirement: "moto[s3,server]==5.2.5", folder: join(root, "node_modules", ".cache", "moto") };
 
 requireNode();
 installPackages();
-if (!process.argv.includes("--no-redis")) provideRedis(process.argv.includes("--optional-redis"));
+if (process.argv.includes("--optional-redis")) provide(redis, true);
+else if (!process.argv.includes("--no-redis")) {
+  for (const server of [redis, ...databases]) provide(server, false);
+  provideMoto();
+}
 
 function requireNode() {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
@@ -75,21 +100,18 @@ function readLock(file) {
   }
 }
 
-function provideRedis(optional) {
-  if (isOnPath("redis-server")) return;
-  const installer = redisInstallers.find(({ manager }) => isOnPath(manager));
-  if (installer && installRedis(installer)) return;
+function provide({ program, elsewhere = [], packages }, optional) {
+  const isThere = () => isOnPath(program) || elsewhere.some(isExecutable);
+  if (isThere()) return;
+  const installer = managers.find(({ manager }) => isOnPath(manager));
+  if (installer && install(installer, packages[installer.manager]) && isThere()) return;
 
-  const command = installer ? `${installer.manager} ${installer.install.join(" ")}` : "your package manager";
-  const advice = `redis-server is not on the PATH; install it with: ${command}`;
-  if (optional) return logLine(advice);
-  if (process.env["CI"] === "true") fail(advice);
-  logLine(
-    `${"!".repeat(72)}\n${advice}\nEvery test that needs a real server will be SKIPPED.\n${"!".repeat(72)}`,
-  );
+  const { manager, install: args } = installer ?? {};
+  const command = manager ? `${manager} ${args.join(" ")} ${packages[manager]}` : "your package manager";
+  missing(`${program} is not installed; install it with: ${command}`, optional);
 }
 
-function installRedis({ manager, needsRoot, install, refresh }) {
+function install({ manager, needsRoot, install: args, refresh }, name) {
   const prefix = needsRoot ? rootPrefix() : [];
   if (!prefix) return false;
   const call = (args) => {
@@ -98,8 +120,24 @@ function installRedis({ manager, needsRoot, install, refresh }) {
     return run(command, rest, { DEBIAN_FRONTEND: "noninteractive" }) === 0;
   };
   // The package lists of a fresh container are empty, so the first attempt may fail for that reason only.
-  const installed = call(install) || (refresh !== undefined && call(refresh) && call(install));
-  return installed && isOnPath("redis-server");
+  return call([...args, name]) || (refresh !== undefined && call(refresh) && call([...args, name]));
+}
+
+/** The folder is complete only after the installation, because pip moves the packages there at its end. */
+function provideMoto() {
+  if (existsSync(join(moto.folder, "moto"))) return;
+  const args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", moto.folder];
+  logLine(`running python3 ${[...args, moto.requirement].join(" ")}`);
+  const isInstalled = isOnPath("python3") && run("python3", [...args, moto.requirement]) === 0;
+  if (!isInstalled) missing("moto is not installed; it needs python3 with pip", false);
+}
+
+function missing(advice, optional) {
+  if (optional) return logLine(advice);
+  if (process.env["CI"] === "true") fail(advice);
+  logLine(
+    `${"!".repeat(72)}\n${advice}\nEvery test that needs this server will be SKIPPED.\n${"!".repeat(72)}`,
+  );
 }
 
 /** The prefix of a command that needs root, or undefined if this user may not run the command. */

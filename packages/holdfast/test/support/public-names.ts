@@ -108,6 +108,20 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "WireRenew",
       ],
     },
+    "holdfast/fencing": {
+      values: ["fenced", "fencedPut", "fencedRedis", "fencedS3"],
+      types: [
+        "FencedOptions",
+        "FencedOutcome",
+        "FencedS3Write",
+        "FencedSql",
+        "FencedWrite",
+        "IoredisScripts",
+        "NodeRedisScripts",
+        "S3Head",
+        "S3Put",
+      ],
+    },
     "holdfast/routing": { values: ["createRing"], types: ["Ring", "RingOptions"] },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],

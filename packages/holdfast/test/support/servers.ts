@@ -25,7 +25,8 @@ function isThere(program: string): boolean {
   return spawnSync(program, ["--version"]).error === undefined;
 }
 
-function describeWith(need: string, isMet: boolean): ReturnType<typeof describe.skipIf> {
+/** `describe` for tests that need a program. Without it the tests are skipped with a warning. In CI its absence is an error. */
+export function describeWith(need: string, isMet: boolean): ReturnType<typeof describe.skipIf> {
   if (!isMet && process.env["CI"]) {
     throw new Error(`${need} is missing, and in CI these tests must not be skipped`);
   }

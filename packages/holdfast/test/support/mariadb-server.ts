@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+import { freePort } from "@holdfast/test-kit";
+import { createConnection } from "mysql2/promise";
+
+import { inFolder, installed, startServer } from "./server-process.ts";
+import { describeWith } from "./servers.ts";
+
+const program = installed("mariadbd", "/usr/sbin/mariadbd");
+const initProgram = installed("mariadb-install-db", "/usr/bin/mariadb-install-db");
+
+/** `describe` for tests that need MariaDB. */
+export const onMariaDb: ReturnType<typeof describeWith> = describeWith(
+  "MariaDB",
+  program !== undefined && initProgram !== undefined,
+);
+
+/** A private, real server with the database `holdfast`. Its user is `root`, without a password. */
+export interface MariaDbServer {
+  readonly port: number;
+  readonly pid: number;
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a server on a free port of 127.0.0.1. @param args options of the server */
+export function startMariaDb(
+  args: readonly string[] = ["--innodb-flush-log-at-trx-commit=0"],
+): Promise<MariaDbServer> {
+  return inFolder("mariadb", async (folder) => {
+    const user = process.getuid?.() === 0 ? ["--user=root"] : [];
+    const init = ["--auth-root-authentication-method=normal", "--skip-test-db", ...user];
+    await promisify(execFile)(initProgram as string, ["--no-defaults", `--datadir=${folder}`, ...init]);
+    const port = await freePort();
+    const connection = { host: "127.0.0.1", port, user: "root" };
+    const own = [
+      "--no-defaults",
+      `--datadir=${folder}`,
+      `--socket=${join(folder, "socket")}`,
+      `--port=${port}`,
+      "--bind-address=127.0.0.1",
+      "--innodb-buffer-pool-size=64M",
+      ...user,
+    ];
+    const createDatabase = async (): Promise<void> => {
+      const client = await createConnection(connection);
+      client.on("error", () => undefined);
+      await client.query("CREATE DATABASE IF NOT EXISTS holdfast");
+      await client.end();
+    };
+    const server = await startServer([program as string, ...own, ...args], createDatabase);
+    return {
+      port,
+      pid: server.child.pid as number,
+      url: `mysql://root@127.0.0.1:${port}/holdfast`,
+      stop: async () => {
+        await server.stop();
+        await rm(folder, { recursive: true, force: true });
+      },
+    };
+  });
+}

@@ -191,7 +191,7 @@ export const mutants: readonly Mutant[] = [
     clocks("repeat-without-wait", "", { losses: 1, lasts: 1, mutant: "repeat-without-wait" }),
   ),
   mutant(
-    "a request after its latest time deletes the stored vote",
+    "a request after its latest time deletes the remembered vote",
     "exclusion",
     clocks("late-request-ends-memory", "", { late: 1, lasts: 2, mutant: "late-request-ends-memory" }),
   ),

@@ -13,7 +13,7 @@ import {
   type LockedCallback,
 } from "./kinds/lockable.ts";
 import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
-import { MutexFactory } from "./kinds/mutex.ts";
+import { KeyAcquirer } from "./kinds/key-acquirer.ts";
 import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
 import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
 import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
@@ -77,7 +77,7 @@ function checkDriver(driver: Driver): void {
 class DriverLocks implements Locks {
   readonly #driver: Driver;
   readonly #coordinator: LocalCoordinator;
-  readonly #mutexes: MutexFactory;
+  readonly #mutexes: KeyAcquirer;
   readonly #reentrant: ReentrantFactory;
   readonly #multiLock: MultiLock;
   readonly #runner: LockRunner;
@@ -88,7 +88,7 @@ class DriverLocks implements Locks {
     this.#driver = driver;
     this.#coordinator = coordinator;
     const scope = new LockScope();
-    this.#mutexes = new MutexFactory(coordinator, scope);
+    this.#mutexes = new KeyAcquirer(coordinator, scope);
     this.#reentrant = new ReentrantFactory(coordinator, scope, this.#mutexes);
     this.#multiLock = new MultiLock(coordinator, this.#mutexes);
     this.#runner = new LockRunner(scope, driver.clock);

@@ -67,7 +67,7 @@ export interface RenewTrace {
   key: string;
   /** The remaining validity at the start of the renewal, ms. */
   marginMs: number;
-  outcome?: "renewed" | "lost" | "unknown";
+  outcome?: "extended" | "lost" | "unknown";
 }
 
 /** The context of the tracing channel `holdfast:release`. */

@@ -169,7 +169,7 @@ export interface ExtendRequest {
 
 /** The result of an extension. After `unknown` the lease keeps its present validity. */
 export type ExtendResult =
-  | { readonly outcome: "renewed"; readonly validity: Validity }
+  | { readonly outcome: "extended"; readonly validity: Validity }
   | { readonly outcome: "lost"; readonly reason: LossReason }
   | { readonly outcome: "unknown"; readonly error: unknown };
 

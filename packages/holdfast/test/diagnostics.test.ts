@@ -193,7 +193,7 @@ test("renew is traced with the margin left, and its outcome", async () => {
   await clock.advance(1_000);
   expect(published).toEqual([
     ["tracing:holdfast:renew:start", { key: "k", marginMs: 2_000 }],
-    ["tracing:holdfast:renew:asyncEnd", { key: "k", marginMs: 2_000, outcome: "renewed" }],
+    ["tracing:holdfast:renew:asyncEnd", { key: "k", marginMs: 2_000, outcome: "extended" }],
   ]);
 });
 

@@ -199,7 +199,7 @@ export class Leases {
   #remainingMs({ key, token }: LeaseParts["grants"][number], extension: ExtendResult): number {
     const { clock } = this.#engine.driver;
     switch (extension.outcome) {
-      case "renewed": {
+      case "extended": {
         const { until, untilWall } = extension.validity;
         return Math.max(0, Math.min(until - clock.now(), untilWall - clock.wall()));
       }

@@ -141,7 +141,7 @@ test("metrics count acquisitions, waits, holds and losses, by group and never by
     `lock_wait_duration_seconds_count{lock_engine="server",${group},outcome="wait_timeout"} 1`,
     `lock_hold_duration_seconds_count{lock_engine="server",${group},end="released"} 1`,
     `lock_hold_duration_seconds_count{lock_engine="server",${group},end="expired"} 1`,
-    `lock_renew_duration_seconds_count{lock_engine="server",${group},outcome="renewed"} 1`,
+    `lock_renew_duration_seconds_count{lock_engine="server",${group},outcome="extended"} 1`,
     `lock_renew_margin_ratio_count{lock_engine="server",${group}} 1`,
     `lock_release_total{lock_engine="server",${group},outcome="released"} 1`,
     'lock_waiters{lock_engine="server"} 0',

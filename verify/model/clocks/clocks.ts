@@ -31,7 +31,7 @@ const waits: Partial<Record<ClocksMutant, number>> = { "no-wait": 0, "wait-of-1-
 type Emit = (rule: string, a: number, n: number, detail: number, change: () => void) => void;
 
 /**
- * The stored votes of nodes, with clocks. A node expires a vote by its own clock, which differs from the other clocks by up to D. The
+ * The remembered votes of nodes, with clocks. A node expires a vote by its own clock, which differs from the other clocks by up to D. The
  * clocks of a minority may be set to any value at any time. A client that sleeps does nothing while time passes.
  */
 export class ClocksModel implements Model {

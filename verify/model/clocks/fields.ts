@@ -12,7 +12,7 @@ export const evictionsLeft = 3 as const;
 export const lossesLeft = 4 as const;
 export const lateLeft = 5 as const;
 /**
- * Fields of a node: the lead of its clock, the holder (attempt + 1) with its end, and the stored vote with its end. A later vote does not
+ * Fields of a node: the lead of its clock, the holder (attempt + 1) with its end, and the remembered vote with its end. A later vote does not
  * count before the last field.
  */
 export const lead = 0 as const;

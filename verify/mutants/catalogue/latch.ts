@@ -67,7 +67,7 @@ export const latch: readonly Mutant[] = [
     name: "latch-reply-overtaken-by-its-notification",
     brokenRule: "a notification that arrives before the reply to its request is not lost",
     edits: [
-      redis("single/latches", "      this.trySend(); // the notification arrived before the reply\n", ""),
+      redis("single/latches", "      this.sendIfOpen(); // the notification arrived before the reply\n", ""),
     ],
     killers: [
       byRules("kinds/latch", "a notification that overtakes the reply to the first request is not missed"),

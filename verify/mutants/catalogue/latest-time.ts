@@ -32,7 +32,7 @@ export const latestTimes: readonly Mutant[] = [
   },
   {
     name: "late-acquire-deletes-the-stored-vote",
-    brokenRule: "a late acquire does not change the stored vote of its token",
+    brokenRule: "a late acquire does not change the remembered vote of its token",
     edits: [
       lua(
         "common/dispatch",
@@ -88,7 +88,7 @@ export const latestTimes: readonly Mutant[] = [
       redis(
         "single/request",
         "        this.#restart();\n        return;",
-        "        this.trySend();\n        return;",
+        "        this.sendIfOpen();\n        return;",
       ),
     ],
     killers: [

@@ -39,7 +39,7 @@ export const localQueue: readonly Mutant[] = [
     killers: [
       byRules(
         "local/local-queue",
-        "after handover.max hand-overs the hold goes to the engine, so that other processes get their turn",
+        "after handover.max hand-overs the next caller requeues, so that other processes get their turn",
       ),
       byRules("local/local-queue", "each run has its own bound"),
     ],

@@ -98,7 +98,7 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/request",
-        '      case "split":\n        this.#settleTry();\n',
+        '      case "split":\n        this.#breakTie();\n',
         '      case "split":\n        this.#finishTry();\n',
       ),
     ],

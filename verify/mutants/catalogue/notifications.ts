@@ -125,8 +125,8 @@ export const notifications: readonly Mutant[] = [
     edits: [
       redis(
         "single/request-registry",
-        "      if (request.wasSent && request.waits && request.server === server) {\n        request.trySend();",
-        '      if (request.waits && request.token === "") {\n        request.trySend();',
+        "      if (request.wasSent && request.waits && request.server === server) {\n        request.sendIfOpen();",
+        '      if (request.waits && request.token === "") {\n        request.sendIfOpen();',
       ),
     ],
     killers: [

@@ -2,7 +2,7 @@ import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts
 
 const memory = "drivers/redis/protocol/scripts/remembered-votes";
 
-/** Mutants of the stored votes of a quorum node, and of the number of a refill. */
+/** Mutants of the remembered votes of a quorum node, and of the number of a refill. */
 export const rememberedVotes: readonly Mutant[] = [
   {
     name: "unreleased-holder-is-forgotten",
@@ -65,7 +65,7 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "writer-does-not-wait-for-a-reader",
-    brokenRule: "the stored votes of shared holders have their end and weight",
+    brokenRule: "the remembered votes of shared holders have their end and weight",
     edits: [
       lua(
         "common/shared-holders",
@@ -77,7 +77,7 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "vote-waits-for-a-released-holder",
-    brokenRule: "an operation that ends a token's grant also deletes its stored vote, with or without K",
+    brokenRule: "an operation that ends a token's grant also deletes its remembered vote, with or without K",
     edits: [
       lua(
         "quorum/remembered-votes",
@@ -89,7 +89,7 @@ export const rememberedVotes: readonly Mutant[] = [
   },
   {
     name: "grant-without-a-receiver-is-remembered",
-    brokenRule: "a grant by notification without a receiver restores the former stored vote",
+    brokenRule: "a grant by notification without a receiver restores the former remembered vote",
     edits: [
       lua("common/grant-waiter", "  if is_quorum then\n    redis.call('HDEL', fence, 'by')\n  end\n", ""),
     ],

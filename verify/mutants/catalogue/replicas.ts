@@ -54,7 +54,7 @@ export const replicas: readonly Mutant[] = [
       redis(
         "single/driver",
         'return { outcome: "unknown", error };',
-        'return { outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) };',
+        'return { outcome: "extended", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) };',
       ),
     ],
     killers: [byServer("integration/replicas/min-replicas", "an extension counts once a replica has it")],

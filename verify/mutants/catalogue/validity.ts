@@ -44,8 +44,8 @@ export const validity: readonly Mutant[] = [
     edits: [
       redis(
         "single/driver",
-        '{ outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }',
-        '{ outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) }',
+        '{ outcome: "extended", validity: validFrom(reply.sent, ttlMs) }',
+        '{ outcome: "extended", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) }',
       ),
     ],
     killers: [byRules("drivers/redis/single/late-requests", "a lease is valid from its request")],

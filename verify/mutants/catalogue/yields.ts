@@ -48,7 +48,7 @@ export const yields: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "      !this.#host.isOpen ||\n      this.#host.isElected\n",
+        "      !this.#host.isOpen ||\n      this.#host.hasMajority\n",
         "      !this.#host.isOpen\n",
       ),
     ],

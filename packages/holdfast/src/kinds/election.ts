@@ -3,7 +3,7 @@ import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { Lease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { Holder, LockEvent, LockState } from "../lock-state.ts";
-import type { MutexFactory } from "./mutex.ts";
+import type { KeyAcquirer } from "./key-acquirer.ts";
 
 /** A leader election: the leader is the holder of the key, until it resigns or loses its lease. */
 export interface Election {
@@ -31,11 +31,11 @@ interface InspectHost {
 export class MutexElection implements Election {
   readonly #key: string;
   readonly #defaults: ResolvedAcquire;
-  readonly #mutexes: MutexFactory;
+  readonly #mutexes: KeyAcquirer;
   readonly #views: InspectHost;
   #term: LeaseHandle | undefined;
 
-  constructor(key: string, defaults: ResolvedAcquire, mutexes: MutexFactory, views: InspectHost) {
+  constructor(key: string, defaults: ResolvedAcquire, mutexes: KeyAcquirer, views: InspectHost) {
     this.#key = key;
     this.#defaults = defaults;
     this.#mutexes = mutexes;
@@ -78,7 +78,7 @@ export class MutexElection implements Election {
       const message = `This candidate already leads "${this.#key}", so this call would wait for itself`;
       throw new LockError(message, { code: "self-deadlock", key: this.#key });
     }
-    const term = await this.#mutexes.acquireAlone(this.#key, options);
+    const term = await this.#mutexes.acquireUnshared(this.#key, options);
     this.#term = term;
     return term;
   }

@@ -6,7 +6,7 @@ import { invalidValue } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import { SharedAcquire } from "./shared-acquire.ts";
 import { MultiLease } from "./multi-lease.ts";
-import type { MutexFactory } from "./mutex.ts";
+import type { KeyAcquirer } from "./key-acquirer.ts";
 import { SharedLease } from "./reentrant-hold.ts";
 
 const maxKeys = 64;
@@ -19,10 +19,10 @@ const minWaitMs = 50;
  */
 export class MultiLock {
   readonly #coordinator: LocalCoordinator;
-  readonly #mutexes: MutexFactory;
+  readonly #mutexes: KeyAcquirer;
   readonly #sharedAttempts: SharedAcquire<SharedLease>;
 
-  constructor(coordinator: LocalCoordinator, mutexes: MutexFactory) {
+  constructor(coordinator: LocalCoordinator, mutexes: KeyAcquirer) {
     this.#coordinator = coordinator;
     this.#mutexes = mutexes;
     this.#sharedAttempts = new SharedAcquire(coordinator, (hold) => new SharedLease(hold));
@@ -96,7 +96,7 @@ export class MultiLock {
         // If earlier waits left too little time for a reply, the key is tried once.
         const isTooLittle = remainingMs < options.waitMs && remainingMs < minWaitMs;
         const waitMs = isTooLittle ? 0 : Math.max(0, remainingMs);
-        leases.push(await this.#mutexes.acquireAlone(key, { ...renewed, waitMs }));
+        leases.push(await this.#mutexes.acquireUnshared(key, { ...renewed, waitMs }));
       }
       return leases;
     } catch (error) {

@@ -1,7 +1,7 @@
 import { lockable, type Lockable, type LockRunner } from "./lockable.ts";
 import type { WriteLease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import type { MutexFactory } from "./mutex.ts";
+import type { KeyAcquirer } from "./key-acquirer.ts";
 
 /**
  * A lock for many readers or one writer, in order of arrival. A later reader never overtakes a waiting writer.
@@ -17,7 +17,7 @@ export interface ReadWrite {
 export function readWrite(
   key: string,
   defaults: ResolvedAcquire,
-  mutexes: MutexFactory,
+  mutexes: KeyAcquirer,
   runner: LockRunner,
 ): ReadWrite {
   const strategy = (mode: "read" | "write") =>

@@ -6,7 +6,7 @@ import type { AcquireStrategy } from "./lockable.ts";
 import { checkText } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import { SharedAcquire } from "./shared-acquire.ts";
-import type { MutexFactory } from "./mutex.ts";
+import type { KeyAcquirer } from "./key-acquirer.ts";
 import { ReentrantHold, NestedLease } from "./reentrant-hold.ts";
 import { AsyncMutex } from "./async-mutex.ts";
 
@@ -30,10 +30,10 @@ export interface ResolvedReentrant extends ResolvedAcquire {
 export class ReentrantFactory {
   readonly #coordinator: LocalCoordinator;
   readonly #scope: LockScope;
-  readonly #mutexes: MutexFactory;
+  readonly #mutexes: KeyAcquirer;
   readonly #sessions: SharedAcquire<ReentrantLease>;
 
-  constructor(coordinator: LocalCoordinator, scope: LockScope, mutexes: MutexFactory) {
+  constructor(coordinator: LocalCoordinator, scope: LockScope, mutexes: KeyAcquirer) {
     this.#coordinator = coordinator;
     this.#scope = scope;
     this.#mutexes = mutexes;

@@ -2,7 +2,7 @@ import type { LocalCoordinator } from "../local/coordinator.ts";
 import { lockable, type Lockable, type LockRunner, type AcquireStrategy } from "./lockable.ts";
 import { checkInteger } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import type { MutexLease, MutexFactory } from "./mutex.ts";
+import type { MutexLease, KeyAcquirer } from "./key-acquirer.ts";
 
 /** Options of one acquire of a semaphore. */
 export interface PermitOptions extends AcquireOptions {
@@ -39,7 +39,7 @@ export function semaphore(
   key: string,
   options: { readonly limit: number; readonly defaults: ResolvedAcquire },
   deps: {
-    readonly mutexes: MutexFactory;
+    readonly mutexes: KeyAcquirer;
     readonly runner: LockRunner;
     readonly coordinator: LocalCoordinator;
   },

@@ -29,7 +29,7 @@ export interface LeaseControl {
   downgrade(): Promise<LeaseHandle>;
 }
 
-/** The lease in the hands of a caller. The library refers to it weakly, so that a dropped handle ends the renewals. */
+/** The lease in the hands of a caller. From its first renewal on, the library refers to it weakly, so that a dropped handle ends the renewals. */
 export class LeaseHandle extends BaseLease implements InternalLease, WriteLease {
   readonly #state: LeaseControl;
   #controller: AbortController | undefined;

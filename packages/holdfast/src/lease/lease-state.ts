@@ -156,7 +156,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     const extension = await requestExtension(this.#host, this, ttlMs, this.#options.info);
     if (extension.outcome === "unknown") {
       throw extension.error;
-    } else if (extension.outcome === "renewed") {
+    } else if (extension.outcome === "extended") {
       extendValidity(this.validity, extension.validity, this.#host.clock);
       this.isClaim &&= ttlMs < this.ttlMs;
       this.#host.watchdog.reschedule(this.#watched);

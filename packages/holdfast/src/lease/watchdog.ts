@@ -152,7 +152,7 @@ export class Watchdog {
   #renewalAnswered(watched: WatchedLease, extension: ExtendResult): void {
     const { target } = watched;
     switch (extension.outcome) {
-      case "renewed":
+      case "extended":
         // The validity belongs to the grant, also if the grant was handed over during the request.
         extendValidity(target.validity, extension.validity, this.#clock);
         watched.attempts = 0;
@@ -173,7 +173,7 @@ export class Watchdog {
     }
     if (this.#lossDeadline(target) <= this.#clock.now()) {
       this.#end(watched, this.#lossReason(watched)); // the process was suspended, and its timers run after the replies
-    } else if (extension.outcome === "renewed") {
+    } else if (extension.outcome === "extended") {
       target.claimConfirmed();
       this.reschedule(watched);
     } else {

@@ -114,7 +114,7 @@ describe("a downgrade", () => {
     const reader = await writer.downgrade();
     const before = reader.validUntil;
     const { now, wall } = { now: clock.now(), wall: clock.wall() };
-    answer({ outcome: "renewed", validity: { until: now + endMs, untilWall: wall + endMs } });
+    answer({ outcome: "extended", validity: { until: now + endMs, untilWall: wall + endMs } });
     await clock.advance(0);
     expect(reader.validUntil).toBeGreaterThan(before);
     await clock.advance(3 * ttlMs);

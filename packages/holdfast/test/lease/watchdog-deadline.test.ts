@@ -86,7 +86,7 @@ test("a renewal that is confirmed with less validity than the lead is a loss bef
       new Promise((resolve) => {
         const validity = validFrom(instantNow(clock), ttlMs);
         answer = () => {
-          resolve({ outcome: "renewed", validity });
+          resolve({ outcome: "extended", validity });
         };
       }),
   );

@@ -37,7 +37,7 @@ test("renewed: validity counts from when the renewal was sent, not from its answ
       new Promise((resolve) => {
         const validity = validFrom(instantNow(clock), ttlMs);
         clock.setTimer(() => {
-          resolve({ outcome: "renewed", validity });
+          resolve({ outcome: "extended", validity });
         }, 40);
       }),
   );
@@ -69,7 +69,7 @@ test("unknown: the renewal is retried with growing backoff, and one success rest
 });
 
 test.each([
-  { outcome: "renewed", reason: "expired" },
+  { outcome: "extended", reason: "expired" },
   { outcome: "unknown", reason: "engine-unreachable" },
 ] as const)("a reply after the end declares the loss at once, before any timer: $outcome", async (reply) => {
   let answer = (): void => undefined;
@@ -79,7 +79,9 @@ test.each([
         const validity = validFrom(instantNow(clock), ttlMs);
         answer = () => {
           resolve(
-            reply.outcome === "renewed" ? { outcome: "renewed", validity } : { outcome: "unknown", error: 1 },
+            reply.outcome === "extended"
+              ? { outcome: "extended", validity }
+              : { outcome: "unknown", error: 1 },
           );
         };
       }),
@@ -138,7 +140,7 @@ test("a reply after the loss does not revive the lease", async () => {
   await clock.advance(endMs);
   expect(target.losses).toHaveLength(1);
   for (const answer of answers) {
-    answer({ outcome: "renewed", validity: validFrom(instantNow(clock), ttlMs) });
+    answer({ outcome: "extended", validity: validFrom(instantNow(clock), ttlMs) });
   }
   answers[0]?.({ outcome: "lost", reason: "expired" });
   await clock.advance(endMs);
@@ -152,7 +154,7 @@ test("the late reply to an older renewal does not shorten the validity", async (
       new Promise((resolve) => {
         const validity = validFrom(instantNow(clock), ttlMs);
         answers.push(() => {
-          resolve({ outcome: "renewed", validity });
+          resolve({ outcome: "extended", validity });
         });
       }),
   );

@@ -77,7 +77,7 @@ test("without a next caller a released hold goes to the engine, and the queue is
   expect(queue.isEmpty).toBe(true);
 });
 
-test("after handover.max hand-overs the hold goes to the engine, so that other processes get their turn", async () => {
+test("after handover.max hand-overs the next caller requeues, so that other processes get their turn", async () => {
   heldBy("a", caller("b"), caller("c"), caller("d"), caller("e"));
   queue.release(queue.holder as FakeHold, 1, limits);
   queue.release(queue.holder as FakeHold, 2, limits);
@@ -106,7 +106,7 @@ test("a run of hand-overs is bounded in time as well", () => {
   expect(events).toEqual(["b takes over from a", "c contends, releasing b"]);
 });
 
-test("without hand-overs every release goes to the engine", () => {
+test("without hand-overs the next caller requeues at every release", () => {
   const hold = heldBy("a", caller("b"));
   expect(queue.release(hold, 0, { max: 0, maxMs: 100 }).to).toBe("others");
 });

@@ -68,7 +68,7 @@ export class Target implements Renewable {
 }
 
 export const renewingFor = (ms: number) => async (): Promise<ExtendResult> => ({
-  outcome: "renewed",
+  outcome: "extended",
   validity: validFrom(instantNow(clock), ms),
 });
 export const renewing = renewingFor(ttlMs);

@@ -93,7 +93,7 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
         key,
       );
       return {
-        outcome: "renewed",
+        outcome: "extended",
         validity: validityOf(leaseOf(response.status, response.body), response.sent),
       };
     } catch (error) {

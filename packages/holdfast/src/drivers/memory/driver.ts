@@ -134,7 +134,7 @@ class MemoryDriver implements Driver {
     if (info !== undefined) {
       this.#setReport(entry, info);
     }
-    return { outcome: "renewed", validity: this.#table.extend(entry, ttlMs) };
+    return { outcome: "extended", validity: this.#table.extend(entry, ttlMs) };
   }
 
   async verify(key: string, token: string): Promise<VerifyResult> {

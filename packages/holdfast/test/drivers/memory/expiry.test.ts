@@ -108,7 +108,7 @@ test("extend raises the TTL, never shortens it, and never recreates a grant", as
   const { clock, driver } = opened();
   const { key, token, fencingToken } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   const extension = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, info: undefined });
-  expect(extension).toMatchObject({ outcome: "renewed", validity: { until: clock.now() + 5_000 - 52 } });
+  expect(extension).toMatchObject({ outcome: "extended", validity: { until: clock.now() + 5_000 - 52 } });
   await driver.extend({ key, token, fencingToken, ttlMs: 100, info: undefined });
   await clock.advance(4_999);
   expect((await driver.inspect(key)).remainingMs).toBe(1);

@@ -132,7 +132,7 @@ class LockTablePlayer {
   async #extend({ key, token, fencingToken, validity }: Grant, ttlMs: number): Promise<void> {
     const mayHold = this.#present.get(key)?.token === token;
     const extension = await this.driver.extend({ key, token, fencingToken, ttlMs, info: undefined });
-    if (extension.outcome === "renewed") {
+    if (extension.outcome === "extended") {
       expect(mayHold).toBe(true);
       const { until } = extension.validity;
       validity.until = Math.max(validity.until, until);

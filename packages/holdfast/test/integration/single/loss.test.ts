@@ -122,11 +122,11 @@ onSharedRedis("a lease on a real server", () => {
     const outcomes = renewals(key);
     const locks = open(connect(shared.port), { commandTimeoutMs: 150 });
     const lease = await locks.acquire(key, { ttlMs: 3_000 });
-    await waitUntil(() => outcomes.includes("renewed"), "the first renewal");
+    await waitUntil(() => outcomes.includes("extended"), "the first renewal");
     await direct.client("PAUSE", 1_600, "ALL");
     await waitUntil(() => outcomes.includes("unknown"), "a failing renewal");
     const seen = outcomes.length;
-    await waitUntil(() => outcomes.slice(seen).includes("renewed") || lease.signal.aborted, "a renewal");
+    await waitUntil(() => outcomes.slice(seen).includes("extended") || lease.signal.aborted, "a renewal");
     expect([lease.signal.aborted, lease.remainingMs() > 0]).toEqual([false, true]);
   });
 });

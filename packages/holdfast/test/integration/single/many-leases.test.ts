@@ -27,7 +27,7 @@ onSharedRedis("many leases of one process", () => {
       block(600);
     }
     expect(held.filter(({ signal }) => signal.aborted)).toEqual([]);
-    expect(new Set(outcomes)).toEqual(new Set(["renewed"]));
+    expect(new Set(outcomes)).toEqual(new Set(["extended"]));
     expect(outcomes.length).toBeLessThan(4 * leases);
     await Promise.all(held.map((lease) => lease.release()));
   }, 60_000);

@@ -9,7 +9,7 @@ import type { QuorumHost } from "./request-host.ts";
 /** The request of a series. */
 interface AttemptSeriesListener extends MajorityAttemptListener {
   /** A try that waits for its turn, because no try has a majority. */
-  readonly isSettling: boolean;
+  readonly isBreakingTie: boolean;
   /** The request can never succeed. */
   failed(error: unknown): void;
   /** The next attempt can start at this time, on the scale of `clock.now()`. */
@@ -105,7 +105,7 @@ export class AttemptSeries<Request extends Scheduled> {
       ...this.#options,
       token: this.#host.tokenFor(this.#options.acquireRequest, this.#nextTicket()),
     });
-    this.current.waits ||= this.#listener.isSettling;
+    this.current.waits ||= this.#listener.isBreakingTie;
     grants.opened(this.current);
     this.current.requestAll();
   }

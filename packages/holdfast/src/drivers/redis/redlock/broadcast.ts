@@ -9,7 +9,7 @@ import type { QuorumNode } from "./quorum-node.ts";
 interface BroadcastGrant {
   readonly keys: LockKeys;
   now(): number;
-  ineligibleReason(node: QuorumNode, reading: ClockReading): string | null;
+  quarantineReason(node: QuorumNode, reading: ClockReading): string | null;
 }
 
 /** One operation on one grant, sent to all nodes, and decided as soon as the replies allow. */
@@ -77,7 +77,7 @@ export class Broadcast<Result> {
           recordVote(
             vote,
             reply,
-            vote === "quarantined" ? this.#grant.ineligibleReason(node, reading) : null,
+            vote === "quarantined" ? this.#grant.quarantineReason(node, reading) : null,
           );
         };
         const failed = (error: unknown): void => {

@@ -143,7 +143,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   async #verifyForeign(
     { key, token }: HeldGrant,
     fencingToken: bigint,
-  ): Promise<Exclude<ExtendResult, { outcome: "renewed" }> | undefined> {
+  ): Promise<Exclude<ExtendResult, { outcome: "extended" }> | undefined> {
     try {
       const verified = await this.verify(key, token, fencingToken);
       return verified.outcome === "lost" ? verified : undefined;

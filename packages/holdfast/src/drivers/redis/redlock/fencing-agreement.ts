@@ -43,7 +43,7 @@ export class FencingAgreement {
    * @param latest the vote request with the latest reply
    * @returns the agreed range, "open" if replies are outstanding, or "unresolved" if the nodes could not agree
    */
-  settle(elected: readonly ElectedVote[], latest: VoteRequest): FencingRange | "open" | "unresolved" {
+  agree(elected: readonly ElectedVote[], latest: VoteRequest): FencingRange | "open" | "unresolved" {
     const votes = elected.map(({ vote }) => vote);
     const range = agreedRange(votes, this.#attempt.nodeSet.majority);
     // A request to raise the numbers is under way, so that the nodes may no longer have a smaller number.

@@ -49,7 +49,7 @@ export class GrantRegistry {
   }
 
   /** The attempt is elected: its votes are one grant from now on. */
-  elected(attempt: MajorityAttempt, majorityGrant: MajorityGrant): Grant {
+  won(attempt: MajorityAttempt, majorityGrant: MajorityGrant): Grant {
     this.#close(attempt);
     const { token } = attempt;
     const { key, ttlMs } = attempt.listener;

@@ -40,13 +40,13 @@ export class HeldGrant implements Scheduled {
   readonly members: GrantMembers;
   readonly #host: HeldGrantHost;
   readonly #residue: AttemptResidue | undefined;
-  /** The restore requests, by node. */
-  readonly #restores: (RequestHistory | undefined)[] = [];
+  /** The refill requests, by node. */
+  readonly #refills: (RequestHistory | undefined)[] = [];
   /** A majority confirmed an extension after its outcome was reported as unknown: the next extension reports it. */
   confirmedLate: Validity | undefined;
   #isKnown: boolean;
   isEnded = false;
-  /** The token would be granted a writer's vote again, so that no node may be restored. */
+  /** The token would be granted a writer's vote again, so that no node may be refilled. */
   isDowngraded = false;
   /** The lease's own fencing numbers; undefined: another process acquired the grant, and no extension followed here yet. */
   numbers: FencingRange | undefined;
@@ -100,9 +100,9 @@ export class HeldGrant implements Scheduled {
     return mayBeQueued ? Math.max(until, queueEntryExpiry(this.now(), Infinity)) : until;
   }
 
-  /** The latest server time, ms, at which a node may still execute a vote or restore request; 0: none is under way. */
+  /** The latest server time, ms, at which a node may still execute a vote or refill request; 0: none is under way. */
   latestExecutionOn({ index }: QuorumNode): number {
-    return Math.max(this.#residue?.nodes[index]?.history.latest ?? 0, this.#restores[index]?.latest ?? 0);
+    return Math.max(this.#residue?.nodes[index]?.history.latest ?? 0, this.#refills[index]?.latest ?? 0);
   }
 
   /** Whether a node may have the grant or its queue entry. */
@@ -111,7 +111,7 @@ export class HeldGrant implements Scheduled {
   }
 
   /** Why a node's reply does not count. */
-  ineligibleReason(node: QuorumNode, reading: ClockReading): string | null {
+  quarantineReason(node: QuorumNode, reading: ClockReading): string | null {
     const quarantine = this.#host.nodeSet.quarantineOf(node, reading);
     return quarantine ? quarantineMessage(quarantine) : null;
   }
@@ -126,10 +126,10 @@ export class HeldGrant implements Scheduled {
 
   /**
    * Writes the grant to a node that lacks it. Call this only after a majority confirmed the grant, and before the release, which may be
-   * the only end of the restored grant. A node that executes the request after the end of the lease does nothing.
+   * the only end of the refilled grant. A node that executes the request after the end of the lease does nothing.
    * @param clockThen the node's clock, from its reply that it lacks the grant
    */
-  restore(node: QuorumNode, ttlMs: number, clockThen: ClockReading): void {
+  refill(node: QuorumNode, ttlMs: number, clockThen: ClockReading): void {
     if (this.isEnded || this.numbers === undefined) {
       return;
     }
@@ -140,7 +140,7 @@ export class HeldGrant implements Scheduled {
     const latest = Math.floor(this.validUntil + clockThen.minMs);
     const block = [String(numbers.first), String(numbers.last)];
     const args = ["refill", this.token, queueArgs, String(ttlMs), ...block, String(latest)];
-    const history = (this.#restores[node.index] ??= new RequestHistory());
+    const history = (this.#refills[node.index] ??= new RequestHistory());
     history.sent(latest);
     node.server.perform({
       keys,

@@ -23,7 +23,7 @@ export interface MajorityAttemptListener {
   /** When the request stops waiting, on the scale of `clock.now()`. */
   readonly deadline: number;
   /** A majority has voted, with one fencing number. */
-  elected(grant: MajorityGrant): void;
+  won(grant: MajorityGrant): void;
   /** The nodes could not agree on one fencing number. */
   unresolved(): void;
   /** A reply or notification arrived, and the attempt is still undecided. */
@@ -121,7 +121,7 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
     return this.#fencingAgreement.round;
   }
 
-  get isElected(): boolean {
+  get hasMajority(): boolean {
     return this.#hasEnoughVotes() && this.#electedVotes().length >= this.nodeSet.majority;
   }
 
@@ -237,7 +237,7 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   }
 
   #agreeOnFence(elected: readonly ElectedVote[], latest: VoteRequest): void {
-    const range = this.#fencingAgreement.settle(elected, latest);
+    const range = this.#fencingAgreement.agree(elected, latest);
     if (range === "unresolved") {
       this.listener.unresolved();
     } else if (range !== "open") {
@@ -254,7 +254,7 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
       this.nodeSet.majority,
     );
     const isClaim = votes.some((vote) => vote.isClaim);
-    this.listener.elected({
+    this.listener.won({
       first,
       last,
       validity,

@@ -148,12 +148,12 @@ export class NodeSet {
   }
 
   /** Why a vote does not count for some time; undefined: the vote counts, or may count after the next reply of the node. */
-  exclusionOf(node: QuorumNode, reading: ClockReading): Quarantine | undefined {
+  lastingQuarantineOf(node: QuorumNode, reading: ClockReading): Quarantine | undefined {
     return lasting(this.quarantineOf(node, reading));
   }
 
   /** Why a node gets no request. A node whose clock is off does, because each reply shows its time. */
-  ineligibility(node: QuorumNode): Quarantine | undefined {
+  requestQuarantineOf(node: QuorumNode): Quarantine | undefined {
     return lasting(this.#healthQuarantine(node));
   }
 

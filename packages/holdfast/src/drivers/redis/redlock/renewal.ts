@@ -21,7 +21,7 @@ export interface RenewalHost {
 
 /**
  * Extends a grant on a majority of all nodes. Only nodes count that have had the grant without interruption since the last confirmed
- * majority. Nodes without the grant are restored after the confirmation, and count from the next extension on.
+ * majority. Nodes without the grant are refilled after the confirmation, and count from the next extension on.
  */
 export async function extendGrant(
   host: RenewalHost,
@@ -45,7 +45,7 @@ class Renewal {
   readonly #validities: Validity[] = [];
   /** The nodes that confirmed. */
   readonly #nodes: QuorumNode[] = [];
-  readonly #restored = new Set<QuorumNode>();
+  readonly #refilled = new Set<QuorumNode>();
   /** The outcome was reported as unknown. */
   #isAbandoned = false;
   /** The votes were published. */
@@ -75,9 +75,9 @@ class Renewal {
   #answered(node: QuorumNode, reply: Reply, reading: ClockReading): NodeVote["vote"] {
     const grant = this.#grant;
     const [status, first] = reply.value as unknown[];
-    if (Number(status) === 0 && !grant.isDowngraded && !this.#restored.has(node)) {
-      this.#restored.add(node);
-      this.#afterConfirmation(() => grant.restore(node, this.#ttlMs, reading));
+    if (Number(status) === 0 && !grant.isDowngraded && !this.#refilled.has(node)) {
+      this.#refilled.add(node);
+      this.#afterConfirmation(() => grant.refill(node, this.#ttlMs, reading));
     }
     if (this.#host.nodeSet.quarantineOf(node, reading)) {
       return "quarantined"; // neither held nor lost, because the node cannot vote for others either
@@ -105,7 +105,7 @@ class Renewal {
       if (this.#isAbandoned) {
         grant.confirmedLate = validity;
       }
-      return { outcome: "renewed", validity };
+      return { outcome: "extended", validity };
     }
     if (grant.isLost) {
       return { outcome: "lost", reason: grant.members.lossReason };
@@ -116,7 +116,7 @@ class Renewal {
     const late = grant.confirmedLate;
     if (late && remainingValidityMs(late, clock) > 0) {
       grant.confirmedLate = undefined;
-      return { outcome: "renewed", validity: late };
+      return { outcome: "extended", validity: late };
     }
     this.#isAbandoned = true;
     return { outcome: "unknown", error: broadcast.error(grant.key) };

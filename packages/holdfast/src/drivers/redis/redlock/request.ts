@@ -33,7 +33,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   readonly #attempts: AttemptSeries<QuorumRequest>;
   #isSettled = false;
   /** A try that waits for its turn, because no try has a majority. */
-  isSettling = false;
+  isBreakingTie = false;
   #wasQueued = false;
   readonly #splitVoteTimer: SplitVoteTimer;
   #resolve!: (acquired: AcquireResult) => void;
@@ -106,10 +106,10 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     this.cancel(closedError(this.key));
   }
 
-  elected(majorityGrant: MajorityGrant): void {
+  won(majorityGrant: MajorityGrant): void {
     const attempt = this.#attempts.current as MajorityAttempt;
     this.#settle();
-    const grant = this.#host.grants.elected(attempt, majorityGrant);
+    const grant = this.#host.grants.won(attempt, majorityGrant);
     publishVote(grant, majorityGrant, attempt.voteRequests.length, this.#host.clock);
     this.#resolve({ outcome: "granted", grant });
   }
@@ -129,7 +129,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   onProgress(): void {
     if (this.#attempts.isOutdated) {
       this.unresolved();
-    } else if (this.#isTry && !this.isSettling) {
+    } else if (this.#isTry && !this.isBreakingTie) {
       this.#evaluateTry();
     } else {
       this.#waitForVotes();
@@ -168,7 +168,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   /** Ends the request if the replies so far make a majority impossible. @returns whether the request has ended */
   #endsByReplies(attempt: MajorityAttempt): boolean {
     const { voteRequests } = attempt;
-    if (this.isSettling && outcomeOfTry(voteRequests, attempt.nodeSet.majority) === "held") {
+    if (this.isBreakingTie && outcomeOfTry(voteRequests, attempt.nodeSet.majority) === "held") {
       this.#finishTry();
       return true;
     }
@@ -191,7 +191,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
         this.#finishTry();
         break;
       case "split":
-        this.#settleTry();
+        this.#breakTie();
         break;
       case "unanswered":
         this.failed(refusalOf(attempt, this.key) ?? this.#failure());
@@ -201,10 +201,10 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   }
 
   /** No attempt has a majority: the tries queue for a short time, and the order of the queues decides. */
-  #settleTry(): void {
+  #breakTie(): void {
     const { clock, nodeTimeoutMs } = this.#host;
     const attempt = this.#attempts.current as MajorityAttempt;
-    this.isSettling = true;
+    this.isBreakingTie = true;
     this.deadline = Math.min(this.deadline, clock.now() + nodeTimeoutMs);
     attempt.waits = true;
     attempt.requestAll();
@@ -217,7 +217,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   }
 
   #timeOut(): void {
-    if (this.isSettling) {
+    if (this.isBreakingTie) {
       this.#finishTry();
     } else if (!this.#attempts.hasReplies || this.#isTry) {
       this.failed(this.#failure());

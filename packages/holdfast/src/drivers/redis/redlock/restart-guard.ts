@@ -3,8 +3,8 @@ import type { ServerHealth } from "../server/health.ts";
 
 /** Added to the largest TTL of a grant, because uptimes are whole seconds and clocks drift. */
 const marginMs = 2_400;
-const minExclusionMs = 50;
-const maxExclusionMs = 5_000;
+const minQuarantineRetryMs = 50;
+const maxQuarantineRetryMs = 5_000;
 
 /** Why a node of a quorum does not vote, and for how long. */
 export interface Quarantine {
@@ -21,8 +21,8 @@ export function quarantineMessage({ reason, remainingMs }: Quarantine): string {
 }
 
 /** The delay until the next request to a node in quarantine. */
-export function exclusionMs({ remainingMs }: Quarantine): number {
-  return Math.min(maxExclusionMs, Math.max(minExclusionMs, remainingMs ?? Infinity));
+export function quarantineRetryMs({ remainingMs }: Quarantine): number {
+  return Math.min(maxQuarantineRetryMs, Math.max(minQuarantineRetryMs, remainingMs ?? Infinity));
 }
 
 /**
@@ -39,10 +39,10 @@ export class RestartGuard {
   #health: ServerHealth | undefined;
   #mayForgetUntil = -Infinity;
 
-  /** @param promisedMs the largest TTL of any client of these nodes, plus the longest wait of a vote after an expired grant */
-  constructor(clock: Clock, promisedMs: number, isOff: boolean) {
+  /** @param memoryMs the largest TTL of any client of these nodes, plus the longest wait of a vote after an expired grant */
+  constructor(clock: Clock, memoryMs: number, isOff: boolean) {
     this.#clock = clock;
-    this.#memoryMs = promisedMs + marginMs;
+    this.#memoryMs = memoryMs + marginMs;
     this.#isOff = isOff;
   }
 

@@ -15,7 +15,7 @@ export interface VoteRequestHost<Request> extends VoteContext, VoteSenderHost {
   /** Whether replies still matter. */
   readonly isOpen: boolean;
   /** The attempt has a majority, and yields no vote. */
-  readonly isElected: boolean;
+  readonly hasMajority: boolean;
   /** A vote was counted or lost, or a pending reply arrived. */
   onReply(voteRequest: Request): void;
   /** A reply to an ended attempt shows a grant or a queue entry on the node. */

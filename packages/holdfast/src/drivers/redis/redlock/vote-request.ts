@@ -9,7 +9,7 @@ import type { VoteRequestHost } from "./vote-request-host.ts";
 import { VoteState } from "./vote-state.ts";
 import { readingOf } from "./clock-reading.ts";
 import { VoteSender, type SentVoteRequest } from "./vote-sender.ts";
-import { exclusionMs, quarantineMessage, type Quarantine } from "./restart-guard.ts";
+import { quarantineRetryMs, quarantineMessage, type Quarantine } from "./restart-guard.ts";
 import { nextRequestFor, voteByNotification, voteByReply, type Vote } from "./vote.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 import { VoteYield } from "./vote-yield.ts";
@@ -60,12 +60,12 @@ export class VoteRequest extends VoteState {
       this.#sendAfterHandshake(proposedFence);
       return;
     }
-    const quarantine = this.#host.nodeSet.ineligibility(this.node);
+    const quarantine = this.#host.nodeSet.requestQuarantineOf(this.node);
     if (!quarantine) {
       this.#sender.send(this.#voteYield.number, proposedFence);
       return;
     }
-    this.#exclude(quarantine);
+    this.#recordQuarantine(quarantine);
     queueMicrotask(() => this.#host.onReply(this));
   }
 
@@ -73,10 +73,10 @@ export class VoteRequest extends VoteState {
   granted(grant: PushedGrant): void {
     const { nodeSet } = this.#host;
     const { server, guard } = this.node;
-    const refusal = nodeSet.ineligibility(this.node);
+    const quarantine = nodeSet.requestQuarantineOf(this.node);
     const ageMs = server.grantAges.ageOf(grant.runId, grant.serverMicros);
-    if (refusal) {
-      this.#cleanUpVote(refusal);
+    if (quarantine) {
+      this.#cleanUpVote(quarantine);
     } else if (ageMs === undefined || grant.runId !== guard.runId || guard.quarantine) {
       this.send(); // only a reply shows the age of the vote, and the run that gave it
     } else {
@@ -98,7 +98,7 @@ export class VoteRequest extends VoteState {
       this.vote === undefined ||
       !this.#voteYield.isRequestedBack(this.vote) ||
       !this.#host.isOpen ||
-      this.#host.isElected
+      this.#host.hasMajority
     ) {
       return;
     }
@@ -132,7 +132,8 @@ export class VoteRequest extends VoteState {
     if (!this.hasValidVote) {
       this.reply = error instanceof EngineError ? "timeout" : "error";
       this.reason = messageOf(error);
-      const quarantine = this.reply === "error" ? this.#host.nodeSet.ineligibility(this.node) : undefined;
+      const quarantine =
+        this.reply === "error" ? this.#host.nodeSet.requestQuarantineOf(this.node) : undefined;
       if (quarantine) {
         this.reply = "quarantined"; // a read-only replica refuses the request because it is no master
         this.reason = quarantineMessage(quarantine);
@@ -202,11 +203,11 @@ export class VoteRequest extends VoteState {
     this.#host.onReply(this);
   }
 
-  /** Records a vote. If the node is excluded for some time, the vote is cleaned up, so that the node can vote for another. */
+  /** Records a vote. If the node is in quarantine for some time, the vote is cleaned up, so that the node can vote for another. */
   #acceptVote(vote: Vote): void {
-    const exclusion = this.#host.nodeSet.exclusionOf(this.node, vote.reading);
-    if (exclusion) {
-      this.#cleanUpVote(exclusion);
+    const quarantine = this.#host.nodeSet.lastingQuarantineOf(this.node, vote.reading);
+    if (quarantine) {
+      this.#cleanUpVote(quarantine);
     } else {
       this.record(vote);
     }
@@ -215,15 +216,15 @@ export class VoteRequest extends VoteState {
   #cleanUpVote(quarantine: Quarantine): void {
     this.#requestsBeforeCleanUp = this.#sender.count;
     this.#host.cleanUp(this);
-    this.#exclude(quarantine);
+    this.#recordQuarantine(quarantine);
   }
 
   /** The next request to the node waits until the node may vote again. */
-  #exclude(quarantine: Quarantine): void {
+  #recordQuarantine(quarantine: Quarantine): void {
     this.vote = undefined;
     this.reply = "quarantined";
     this.reason = quarantineMessage(quarantine);
-    this.#retryIn(exclusionMs(quarantine));
+    this.#retryIn(quarantineRetryMs(quarantine));
   }
 
   /** Records the vote of the node. */

@@ -40,7 +40,7 @@ export class ReleaseQueue {
   readonly #deadlines: TimerQueue<ReleaseDeadline>;
   #isClosed = false;
   readonly #cleanUps = new Set<Promise<unknown>>();
-  /** The latest open call of each token. The earlier ones follow as {@link ReleaseCall.previous}. */
+  /** The newest open call of each token. The earlier ones follow as {@link ReleaseCall.previous}. */
   readonly #releasesByToken = new Map<string, ReleaseCall>();
 
   constructor(
@@ -166,9 +166,9 @@ export class ReleaseQueue {
     this.#retries.cancel(release); // a late reply may have arrived before the repeat
     this.#deadlines.cancel(release.deadline);
     const { token } = release.pending;
-    const latest = this.#releasesByToken.get(token);
-    if (latest !== release) {
-      for (let later = latest; later; later = later.previous) {
+    const newest = this.#releasesByToken.get(token);
+    if (newest !== release) {
+      for (let later = newest; later; later = later.previous) {
         if (later.previous === release) {
           later.previous = release.previous;
         }

@@ -72,11 +72,11 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
 
   begin(): void {
     this.#host.timers.schedule(this, this.deadline);
-    this.trySend();
+    this.sendIfOpen();
   }
 
   /** Sends the request, for the first time or again, unless the request has ended. */
-  trySend(): void {
+  sendIfOpen(): void {
     if (!this.isOpen) {
       return;
     }
@@ -99,7 +99,7 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
   /** The server was unresponsive and replies again. */
   recovered(): void {
     if (this.history.failures > 0) {
-      this.trySend();
+      this.sendIfOpen();
     }
   }
 

@@ -138,7 +138,7 @@ export class RedisDriver implements Driver {
     try {
       const reply = await this.sendExtension(request);
       return Number(reply.value) === 1
-        ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
+        ? { outcome: "extended", validity: validFrom(reply.sent, ttlMs) }
         : { outcome: "lost", reason: lossReasonOf(reply.value) };
     } catch (error) {
       return { outcome: "unknown", error };

@@ -147,13 +147,13 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
       this.#finish();
       this.resolve(0);
     } else if (this.#waits && this.latch.generation === undefined) {
-      this.trySend(); // the notification arrived before the reply
+      this.sendIfOpen(); // the notification arrived before the reply
     }
   }
 
   notificationStatusChanged(): void {
     if (this.#waits) {
-      this.trySend();
+      this.sendIfOpen();
     }
   }
 
@@ -206,7 +206,7 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
     if (this.#channelKind !== "n") {
       this.retryIn(queuedPollDelay(random, 0, remainingMs, Infinity));
     } else if (server.notificationStatus === "verified") {
-      this.trySend(); // the subscription was verified after the sending, so a repeat can request a notification
+      this.sendIfOpen(); // the subscription was verified after the sending, so a repeat can request a notification
     } else {
       this.retryIn(unqueuedPollDelay(random, this.history.count, remainingMs));
     }

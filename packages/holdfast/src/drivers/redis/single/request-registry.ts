@@ -96,9 +96,9 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
     return this.directory.serverFor(keys);
   }
 
-  tokenFor({ lockMode, ticket }: AcquireRequest, server: RedisServer): string {
-    const position = ticket ?? server.serverClock.ticket();
-    return createToken({ clientId: this.clientId, lockMode, ticket: position }, this.random);
+  tokenFor({ lockMode, ticket: requested }: AcquireRequest, server: RedisServer): string {
+    const ticket = requested ?? server.serverClock.ticket();
+    return createToken({ clientId: this.clientId, lockMode, ticket }, this.random);
   }
 
   queued(request: ServerAcquire): void {
@@ -135,7 +135,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   retry(token: string): void {
     const request = this.#requestOf(token);
     if (request?.waits === true) {
-      request.trySend();
+      request.sendIfOpen();
     }
   }
 
@@ -170,7 +170,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
     }
     for (const request of Array.from(this.#requests.items)) {
       if (request.wasSent && request.waits && request.server === server) {
-        request.trySend();
+        request.sendIfOpen();
       }
     }
     this.latches.notificationStatusChanged(server);
@@ -198,9 +198,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
 
 /**
  * Whether a pushed grant has expired, by the estimate of the server's clock. This process no longer knows the token of a transferred
- * lease, so a late notification
- * must not release a lease of its new owner. Without an estimate the grant is left
- * to expire.
+ * lease, so a late notification must not release a lease of its new owner. Without an estimate the grant is left to expire.
  */
 function isExpired({ serverMicros, ttlMs }: PushedGrant, { serverClock }: RedisServer): boolean {
   return !serverClock.isKnown || serverClock.micros() - serverMicros >= ttlMs * 1000;

@@ -100,7 +100,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
         this.#restart();
         return;
       default:
-        this.trySend(); // dead waiters are still before this one in the queue
+        this.sendIfOpen(); // dead waiters are still before this one in the queue
     }
   }
 
@@ -108,7 +108,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   granted(grant: PushedGrant): void {
     const ageMs = this.server.grantAges.ageOf(grant.runId, grant.serverMicros);
     if (ageMs === undefined) {
-      this.trySend(); // the reply has the time of the grant
+      this.sendIfOpen(); // the reply has the time of the grant
       return;
     }
     const { clock } = this.#host;
@@ -242,8 +242,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 
   /**
-   * Continues with a new request, with another token and ticket. The server executed this request too
-   * late. Or its ticket and deadline were computed from a wrong estimate of the server's clock.
+   * Continues with a new request, with another token and ticket. The server executed this request too late, or its ticket and
+   * deadline were computed from a wrong estimate of the server's clock.
    */
   #restart(): void {
     this.abandon();

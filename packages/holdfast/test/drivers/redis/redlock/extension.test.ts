@@ -55,7 +55,7 @@ test("nodes without the grant get it again once a majority is confirmed", async 
   expect(fixture.servers[2]?.get(key)).toBe(fixture.servers[0]?.get(key));
 });
 
-test("a reply after the end of the validity that it confirms restores no node", async () => {
+test("a reply after the end of the validity that it confirms refills no node", async () => {
   for (const each of side.faults) {
     each.delay({ replyMs: 5 });
   }
@@ -69,14 +69,14 @@ test("a reply after the end of the validity that it confirms restores no node", 
   expect(fixture.servers.map((server) => server.get(key))).toEqual([null, null, null]);
 });
 
-test("without a confirmed majority no node is restored", async () => {
+test("without a confirmed majority no node is refilled", async () => {
   fixture.forget(0);
   side.faults[1]?.freeze();
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
   expect([fixture.servers[0]?.get(key), fixture.servers[2]?.get(key)]).toEqual([null, null]);
 });
 
-test("a node without the grant is not restored while the majority is unknown", async () => {
+test("a node without the grant is not refilled while the majority is unknown", async () => {
   fixture.forget(0);
   side.faults[2]?.freeze();
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);

@@ -89,7 +89,7 @@ test("a node that is refilled after a loss does not revive the lease, and keeps 
   await lab.clock.advance(2);
   faults[2]?.delay({ requestMs: 1, replyMs: 200 });
   await lab.clock.advance(2);
-  expect(await lab.settleWithin(1, first)).toMatchObject({ outcome: "renewed" });
+  expect(await lab.settleWithin(1, first)).toMatchObject({ outcome: "extended" });
   expect(lab.holders("k")[2]).toBe(token); // refilled, and the reply is under way
   lab.loseData(0);
   expect(await lab.settleWithin(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
@@ -116,7 +116,7 @@ test("a process that did not acquire a lease extends it, though one node is unre
     200,
     driver.extend({ key, token, fencingToken, ttlMs: 10_000, info: undefined }),
   );
-  expect(extension).toMatchObject({ outcome: "renewed" });
+  expect(extension).toMatchObject({ outcome: "extended" });
   await lab.clock.advance(5_000);
   expect(await lab.settleWithin(200, locks.tryAcquire("k"))).toBeNull();
   await lab.clock.advance(6_000);

@@ -102,6 +102,7 @@ while name do
   -- case, and after an error, `answer` stays nil. Then the dispatcher performs the operation, or reports the error.
   local token, answer, removed_waiter = operations[first], nil, nil
   holder = nil
+  -- Byte 67 of a token begins the ticket of a mutex (a digit), or the mode of a shared lock (a letter).
   local is_acquire, is_release = name == 'acquire', name == 'release'
   if (is_acquire or is_release) and (string.byte(token, 67) or 58) <= 57 then
     holder = call('GET', lock_key)

@@ -77,6 +77,7 @@ while name do
   local token, next_at, answer, removed_waiter = operations[first], nil, nil, nil
 
   -- In every other case, and after an error, `answer` stays nil. Then the dispatcher performs the operation, or reports the error.
+  -- Byte 67 of a token begins the ticket of a mutex (a digit), or the mode of a shared lock (a letter).
   if name == 'acquire' and (string.byte(token, 67) or 58) <= 57 then
     --- @include "single/fast-acquire.lua"
   elseif name == 'release' and (string.byte(token, 67) or 58) <= 57 then

@@ -133,6 +133,6 @@ local function perform_isolated(name, first, found, waiter)
   if removed_waiter and removed_waiter[1] then
     put_back(removed_waiter)
   end
-  local metadata = type(answer) == 'table' and answer.err or tostring(answer)
-  return { 'error', metadata }, false, next_at, string.match(metadata, 'READONLY .*')
+  local message = type(answer) == 'table' and answer.err or tostring(answer)
+  return { 'error', message }, false, next_at, string.match(message, 'READONLY .*')
 end

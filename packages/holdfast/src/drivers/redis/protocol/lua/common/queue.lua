@@ -61,9 +61,8 @@ end
 
 -- Grants lock_key, which is free or being released, to the first waiter that is alive.
 -- Returns the new holder's token. Returns `own` if that queue entry is first: then the entry is removed, and not yet granted.
--- Returns nil if no live request waits: lock_key is unchanged, or absent after a dead waiter. Returns false after the maximum of dead
--- waiters, with lock_key absent. Then
--- the caller must repeat the operation.
+-- Returns nil if no live request waits: lock_key is unchanged, or absent after a dead waiter.
+-- Returns false after the maximum of dead waiters, with lock_key absent. Then the caller must repeat the operation.
 local function grant_next(own)
   note_ttl()
   for _ = 1, 16 do

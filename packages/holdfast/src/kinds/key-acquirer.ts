@@ -18,7 +18,7 @@ export type MutexLease = LeaseHandle | SharedLease;
 const maxInspectMs = 250;
 
 /** Acquires locks by key, for all kinds. Refuses calls that must not reach the engine, and traces the others. */
-export class MutexFactory {
+export class KeyAcquirer {
   readonly #coordinator: LocalCoordinator;
   readonly #scope: LockScope;
   readonly #sharedAttempts: SharedAcquire<SharedLease>;
@@ -52,7 +52,7 @@ export class MutexFactory {
 
   acquire(key: string, options: ResolvedAcquire): Promise<MutexLease> {
     return options.attemptId === undefined
-      ? this.acquireAlone(key, options)
+      ? this.acquireUnshared(key, options)
       : this.#admitAndTrace(key, options, options.waitMs, () => this.#acquireShared(key, options));
   }
 
@@ -63,7 +63,7 @@ export class MutexFactory {
   }
 
   /** Acquires a lease that no repeat shares. */
-  acquireAlone(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
+  acquireUnshared(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
     return this.#admitAndTrace(key, options, options.waitMs, () => this.#acquireOnce(key, options));
   }
 

@@ -50,7 +50,7 @@ test("every TypeScript block of the documentation compiles", async () => {
   const blocks = await blocksOfPages();
   expect(blocks.length).toBeGreaterThan(20);
   expect(await errorsIn(blocks)).toEqual([]);
-});
+}, 120_000); // one compilation of all blocks, also on a busy machine
 
 test("a block with a type error is found", async () => {
   const wrong = { page: "none.md", line: 1, text: `await locks.acquire("key", { ttl: 1 });` };

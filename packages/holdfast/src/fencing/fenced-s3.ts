@@ -37,8 +37,8 @@ const maxTries = 16;
  * Writes an object of S3 unless it was written with a larger fencing token, by a conditional PutObject (`If-Match`, `If-None-Match`).
  * The token is stored in the metadata `fence`.
  *
- * The body must contain the token, because an ETag is a hash of the body only. Two bodies without a token could be equal, and a late
- * holder could then not see that another holder has written between its head and its put.
+ * The body must contain the token, because an ETag is a hash of the body only. If the next holder wrote the bytes
+ * that a late holder has read, the late holder's condition would hold.
  *
  * The status of an error is read from `$metadata.httpStatusCode`, `statusCode` or `status`. All other errors reject the call, and so do
  * 16 failed conditions in a row. If the connection fails, the outcome is unknown. Repeating the call is safe.

@@ -56,8 +56,8 @@ export interface Ring {
  * - **Agreement.** Every process with the same members, `replicas` and `shards` computes the same owners, whatever the order in which
  *   members were added. A ring is no lock: while processes have different sets of members, a key can have two owners.
  * - **Balance.** No member owns more than 5 % above the mean, rounded up to a whole shard.
- * - **Movement.** When one of n members is added or removed, about 1 / n of the keys move, and with the defaults and up to
- *   100 members fewer than 1.2 / n.
+ * - **Movement.** When one of n members is added or removed, about 1 / n of the keys move. With the defaults and up to 100 members
+ *   fewer than 1.2 / n move.
  *
  * Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent Hashing with Bounded Loads", 2016. Its balls are the shards here, and its
  * bins are the members.

@@ -122,6 +122,20 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "S3Put",
       ],
     },
+    "holdfast/optimistic": {
+      values: ["OptimisticConflictError", "optimistic", "versionedRow"],
+      types: [
+        "KyselyClient",
+        "Mysql2Client",
+        "OptimisticOptions",
+        "OptimisticUpdate",
+        "PgClient",
+        "PostgresJsClient",
+        "RowClient",
+        "VersionedRowOptions",
+        "WriteResult",
+      ],
+    },
     "holdfast/routing": { values: ["createRing"], types: ["Ring", "RingOptions"] },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],

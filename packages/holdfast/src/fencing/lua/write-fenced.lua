@@ -1,6 +1,6 @@
 -- Runs commands unless a larger fencing token was seen before.
 --
---   KEYS[1]  the fence: the largest token so far, in decimal digits; absent: none
+--   KEYS[1]  the fence, which is the largest token so far in decimal digits, or absent
 --   ARGV[1]  the fencing token, in decimal digits without leading zeros
 --   ARGV[2+] for each command the number of its parts, then its parts
 --   Reply    1 if the commands ran, 0 if the fence is larger than the token

@@ -7,12 +7,16 @@ import { createRing, type Ring } from "holdfast/routing";
 import { shards, type FromInstance, type Outcome, type ToInstance } from "./messages.ts";
 
 const program = new URL("./instance.js", import.meta.url);
-const retryMs = 20;
+const retryMs = 5;
+const publishMs = 100;
 const giveUpMs = 30_000;
 
 /** Sends each request to the instance that owns its order. Starts and ends the instances. */
 export class Front {
-  readonly ring: Ring = createRing([], { shards });
+  /** The ring of the last published members. */
+  ring: Ring = createRing([], { shards });
+  /** While members are published, requests use the old ring and the new one at random, as those of several fronts would. */
+  #views: readonly Ring[] = [this.ring];
   readonly #redis: { readonly redisUrl: string; readonly prefix: string };
   readonly #instances = new Map<string, ChildProcess>();
   readonly #waiting = new Map<number, (outcome: Outcome) => void>();
@@ -38,12 +42,14 @@ export class Front {
   /** Publishes the members to one instance after another, so that their views differ for a moment, as on a real network. */
   async publish(): Promise<void> {
     const members = [...this.#instances.keys()];
+    const next = createRing(members, { shards });
+    this.#views = this.ring.members.length === 0 ? [next] : [this.ring, next];
     for (const child of this.#instances.values()) {
       child.send({ kind: "members", members } satisfies ToInstance, () => undefined);
-      await pause(retryMs);
+      await pause(publishMs);
     }
-    this.ring.members.filter((name) => !members.includes(name)).forEach((name) => this.ring.remove(name));
-    members.forEach((name) => this.ring.add(name));
+    this.ring = next;
+    this.#views = [next];
   }
 
   async kill(name: string): Promise<void> {
@@ -72,7 +78,8 @@ export class Front {
   }
 
   #attempt(id: number, order: string): Promise<Outcome> {
-    const child = this.#instances.get(this.ring.ownerOf(order));
+    const view = this.#views[Math.floor(Math.random() * this.#views.length)] as Ring;
+    const child = this.#instances.get(view.ownerOf(order));
     if (!child) {
       return Promise.resolve("not-owner");
     }

@@ -1,9 +1,11 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { Redis } from "ioredis";
 
 import { Front } from "./front.ts";
 
 const orders = Array.from({ length: 60 }, (_, index) => `order:${index}`);
-const requestsPerOrder = 10;
+const requestsPerOrder = 10; // at least
 
 const [, , url] = process.argv;
 if (url === undefined || url.startsWith("-")) {
@@ -22,7 +24,7 @@ async function run(redisUrl: string): Promise<void> {
   const acknowledged = new Map<string, number[]>(orders.map((order) => [order, []]));
   let lastId = 0;
 
-  /** Sends requests for all orders, and changes the members after a part of them. */
+  /** Sends requests for all orders until the members have changed. */
   const traffic = async (title: string, change: () => Promise<void>): Promise<void> => {
     const before = orders.map((order) => front.ring.ownerOf(order));
     const round = (): Promise<unknown> =>
@@ -33,15 +35,16 @@ async function run(redisUrl: string): Promise<void> {
           acknowledged.get(order)?.push(id);
         }),
       );
-    const changed = round().then(change);
-    for (let request = 1; request < requestsPerOrder; request += 1) {
+    let isChanged = false;
+    const changed = change().finally(() => (isChanged = true));
+    const firstId = lastId + 1;
+    for (let rounds = 0; rounds < requestsPerOrder || !isChanged; rounds += 1) {
       await round();
+      await pause(5);
     }
     await changed;
     const moved = orders.filter((order, index) => front.ring.ownerOf(order) !== before[index]).length;
-    console.log(
-      `${title}: ${orders.length * requestsPerOrder} requests, ${moved} of ${orders.length} orders moved`,
-    );
+    console.log(`${title}: ${lastId - firstId + 1} requests, ${moved} of ${orders.length} orders moved`);
   };
 
   try {

@@ -16,5 +16,5 @@ export type Outcome = "done" | "not-owner" | "failed";
 export type FromInstance =
   { readonly kind: "ready" } | { readonly kind: "reply"; readonly id: number; readonly outcome: Outcome };
 
-/** All processes use the same number. Each instance then holds a handful of leases. */
-export const shards = 64;
+/** All processes use the same number. Each instance holds a lease for each of its shards in use. */
+export const shards = 256;

@@ -18,7 +18,10 @@ export interface FencedWrite {
   /** The key of the fence: the largest token so far. It has no expiry. In a cluster it needs the hash tag of the written keys. */
   readonly fenceKey: string;
   readonly fencingToken: bigint;
-  /** The writes, in order: each a command and its arguments, with the keys as Redis stores them. */
+  /**
+   * The writes, in order: each a command and its arguments. A `keyPrefix` of ioredis is added to `fenceKey` and not to these keys,
+   * which are written as Redis stores them.
+   */
   readonly commands: readonly (readonly string[])[];
 }
 

@@ -1,4 +1,4 @@
-import { startRedis, type RedisServer } from "@holdfast/test-kit";
+import { startCluster, startRedis, type RedisCluster, type RedisServer } from "@holdfast/test-kit";
 import { createLocks } from "holdfast";
 import { fencedRedis, type FencedWrite, type IoredisScripts, type NodeRedisScripts } from "holdfast/fencing";
 import { redis } from "holdfast/redis";
@@ -8,6 +8,7 @@ import { createClient as createClient4 } from "redis4";
 import { createClient as createClient5 } from "redis5";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 
+import { clusterLibraries } from "../support/cluster-clients.ts";
 import { onRedis } from "../support/servers.ts";
 
 let server: RedisServer;
@@ -116,6 +117,33 @@ onRedis("fencedRedis", () => {
   test("rejects if the fence is no number", async () => {
     await server.client().set("{price}:fence", "x");
     await expect(fencedRedis(server.client(), price("a", 1n))).rejects.toThrow("the fence is not a number");
+  });
+});
+
+onRedis("fencedRedis, on a cluster,", () => {
+  let cluster: RedisCluster;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ replicas: 0 });
+  }, 90_000);
+
+  afterAll(async () => {
+    await cluster?.stop();
+  });
+
+  test.each(Object.entries(clusterLibraries))("finds the node of the fence, with %s", async (name, open) => {
+    const { client, close } = await open(cluster.ports[0] as number);
+    for (const tag of ["a", "b", "c", "d", "e"]) {
+      const write = {
+        fenceKey: `{${name}:${tag}}:fence`,
+        fencingToken: 2n,
+        commands: [["SET", `{${name}:${tag}}`, "x"]],
+      };
+      const guarded = client as unknown as IoredisScripts | NodeRedisScripts;
+      expect(await fencedRedis(guarded, write)).toBe("written");
+      expect(await fencedRedis(guarded, { ...write, fencingToken: 1n })).toBe("stale");
+    }
+    close();
   });
 });
 

@@ -224,7 +224,7 @@ export interface Driver {
   verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult>;
   /**
    * Releases a grant. Rejects with an `EngineError` if the engine does not reply within the command budget. The release then continues
-   * in the background until `until`, because the grant has expired by then.
+   * in the background until `until`, the end of the validity, or until `close()`. The engine may keep the grant slightly longer.
    * @returns whether the grant held the lock until now
    */
   release(key: string, token: string, until: number): Promise<boolean>;

@@ -103,7 +103,7 @@ export function kindMismatch(key: string, present: string, cause?: unknown): Loc
 
 /** The semaphore has another limit. */
 export function limitMismatch(key: string, present: number): LockError {
-  const message = `The semaphore "${key}" has the limit ${present}; setLimit() changes it`;
+  const message = `The semaphore "${key}" has the limit ${present}, which all callers must name until setLimit() changes it`;
   return new LockError(message, { code: "limit-mismatch", key });
 }
 

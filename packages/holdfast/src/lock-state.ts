@@ -62,7 +62,7 @@ export interface LockState {
   readonly waiters: readonly Waiter[];
   /**
    * How many callers wait: the exact number of queue entries on the engine, plus {@link Holder.localWaiters} of the holders.
-   * A process with hand-over has at most one queue entry for each key, and its other callers wait in memory. The `Locks` of these
+   * A process with hand-over has at most one queue entry for each mutex, and its other callers wait in memory. The `Locks` of these
    * callers counts all of them exactly. Other processes see them only if the process holds the lock.
    */
   readonly waiterCount: number;

@@ -51,7 +51,7 @@ export function wasSuspended(validity: Validity, clock: Clock): boolean {
   return validity.until - clock.now() - remainingValidityMs(validity, clock) > clockGrainMs;
 }
 
-/** The time at which the engine has certainly ended the grant. */
+/** The end of the grant, as the client counts it. With the drift of the clocks the engine may keep the grant slightly longer. */
 export function engineExpiry({ until, engineUntil = 0 }: Validity): number {
   return Math.max(until, engineUntil);
 }

@@ -44,6 +44,7 @@ export function lockRoutes(context: ServiceContext): App {
   listRoute(app, context);
   inspectRoute(app, context);
   breakRoute(app, context);
+  setLimitRoute(app, context);
   checkFenceRoute(app, context);
   return app;
 }
@@ -133,7 +134,7 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
   );
 }
 
-function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContext): void {
+function setLimitRoute(app: App, { engine: { locks } }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "post",
@@ -149,7 +150,9 @@ function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContex
       return c.json({ limit }, 200);
     },
   );
+}
 
+function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "post",

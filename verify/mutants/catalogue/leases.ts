@@ -3,6 +3,12 @@ import { byRules, edit, type Mutant } from "../mutant.ts";
 /** Mutants of leases, their end and their renewal. */
 export const leases: readonly Mutant[] = [
   {
+    name: "confirmed-claim-is-confirmed-at-each-hand-over",
+    brokenRule: "a hand-over in memory of a confirmed claim sends nothing to the engine",
+    edits: [edit("local/acquisition.ts", ", isClaim: previous.isClaim }", " }")],
+    killers: [byRules("lease/lease-waiting", "a hand-over of a confirmed claim sends no extension")],
+  },
+  {
     name: "timer-of-an-ended-lease-remains",
     brokenRule: "a lease that ended has no timer",
     edits: [

@@ -22,7 +22,8 @@ export interface SemaphoreOptions extends AcquireOptions {
  */
 export interface Semaphore extends Lockable<PermitOptions> {
   /**
-   * Changes the limit for all processes. Present grants keep their permits, and may still be handed over within the bounds of
+   * Changes the limit while the semaphore is in use. Callers that already wait use the new limit. Other `Semaphore` objects must be
+   * created again with the new limit, else their calls reject with `limit-mismatch`. No effect while idle. Present grants keep their permits, and may still be handed over within the bounds of
    * `handover`.
    * @throws {EngineError} the engine does not reply within its command budget
    */

@@ -44,7 +44,7 @@ export interface Lease extends AsyncDisposable {
    * Releases the lock. Later calls return the same result.
    * @returns true if the lease held the lock until the release; false if the lease had been lost
    * @throws {EngineError | QuorumError} the engine does not reply within its command budget, which starts at this call.
-   * The release then continues in the background until the TTL has passed.
+   * The release then continues in the background until the TTL has passed, or until `locks.close()`.
    */
   release(): Promise<boolean>;
   /** Ends the renewals, so that the lease expires. */

@@ -145,7 +145,8 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   }
 
   takeOver(previous: LeaseState): LeaseState {
-    const created = LeaseState.create(this.#host, previous.grant, this.#options, previous.fencingToken + 1n);
+    const grant = { ...previous.grant, isClaim: previous.isClaim }; // the holder before may have confirmed its claim
+    const created = LeaseState.create(this.#host, grant, this.#options, previous.fencingToken + 1n);
     publish("handover", () => ({ key: this.#key, fencingToken: created.state.fencingToken }));
     this.#succeed(created);
     return created.state;

@@ -1,7 +1,7 @@
 import { isLockError, type Lease, type Locks } from "holdfast";
 import { expect, test } from "vitest";
 
-import type { AcquireRequest, Driver, ExtendRequest } from "../../src/driver.ts";
+import type { AcquireRequest, AcquireResult, Driver, ExtendRequest } from "../../src/driver.ts";
 import { contended } from "../../src/testing/conformance/fixture.ts";
 import { clock, engine, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
 
@@ -155,4 +155,35 @@ test("a renewal carries metadata only once callers wait in the local queue", asy
   const next = await locks.acquire("k", { ttlMs });
   await next.extend();
   expect(reports.at(-1)).toBeUndefined();
+});
+
+test("a hand-over of a confirmed claim sends no extension before a third of the TTL", async () => {
+  let extensions = 0;
+  const extend: Driver["extend"] = (request) => {
+    extensions += 1;
+    return engine.extend(request);
+  };
+  const asClaim = (acquired: AcquireResult): AcquireResult =>
+    acquired.outcome === "granted" ? { ...acquired, grant: { ...acquired.grant, isClaim: true } } : acquired;
+  const acquire: Driver["acquire"] = (request) => {
+    const { cancel, result } = engine.acquire(request);
+    return { cancel, result: result.then(asClaim) };
+  };
+  const requeue: Driver["requeue"] = (previous, request) => {
+    const { cancel, result, released } = engine.requeue(previous, request);
+    return { cancel, released, result: result.then(asClaim) };
+  };
+  const locks = open({ acquire, requeue, extend });
+  const lone = (await settled(locks.acquire("k", { ttlMs }))) as Lease;
+  const [claimed, waiting] = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
+  await lone.release();
+  const first = (await settled(claimed)) as Lease;
+  await clock.advance(50);
+  const sentBefore = extensions;
+  await first.release();
+  const second = (await settled(waiting)) as Lease;
+  expect(second.fencingToken).toBe(first.fencingToken + 1n);
+  await clock.advance(ttlMs / 4);
+  expect(extensions).toBe(sentBefore);
+  await second.release();
 });

@@ -33,8 +33,8 @@ export interface RedlockOptions extends CommonOptions {
   /** How far clocks may drift apart during a TTL, as a fraction of the TTL. @defaultValue 0.01 */
   driftFactor?: number | undefined;
   /**
-   * The largest TTL that any client uses on these nodes, ms. After a restart a node does not vote for this time, because it may have
-   * lost valid grants. All clients of the nodes must use the same value. @defaultValue 60 000
+   * The largest TTL that any client uses on these nodes, ms. After a restart a node does not vote for this time plus
+   * 3 × `maxClockDifferenceMs` and 2.4 s, because the node may have lost valid grants. All clients of the nodes must use the same value. @defaultValue 60 000
    */
   maxTtlMs?: number | undefined;
   /**

@@ -1,6 +1,6 @@
 import { startCluster, startRedis, type RedisCluster, type RedisServer } from "@holdfast/test-kit";
 import { createLocks } from "holdfast";
-import { fencedRedis, type FencedWrite, type IoredisScripts, type NodeRedisScripts } from "holdfast/fencing";
+import { fencedRedis, type FencedRedisClient, type FencedWrite } from "holdfast/fencing";
 import { redis } from "holdfast/redis";
 import { Redis as Ioredis5 } from "ioredis5";
 import { createClient } from "redis";
@@ -14,7 +14,7 @@ import { onRedis } from "../support/servers.ts";
 let server: RedisServer;
 
 interface OpenClient {
-  readonly client: IoredisScripts | NodeRedisScripts;
+  readonly client: FencedRedisClient;
   readonly close: () => Promise<unknown>;
 }
 
@@ -133,13 +133,13 @@ onRedis("fencedRedis, on a cluster,", () => {
 
   test.each(Object.entries(clusterLibraries))("finds the node of the fence, with %s", async (name, open) => {
     const { client, close } = await open(cluster.ports[0] as number);
-    for (const tag of ["a", "b", "c", "d", "e"]) {
+    for (const tag of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
       const write = {
         fenceKey: `{${name}:${tag}}:fence`,
         fencingToken: 2n,
         commands: [["SET", `{${name}:${tag}}`, "x"]],
       };
-      const guarded = client as unknown as IoredisScripts | NodeRedisScripts;
+      const guarded = client as unknown as FencedRedisClient;
       expect(await fencedRedis(guarded, write)).toBe("written");
       expect(await fencedRedis(guarded, { ...write, fencingToken: 1n })).toBe("stale");
     }
@@ -158,6 +158,6 @@ describe("fencedRedis, without a server,", () => {
     [{ evalSha: 0 }, { ...price("a", 1n), fenceKey: "" }, "Expected `fenceKey` to be a string of 1 to 512"],
     [{ evalSha: 0 }, { ...price("a", 1n), key: "a" }, "Unknown option `key`"],
   ])("refuses an invalid value: %#", async (client, write, message) => {
-    await expect(fencedRedis(client as NodeRedisScripts, write)).rejects.toThrow(message);
+    await expect(fencedRedis(client as FencedRedisClient, write)).rejects.toThrow(message);
   });
 });

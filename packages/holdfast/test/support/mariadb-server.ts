@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { rm } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
@@ -32,13 +32,19 @@ export function startMariaDb(
 ): Promise<MariaDbServer> {
   return inFolder("mariadb", async (folder) => {
     const user = process.getuid?.() === 0 ? ["--user=root"] : [];
+    const data = join(folder, "data");
+    // Servers that start at the same time would use the same names in a shared folder for temporary files.
+    const env = { ...process.env, TMPDIR: join(folder, "tmp") };
+    await mkdir(env.TMPDIR);
     const init = ["--auth-root-authentication-method=normal", "--skip-test-db", ...user];
-    await promisify(execFile)(initProgram as string, ["--no-defaults", `--datadir=${folder}`, ...init]);
+    await promisify(execFile)(initProgram as string, ["--no-defaults", `--datadir=${data}`, ...init], {
+      env,
+    });
     const port = await freePort();
     const connection = { host: "127.0.0.1", port, user: "root" };
     const own = [
       "--no-defaults",
-      `--datadir=${folder}`,
+      `--datadir=${data}`,
       `--socket=${join(folder, "socket")}`,
       `--port=${port}`,
       "--bind-address=127.0.0.1",
@@ -51,7 +57,7 @@ export function startMariaDb(
       await client.query("CREATE DATABASE IF NOT EXISTS holdfast");
       await client.end();
     };
-    const server = await startServer([program as string, ...own, ...args], createDatabase);
+    const server = await startServer([program as string, ...own, ...args], createDatabase, { env });
     return {
       port,
       pid: server.child.pid as number,

@@ -113,10 +113,12 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       types: [
         "FencedOptions",
         "FencedOutcome",
+        "FencedRedisClient",
         "FencedS3Write",
         "FencedSql",
         "FencedWrite",
         "IoredisScripts",
+        "NodeRedisClusterScripts",
         "NodeRedisScripts",
         "S3Head",
         "S3Put",

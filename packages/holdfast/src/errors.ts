@@ -23,7 +23,8 @@ export type LockErrorCode =
   | "closed";
 
 /**
- * Why a lease was lost. `expired`: the validity ended. `stolen`: another holder has the lock. `broken`: an operator ended the grant.
+ * Why a lease was lost. `expired`: the validity ended. `stolen`: another holder has the lock, or a
+ * release found that the engine had ended the grant. `broken`: an operator ended the grant.
  * `max-hold`: `maxHoldMs` has passed. `engine-unreachable`: renewals failed until the deadline. `suspended`: the machine slept.
  * `released`: the lease was used after its release, or `close()` released the lease.
  */

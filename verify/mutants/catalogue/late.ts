@@ -1,7 +1,37 @@
-import { byKept, byRules, byServer, redis, type Mutant } from "../mutant.ts";
+import { byKept, byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 
 /** Mutants of late, lost or repeated requests and replies. */
 export const lateReplies: readonly Mutant[] = [
+  {
+    name: "held-try-forgets-its-earlier-request",
+    brokenRule: "a try that was refused cleans up while an earlier request of it may still be executed",
+    edits: [
+      redis(
+        "single/request",
+        "if (this.history.latest > 0) {\n        this.#cleanUp();",
+        "if (this.history.latest < 0) {\n        this.#cleanUp();",
+      ),
+    ],
+    killers: [byRules("drivers/redis/single/repeated-try", "leaves no grant of its first request")],
+  },
+  {
+    name: "refused-requests-are-cleaned-up",
+    brokenRule: "a request that no server can have executed needs no clean-up",
+    edits: [
+      redis(
+        "single/request",
+        "if (this.history.wasAnswered || this.history.latest > 0) {",
+        "if (this.wasSent) {",
+      ),
+    ],
+    killers: [byRules("drivers/redis/single/repeated-try", "sends no clean-up")],
+  },
+  {
+    name: "idle-loop-sleeps-through-a-due-timer",
+    brokenRule: "a due timer runs although nothing else wakes the event loop",
+    edits: [edit("runtime/clock.ts", "return setImmediate(action);", "return setImmediate(action).unref();")],
+    killers: [byRules("runtime/clock", "a process that only waits for input")],
+  },
   {
     name: "ticket-restarts-because-of-drift",
     brokenRule: "a reply contradicts an estimate only by more than clocks may drift apart",

@@ -42,11 +42,12 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wall: () => Date.now(),
   setTimer(action, delayMs, keepsProcessAlive = false) {
-    // Node.js may run a due timer repeatedly before it reads a reply. An immediate runs after the replies.
-    const timer =
-      delayMs <= 0 && hasImmediates
-        ? setImmediate(action)
-        : setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), maxTimerMs));
+    // Node.js may run a due timer repeatedly before it reads a reply. An immediate runs after the replies. The event loop does not wake
+    // up for an unreferenced immediate, so an immediate keeps the process alive until it has run.
+    if (delayMs <= 0 && hasImmediates) {
+      return setImmediate(action);
+    }
+    const timer = setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), maxTimerMs));
     return keepsProcessAlive ? timer : timer.unref();
   },
   clearTimer(timer) {

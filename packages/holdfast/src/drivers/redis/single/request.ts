@@ -180,6 +180,9 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     }
     if (!this.waits) {
       this.#finish();
+      if (this.history.latest > 0) {
+        this.#cleanUp(); // an earlier repeat may still be executed, and then be granted the lock
+      }
       this.resolve({ outcome: "held" });
       return;
     }
@@ -225,20 +228,19 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       this.retryAfter(expiredError());
       return;
     }
-    const { token } = this;
+    const { key, token } = this;
     const [, first, last] = answer;
+    const fencingToken = BigInt(first as number); // throws for a malformed reply, while the request is still open
+    const grant = {
+      key,
+      token,
+      fencingToken,
+      fencingCount: Number(last) - Number(first) + 1,
+      validity,
+      isClaim,
+    };
     this.#finish(mayBeRepeated ? token : undefined);
-    this.resolve({
-      outcome: "granted",
-      grant: {
-        key: this.key,
-        token,
-        fencingToken: BigInt(first as number),
-        fencingCount: Number(last) - Number(first) + 1,
-        validity,
-        isClaim,
-      },
-    });
+    this.resolve({ outcome: "granted", grant });
   }
 
   /**
@@ -257,9 +259,13 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   /** Ends the request, and cleans up its grant and queue entry on the server. */
   protected abandon(): void {
     this.#finish();
-    if (this.token !== "") {
-      this.#host.releaseQueue.cleanUp(this.#pendingRelease());
+    if (this.history.wasAnswered || this.history.latest > 0) {
+      this.#cleanUp();
     }
+  }
+
+  #cleanUp(): void {
+    this.#host.releaseQueue.cleanUp(this.#pendingRelease());
   }
 
   #pendingRelease(): PendingRelease {

@@ -1,5 +1,5 @@
 // Prepares a fresh clone: checks the Node version, and installs the packages of the lock file. It also installs the servers of the tests:
-// Redis, PostgreSQL, MariaDB, and moto for S3.
+// Redis, PostgreSQL, PgBouncer, MariaDB, etcd, ZooKeeper, and moto for S3.
 // Scripts with the prefix `pre` run before node_modules exists, so this file may use only Node's built-ins.
 //
 // If a server cannot be installed, `node scripts/setup.mjs` fails with CI=true and otherwise prints a prominent warning.
@@ -26,12 +26,12 @@ const managers = [
   { manager: "brew", needsRoot: false, install: ["install"] },
 ];
 
-/** The servers of the tests: the name of the package by manager, and the program. Debian has some programs outside the PATH. */
+/** The servers of the tests: the name of the package by manager, and the program or file. Debian has some outside the PATH. */
 const redis = {
   program: "redis-server",
   packages: { "apt-get": "redis-server", apk: "redis", dnf: "redis", brew: "redis" },
 };
-const databases = [
+const otherServers = [
   {
     program: "postgres",
     elsewhere: ["17", "16", "15", "14"].map((version) => `/usr/lib/postgresql/${version}/bin/postgres`),
@@ -42,6 +42,20 @@ const databases = [
     elsewhere: ["/usr/sbin/mariadbd"],
     packages: { "apt-get": "mariadb-server", apk: "mariadb", dnf: "mariadb-server", brew: "mariadb" },
   },
+  {
+    program: "pgbouncer",
+    elsewhere: ["/usr/sbin/pgbouncer"],
+    packages: { "apt-get": "pgbouncer", apk: "pgbouncer", dnf: "pgbouncer", brew: "pgbouncer" },
+  },
+  {
+    program: "etcd",
+    packages: { "apt-get": "etcd-server", apk: "etcd", dnf: "etcd", brew: "etcd" },
+  },
+  {
+    program: "zkServer.sh",
+    elsewhere: ["/usr/share/zookeeper/bin/zkServer.sh"],
+    packages: { "apt-get": "zookeeper", apk: "zookeeper", dnf: "zookeeper", brew: "zookeeper" },
+  },
 ];
 /** An S3-compatible server in Python that implements conditional writes. */
 const moto = { requirement: "moto[s3,server]==5.2.5", folder: join(root, "node_modules", ".cache", "moto") };
@@ -50,7 +64,7 @@ requireNode();
 installPackages();
 if (process.argv.includes("--optional-redis")) provide(redis, true);
 else if (!process.argv.includes("--no-redis")) {
-  for (const server of [redis, ...databases]) provide(server, false);
+  for (const server of [redis, ...otherServers]) provide(server, false);
   provideMoto();
 }
 

@@ -7,7 +7,7 @@ import { backoffMs, type Random } from "../../runtime/random.ts";
 import { remainingValidityMs, type Validity } from "../../validity.ts";
 import { pause, withTimeout } from "../../runtime/timeout.ts";
 import { acquireSpec, maxWaitMs, readReply, validityOf, type AcquireReply } from "./acquire-wire.ts";
-import type { ArrivalOrder } from "./arrival-order.ts";
+import type { ArrivalOrder } from "../../runtime/arrival-order.ts";
 import type { Client, HttpRequestSpec, HttpResponse } from "./client.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { secretOf, type WireLease, type WireProblem } from "./wire.ts";
@@ -156,12 +156,9 @@ export class HttpAcquire implements PendingAcquire {
    */
   async #awaitTurn(deadline: number): Promise<() => void> {
     const { clock, arrivalOrder, requestTimeoutMs } = this.#host;
-    const turn = arrivalOrder.enter(this.#request.key);
-    const entered = await withTimeout(clock, Math.max(requestTimeoutMs, deadline - clock.now()), turn);
+    const limitMs = Math.max(requestTimeoutMs, deadline - clock.now());
+    const entered = await arrivalOrder.enterWithin(clock, limitMs, this.#request.key);
     if (!entered) {
-      void turn.then((late) => {
-        late(); // not sooner, because the later waiters must still enter after the earlier ones
-      });
       throw new EngineError("The lock service has not answered the earlier requests for this key", { outcome: "none", retryable: true }); // prettier-ignore
     }
     return entered;

@@ -16,7 +16,7 @@ import { backoffMs, type Random } from "../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
 import type { HttpResponse, Client, HttpRequestSpec } from "./client.ts";
-import { ArrivalOrder } from "./arrival-order.ts";
+import { ArrivalOrder } from "../../runtime/arrival-order.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { HttpAcquire, type AcquireHost } from "./acquire-request.ts";
 import { validityOf } from "./acquire-wire.ts";

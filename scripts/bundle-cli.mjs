@@ -21,8 +21,8 @@ export async function bundleCli(outdir = join(folder, "dist", "bundle")) {
     entryPoints: ["src/main.ts"],
     outfile: join(outdir, "program.cjs"),
     conditions: ["@holdfast/source"],
-    // node-redis is optional, and the service is a separate package.
-    external: ["redis", "@holdfast/server"],
+    // node-redis and the native part of pg are optional, and the service is a separate package.
+    external: ["redis", "pg-native", "@holdfast/server"],
     // In Node 20, code from the compile cache cannot call `import()`. The two external packages can be loaded with `require`
     // instead.
     supported: { "dynamic-import": false },

@@ -17,6 +17,9 @@ beforeAll(async () => {
   entries = manifest.exports;
 });
 
+/** The folders of the engines that only their own entry points load. */
+const engines = ["store", "postgres"].map((name) => `drivers/${name}`);
+
 /** All files of the built package that an import of `file` loads. */
 async function loadedBy(file: string, found: Set<string> = new Set()): Promise<Set<string>> {
   if (!found.has(file)) {
@@ -28,9 +31,10 @@ async function loadedBy(file: string, found: Set<string> = new Set()): Promise<S
   return found;
 }
 
-async function foldersLoadedBy(entry: string): Promise<Set<string>> {
+/** The folders up to a depth: 1, or 2 for the drivers by their names. */
+async function foldersLoadedBy(entry: string, depth = 1): Promise<Set<string>> {
   const files = await loadedBy(join(root, entries[entry]?.default as string));
-  return new Set([...files].map((file) => relative(dist, file).split(/[\\/]/)[0] as string));
+  return new Set([...files].map((file) => relative(dist, file).split(/[\\/]/).slice(0, depth).join("/")));
 }
 
 describe("the built package", () => {
@@ -42,6 +46,22 @@ describe("the built package", () => {
       expect([...folders].filter((folder) => apart.includes(folder))).toEqual([]);
     },
   );
+
+  test.each([".", "./redis", "./memory", "./http", "./connect"])(
+    "loads no files of other engines for %s",
+    async (entry) => {
+      const folders = await foldersLoadedBy(entry, 2);
+      expect([...folders].filter((folder) => engines.includes(folder))).toEqual([]);
+    },
+  );
+
+  test("loads its own engine, the store and no other driver for holdfast/postgres", async () => {
+    const folders = await foldersLoadedBy("./postgres", 2);
+    expect([...folders].filter((folder) => folder.startsWith("drivers/")).sort()).toEqual([
+      "drivers/postgres",
+      "drivers/store",
+    ]);
+  });
 
   test.each(apart)("loads neither a driver nor a lock for holdfast/%s", async (entry) => {
     const folders = await foldersLoadedBy(`./${entry}`);

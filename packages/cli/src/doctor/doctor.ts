@@ -2,6 +2,7 @@ import { openEngine, urlOf, type Engine, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import { Signals } from "../signals.ts";
 import { errorMessage } from "../output.ts";
+import { engineDoctorOf } from "./engines.ts";
 import { parseTarget, type DoctorTarget } from "./url.ts";
 import { accessChecks } from "./checks/access.ts";
 import { runChecks, type Check } from "./checks/check.ts";
@@ -48,32 +49,70 @@ export async function doctor(options: DoctorOptions): Promise<number> {
 }
 
 async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Diagnosis> {
+  const url = await urlOf(options.target);
+  // The library comes first, because it refuses an invalid URL with the reason.
+  const engine = await openEngine(options.target);
+  try {
+    const own = engineDoctorOf(url);
+    if (own) {
+      const examine = await own.load();
+      const { nodes, findings } = await examine(url, options);
+      const probed = await probeIfWanted(engine, options);
+      return diagnosisOf(own.name, nodes, [...findings, ...probed.findings], probed.probe);
+    }
+    return await diagnoseServers(engine, options, { address: parseTarget(url), signal });
+  } finally {
+    await engine.locks.close();
+  }
+}
+
+async function diagnoseServers(
+  engine: Engine,
+  options: DoctorOptions,
+  { address, signal }: { readonly address: DoctorTarget; readonly signal: AbortSignal },
+): Promise<Diagnosis> {
   const opened: Server[] = [];
   const open = (server: Server): Server => {
     opened.push(server);
     return server;
   };
-  // The library comes first, because it refuses an invalid URL with the reason.
-  const engine = await openEngine(options.target);
   try {
-    const address = parseTarget(await urlOf(options.target));
     const deployment = deploymentOf(address, options.ttlMs);
     const servers = await serversOf(address, deployment, open);
     const [examined, probed] = await Promise.all([
       examine(servers, deployment, { forMs: options.watchMs, signal }),
       options.probes ? probeLocks(engine, options, servers.list) : { findings: [], probe: null },
     ]);
+    const nodes = servers.list.map(({ name }) => name);
     const findings = [...servers.findings, ...examined, ...probed.findings];
-    findings.sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
-    return {
-      topology: address.topology,
-      nodes: servers.list.map(({ name }) => name),
-      findings,
-      probe: probed.probe,
-    };
+    return diagnosisOf(address.topology, nodes, findings, probed.probe);
   } finally {
     for (const { client } of opened) client.disconnect();
-    await engine.locks.close();
+  }
+}
+
+function diagnosisOf(
+  topology: string,
+  nodes: readonly string[],
+  findings: Finding[],
+  probed: Probe | null,
+): Diagnosis {
+  findings.sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
+  return { topology, nodes, findings, probe: probed };
+}
+
+async function probeIfWanted(
+  engine: Engine,
+  { target, probes }: DoctorOptions,
+): Promise<{ findings: Finding[]; probe: Probe | null }> {
+  if (!probes) {
+    return { findings: [], probe: null };
+  }
+  const other = await openEngine(target);
+  try {
+    return await probe(engine, other, undefined);
+  } finally {
+    await other.locks.close();
   }
 }
 

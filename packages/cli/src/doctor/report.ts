@@ -1,11 +1,11 @@
 import { sanitizeForTerminal } from "../inspect/table.ts";
 import { levels, type Finding } from "./finding.ts";
 import type { Probe } from "./probe.ts";
-import type { DoctorTarget } from "./url.ts";
 
 /** The checked nodes and the findings, the worst first. */
 export interface Diagnosis {
-  readonly topology: DoctorTarget["topology"];
+  /** The kind of the deployment, or the engine. */
+  readonly topology: string;
   readonly nodes: readonly string[];
   readonly findings: readonly Finding[];
   readonly probe: Probe | null;

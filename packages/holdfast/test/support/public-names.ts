@@ -139,6 +139,10 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       ],
     },
     "holdfast/routing": { values: ["createRing"], types: ["Ring", "RingOptions"] },
+    "holdfast/postgres": {
+      values: ["assertHeld", "postgres", "postgresSchema"],
+      types: ["PgClient", "PostgresClient", "PostgresJsClient", "PostgresOptions", "PostgresQuery"],
+    },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

@@ -2,6 +2,7 @@ import { publish } from "../../diagnostics.ts";
 import type { Driver } from "../../driver.ts";
 import { systemRandom } from "../../runtime/random.ts";
 import { parseUrl, type ConnectionUrl } from "./url.ts";
+import { connectEngine } from "./engines.ts";
 import { connectHttp, isHttpUrl } from "./http.ts";
 import { loadClientLibrary } from "./load-client.ts";
 import {
@@ -30,6 +31,8 @@ export type ConnectOptions = ConnectionOptions & DriverOptions;
  * `redis+cluster://host,host`, `redlock://host,host,host`; with TLS `rediss+sentinel:`, `rediss+cluster:`, `redlocks:`.
  * `http://host`, `https://host`: a lock service, with its token as `password`. The lock service also accepts `commandTimeoutMs`, and
  * with `https:` the TLS options.
+ * `postgres://host/database`, `postgresql://`: see docs/drivers/postgres.md for the options in the query. An invalid URL or option
+ * rejects.
  *
  * Rejects with a `LockError`, code `unsupported`, if the client library is not installed, or does not support the topology.
  * @throws {TypeError | RangeError} synchronously, for an invalid URL or option
@@ -37,6 +40,10 @@ export type ConnectOptions = ConnectionOptions & DriverOptions;
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Driver> {
   if (isHttpUrl(url)) {
     return connectHttp(url, options);
+  }
+  const engine = connectEngine(url, options);
+  if (engine) {
+    return engine;
   }
   const target = parseUrl(url);
   if (target.topology === "memory") {

@@ -1,3 +1,5 @@
+import { engineSchemes } from "./engines.ts";
+
 /** The kind of deployment at a URL. */
 export type Topology = "memory" | "server" | "sentinel" | "cluster" | "quorum";
 
@@ -83,7 +85,7 @@ function schemeOf(url: string | URL): { name: string; scheme: Scheme; rest: stri
   if (scheme === undefined) {
     const given =
       /^[a-z][a-z0-9+.-]{0,30}$/i.test(name) && rest.startsWith("//") ? `${name}:` : "none of them";
-    const known = Object.keys(schemes).map((scheme) => `${scheme}:`);
+    const known = [...Object.keys(schemes), ...engineSchemes].map((scheme) => `${scheme}:`);
     throw new TypeError(`Expected \`url\` to begin with one of ${known.join(", ")}, got ${given}`);
   }
   return { name: name.toLowerCase(), scheme, rest };

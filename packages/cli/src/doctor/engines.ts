@@ -1,0 +1,25 @@
+import type { Finding } from "./finding.ts";
+
+/** The servers of a URL, and what the checks found. */
+interface Examination {
+  readonly nodes: readonly string[];
+  readonly findings: readonly Finding[];
+}
+
+/** Checks the servers of a URL. Throws an `Exit` if no server replies. */
+export type EngineDoctor = (url: string, use: { readonly ttlMs: number }) => Promise<Examination>;
+
+/** The checks of the engines with their own drivers, by the schemes of their URLs. */
+const engines: Readonly<Record<string, () => Promise<EngineDoctor>>> = {
+  postgres: async () => (await import("./engines/postgres.ts")).examinePostgres,
+  postgresql: async () => (await import("./engines/postgres.ts")).examinePostgres,
+};
+
+/** The name of the engine and its checks; undefined for a URL of Redis or of a lock service. */
+export function engineDoctorOf(
+  url: string,
+): { readonly name: string; readonly load: () => Promise<EngineDoctor> } | undefined {
+  const name = url.slice(0, Math.max(0, url.indexOf(":"))).toLowerCase();
+  const load = Object.hasOwn(engines, name) ? engines[name] : undefined;
+  return load && { name, load };
+}

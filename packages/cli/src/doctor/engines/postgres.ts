@@ -1,0 +1,124 @@
+import pg from "pg";
+
+import { Exit, exitCodes } from "../../exit.ts";
+import { errorMessage } from "../../output.ts";
+import type { EngineDoctor } from "../engines.ts";
+import type { Finding } from "../finding.ts";
+
+interface Facts {
+  readonly version: number;
+  readonly isStandby: boolean;
+  readonly fsync: string;
+  readonly fullPageWrites: string;
+  readonly synchronousCommit: string;
+  readonly synchronousStandbys: string;
+  readonly standbys: number;
+  readonly isolation: string;
+  readonly backends: readonly string[];
+}
+
+type Check = (facts: Facts) => Omit<Finding, "node"> | undefined;
+
+const connectTimeoutMs = 3_000;
+
+const sql = `SELECT current_setting('server_version_num')::integer AS version, pg_is_in_recovery() AS "isStandby",
+  current_setting('fsync') AS fsync, current_setting('full_page_writes') AS "fullPageWrites",
+  current_setting('synchronous_commit') AS "synchronousCommit",
+  current_setting('synchronous_standby_names') AS "synchronousStandbys",
+  (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
+  current_setting('transaction_isolation') AS isolation`;
+
+/** Checks the durability and the role of a PostgreSQL server, and whether a pooler is between. */
+export const examinePostgres: EngineDoctor = async (url) => {
+  const address = new URL(url);
+  for (const name of ["schema", "createSchema", "listen", "mode", "commandTimeoutMs", "maxConnections"]) {
+    address.searchParams.delete(name);
+  }
+  const node = address.host;
+  const client = new pg.Client({ connectionString: address.href, connectionTimeoutMillis: connectTimeoutMs });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<Omit<Facts, "backends">>(sql);
+    const backends = [await backendOf(client), await backendOf(client)];
+    const facts = { ...(rows[0] as Omit<Facts, "backends">), backends };
+    const findings = checks.flatMap((check) => check(facts) ?? []);
+    return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
+  } catch (error) {
+    throw new Exit(exitCodes.unavailable, `${node}: ${errorMessage(error)}`, error);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+};
+
+async function backendOf(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+  return String(rows[0]?.pid);
+}
+
+const checks: readonly Check[] = [
+  ({ isStandby }) =>
+    isStandby
+      ? {
+          level: "critical",
+          id: "standby",
+          observed: "the server is a standby",
+          impact: "a standby accepts no writes, so no lock can be acquired or extended",
+          fix: "name the primary in the URL",
+        }
+      : undefined,
+  ({ fsync, fullPageWrites }) =>
+    fsync === "off" || fullPageWrites === "off"
+      ? {
+          level: "critical",
+          id: "not-durable",
+          observed: `fsync is ${fsync}, full_page_writes is ${fullPageWrites}`,
+          impact: "a crash of the machine may lose grants that are in use, or damage the database",
+          fix: "turn both on",
+          command: "ALTER SYSTEM SET fsync = on; ALTER SYSTEM SET full_page_writes = on",
+        }
+      : undefined,
+  ({ standbys, synchronousStandbys, synchronousCommit }) =>
+    standbys > 0 && (synchronousStandbys === "" || ["local", "off"].includes(synchronousCommit))
+      ? {
+          level: "risk",
+          id: "asynchronous-standby",
+          observed: `${standbys} standbys, synchronous_standby_names is "${synchronousStandbys}", synchronous_commit is ${synchronousCommit}`,
+          impact: "after a failover the new primary may lack the last grants, so a lock can have two holders",
+          fix: "use a synchronous standby, or fence the writes (docs/fencing.md)",
+          command: "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'",
+        }
+      : undefined,
+  ({ isolation }) =>
+    isolation === "read committed"
+      ? undefined
+      : {
+          level: "critical",
+          id: "isolation",
+          observed: `the default isolation level of the user is ${isolation}`,
+          impact: "the driver rejects every acquire",
+          fix: "set the level of the user of the locks",
+          command: "ALTER ROLE <user> SET default_transaction_isolation = 'read committed'",
+        },
+  ({ backends }) =>
+    new Set(backends).size > 1
+      ? {
+          level: "perf",
+          id: "transaction-pooler",
+          observed:
+            "two statements ran on different server connections, so a pooler in transaction mode is between",
+          impact: "notifications do not arrive, so waiters poll",
+          fix: "name the server itself in the URL, or add listen=false to the URL",
+        }
+      : undefined,
+  ({ version }) =>
+    version < 140_000
+      ? {
+          level: "info",
+          id: "old-version",
+          observed: `the server has version ${Math.floor(version / 10_000)}`,
+          impact: "the version no longer gets security fixes",
+          fix: "upgrade the server",
+        }
+      : undefined,
+];

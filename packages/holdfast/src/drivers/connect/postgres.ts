@@ -1,0 +1,60 @@
+import { publish } from "../../diagnostics.ts";
+import type { Driver } from "../../driver.ts";
+import { LockError } from "../../errors.ts";
+import { checkInteger } from "../../option-checks.ts";
+import { postgres, type PostgresOptions } from "../postgres/index.ts";
+import { readEngineUrl, type OptionType } from "./engine-url.ts";
+
+const known: Readonly<
+  Record<Exclude<keyof PostgresOptions, "clock" | "random"> | "maxConnections", OptionType>
+> = {
+  schema: "text",
+  createSchema: "boolean",
+  listen: "boolean",
+  commandTimeoutMs: "number",
+  maxConnections: "number",
+};
+
+/**
+ * Opens a driver on a pool of its own, of at most `maxConnections` connections (default 10), and one more connection for notifications
+ * unless `listen` is false. `pg` reads the other parameters of the URL, for example `sslmode`.
+ */
+export async function connectPostgres(text: string, given: object): Promise<Driver> {
+  const { url, options } = readEngineUrl(text, given, known);
+  const { maxConnections = 10, ...driverOptions } = options;
+  const max = checkInteger("maxConnections", maxConnections as number, 1, 1_000);
+  const { Pool } = await loadPg();
+  const pool = new Pool({
+    connectionString: url.href,
+    max,
+    connectionTimeoutMillis: 5_000,
+    application_name: url.searchParams.get("application_name") ?? "holdfast",
+  });
+  pool.on("error", (error) => {
+    publish("node", () => ({ node: url.host, event: "connection-failed", detail: error.message }));
+  });
+  const driver = postgres(pool, { listen: true, ...(driverOptions as PostgresOptions) });
+  const close = driver.close.bind(driver);
+  driver.close = async () => {
+    try {
+      await close();
+    } finally {
+      await pool.end();
+    }
+  };
+  return driver;
+}
+
+async function loadPg(): Promise<(typeof import("pg"))["default"]> {
+  try {
+    return (await import("pg")).default;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") {
+      throw error;
+    }
+    throw new LockError(`connect() needs the client library pg: npm install pg (${message.slice(0, 80)})`, {
+      code: "unsupported",
+    });
+  }
+}

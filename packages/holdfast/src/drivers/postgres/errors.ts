@@ -1,0 +1,51 @@
+import type { StoreFailure } from "../store/lease-store.ts";
+
+/**
+ * SQLSTATE classes and codes of failures that pass: connection, resources, operator intervention, serialization, deadlock, lock
+ * timeout, and a server that is a standby (25006).
+ */
+const transient = /^(08|53|57|40001|40P01|55P03|25006)/;
+/** The server may have executed the statement before it ended the connection. */
+const unknownOutcome = /^(08|57P0)/;
+/** Errors of the network before a statement was sent. */
+const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+
+export function postgresFailure(error: unknown): StoreFailure {
+  const code = codeOf(error);
+  const message = `PostgreSQL: ${messageOf(error) || code}`;
+  if (/^[0-9A-Z]{5}$/.test(code)) {
+    const outcome = unknownOutcome.test(code) ? "unknown" : "none";
+    return { message, outcome, retryable: transient.test(code) };
+  }
+  return {
+    message,
+    outcome: notSent.has(code) ? "none" : "unknown",
+    retryable: !(error instanceof TypeError),
+  };
+}
+
+/** The schema or its functions are missing. */
+export function isMissingSchema(error: unknown): boolean {
+  return ["3F000", "42883"].includes(codeOf(error));
+}
+
+/** The error of the function `assert_held`. */
+export function isLeaseLost(error: unknown): boolean {
+  return codeOf(error) === "HF001" || messageOf(error).includes("holdfast: the lease of");
+}
+
+/** The code of an error, or of its cause, because ORMs wrap the errors of clients. */
+function codeOf(error: unknown): string {
+  for (let one = error, depth = 0; typeof one === "object" && one !== null && depth < 5; depth += 1) {
+    const { code, cause } = one as { code?: unknown; cause?: unknown };
+    if (typeof code === "string") {
+      return code;
+    }
+    one = cause;
+  }
+  return "";
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,60 @@
+import type { NodeState } from "../../lock-state.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withTimeout } from "../../runtime/timeout.ts";
+import type { PostgresQuery } from "./client.ts";
+import { postgresFailure } from "./errors.ts";
+import type { Notifications } from "./notifications.ts";
+
+const timeoutMs = 2_000;
+
+const sql = `SELECT current_setting('server_version') AS version, pg_is_in_recovery()::text AS standby,
+  coalesce(inet_server_addr()::text, 'local') || ':' || coalesce(inet_server_port()::text, '') AS address,
+  (extract(epoch FROM clock_timestamp()) * 1000)::text AS now,
+  (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::text AS uptime`;
+
+type NodeRow = Readonly<Record<"version" | "standby" | "address" | "now" | "uptime", string>>;
+
+/** The state of the server that the client reaches now. */
+export async function nodeOf(
+  query: PostgresQuery,
+  clock: Clock,
+  notifications: Notifications | undefined,
+): Promise<NodeState> {
+  const sent = clock.now();
+  const unknown = {
+    version: null,
+    role: null,
+    replication: null,
+    runId: null,
+    uptimeMs: null,
+    clockOffsetMs: null,
+  };
+  const arriving = notifications?.isArriving === true ? "verified" : "unverified";
+  const common = {
+    ...unknown,
+    node: "postgres",
+    quarantine: null,
+    notifications: notifications === undefined ? "unavailable" : arriving,
+  } as const;
+  try {
+    const rows = await withTimeout(clock, timeoutMs, Promise.resolve(query(sql, [])));
+    if (rows === undefined) {
+      throw new Error(`no reply within ${timeoutMs} ms`);
+    }
+    const [row] = rows as readonly [NodeRow];
+    const latencyMs = clock.now() - sent;
+    return {
+      ...common,
+      node: row.address.replace(/\/\d+(?=:)/, ""),
+      reachable: true,
+      latencyMs,
+      version: row.version,
+      role: row.standby === "true" ? "standby" : "primary",
+      uptimeMs: Number(row.uptime),
+      clockOffsetMs: Number(row.now) + latencyMs / 2 - clock.wall(),
+      error: null,
+    };
+  } catch (error) {
+    return { ...common, reachable: false, latencyMs: null, error: postgresFailure(error).message };
+  }
+}

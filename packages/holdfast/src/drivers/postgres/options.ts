@@ -1,0 +1,55 @@
+import { checkBoolean, checkInteger, checkOptionNames, invalidValue } from "../../option-checks.ts";
+import { systemClock, type Clock } from "../../runtime/clock.ts";
+import { systemRandom, type Random } from "../../runtime/random.ts";
+
+export interface PostgresOptions {
+  /** The schema of the tables and functions: lower-case letters, digits and `_`, 63 characters at most. @defaultValue "holdfast" */
+  readonly schema?: string | undefined;
+  /**
+   * Whether the driver creates the schema if it is missing or older. Otherwise run the statement of {@link postgresSchema} before.
+   * @defaultValue true
+   */
+  readonly createSchema?: boolean | undefined;
+  /**
+   * Whether waiters and holders get notifications, by `LISTEN` on one more connection. Needs a `Pool` of `pg` or an instance of
+   * `postgres`. If no notification arrives, for example behind a pooler in transaction mode, waiters poll. @defaultValue false
+   */
+  readonly listen?: boolean | undefined;
+  /** How long a reply may take, ms. @defaultValue 2 000 */
+  readonly commandTimeoutMs?: number | undefined;
+  /** Time and timers. @defaultValue the clock of the process */
+  readonly clock?: Clock | undefined;
+  /** @defaultValue the operating system's */
+  readonly random?: Random | undefined;
+}
+
+export interface ResolvedOptions {
+  readonly schema: string;
+  readonly createSchema: boolean;
+  readonly listen: boolean;
+  readonly commandTimeoutMs: number;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** @throws {TypeError | RangeError} */
+export function resolveOptions(options: PostgresOptions): ResolvedOptions {
+  checkOptionNames(options, ["schema", "createSchema", "listen", "commandTimeoutMs", "clock", "random"]);
+  const { createSchema = true, listen = false, commandTimeoutMs = 2_000 } = options;
+  return {
+    schema: checkSchema(options.schema),
+    createSchema: checkBoolean("createSchema", createSchema),
+    listen: checkBoolean("listen", listen),
+    commandTimeoutMs: checkInteger("commandTimeoutMs", commandTimeoutMs, 10, 600_000),
+    clock: options.clock ?? systemClock,
+    random: options.random ?? systemRandom,
+  };
+}
+
+/** The name stands in statements without quotes. */
+export function checkSchema(schema: unknown = "holdfast"): string {
+  if (typeof schema !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw invalidValue("schema", "a string of lower-case letters, digits and `_`, 63 at most", schema);
+  }
+  return schema;
+}

@@ -1,0 +1,204 @@
+import type { Capabilities, ListQuery } from "../../driver.ts";
+import { kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
+import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
+import { invalidCursor } from "../../option-checks.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type {
+  LeaseStore,
+  StoreAttempt,
+  StoreExtension,
+  StoreFailure,
+  StoreListener,
+  StoreReply,
+} from "../store/lease-store.ts";
+import { callFunction, type PostgresQuery } from "./client.ts";
+import { isMissingSchema, postgresFailure } from "./errors.ts";
+import type { Notifications } from "./notifications.ts";
+import { nodeOf } from "./node.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { holderOf, sharesOf, stateOf, type HolderRow, type StateRow } from "./rows.ts";
+import { postgresSchema, schemaVersion } from "./schema.ts";
+
+const dayMs = 86_400_000;
+const sweepEveryMs = 60_000;
+
+/** The leases of one database. Each operation is one statement, which calls a function of the schema. */
+export class PostgresStore implements LeaseStore {
+  readonly capabilities: Capabilities;
+  readonly subscribe?: (listener: StoreListener) => () => void;
+  readonly #query: PostgresQuery;
+  readonly #notifications: Notifications | undefined;
+  readonly #schema: string;
+  readonly #createsSchema: boolean;
+  readonly #clock: Clock;
+  #ready: Promise<void> | undefined;
+  #sweepAt: number;
+
+  constructor(
+    query: PostgresQuery,
+    notifications: Notifications | undefined,
+    { schema, createSchema, clock }: Pick<ResolvedOptions, "schema" | "createSchema" | "clock">,
+  ) {
+    this.#query = query;
+    this.#notifications = notifications;
+    this.#schema = schema;
+    this.#createsSchema = createSchema;
+    this.#clock = clock;
+    this.#sweepAt = clock.now() + sweepEveryMs;
+    if (notifications) {
+      this.subscribe = (listener) => notifications.subscribe(listener);
+    }
+    this.capabilities = {
+      kinds: ["mutex", "read-write", "semaphore"],
+      guarantee: "database",
+      waiting: notifications ? "notify" : "poll",
+      requeue: false,
+      fencingBlocks: false,
+      maxTtlMs: dayMs,
+      claimMs: dayMs,
+    };
+  }
+
+  get isNotified(): boolean {
+    return this.#notifications?.isArriving === true;
+  }
+
+  checkKey(key: string): void {
+    if (key.includes("\0")) {
+      throw new RangeError("Expected `key` to contain no NUL character, because PostgreSQL cannot store it");
+    }
+  }
+
+  async acquire({ lockMode, waitMs, ...rest }: StoreAttempt): Promise<StoreReply> {
+    const wait = waitMs === null ? null : Math.min(waitMs, Number.MAX_SAFE_INTEGER);
+    const request = { ...rest, ...sharesOf(lockMode), waitMs: wait, channel: this.#notifications?.channel };
+    const reply = (await this.#call("acquire", request)) as AcquireRow;
+    switch (reply.outcome) {
+      case "granted":
+        return { outcome: "granted", fencingToken: BigInt(reply.fencing) };
+      case "held": {
+        const { position, holder, kind } = reply;
+        return { outcome: "held", position, holder: holder ? holderOf(kind, holder) : undefined };
+      }
+      case "queued":
+        return { ...reply, remainingMs: reply.remainingMs ?? Infinity };
+      case "kind":
+        throw kindMismatch(rest.key, reply.present);
+      case "limit":
+        throw limitMismatch(rest.key, reply.present);
+    }
+  }
+
+  async extend({ fencingToken, info, ...request }: StoreExtension): Promise<number | LossReason> {
+    const fencing = fencingToken.toString();
+    const channel = this.#notifications?.channel;
+    return remainingOf(await this.#call("extend", { ...request, ...info, fencing, channel }));
+  }
+
+  async verify(key: string, token: string, fencingToken?: bigint): Promise<number | LossReason> {
+    return remainingOf(await this.#call("verify", { key, token, fencing: fencingToken?.toString() }));
+  }
+
+  async release(key: string, token: string): Promise<boolean> {
+    const { held } = (await this.#call("release", { key, token })) as { held: boolean };
+    this.#sweepSometimes();
+    return held;
+  }
+
+  async downgrade(key: string, token: string): Promise<boolean> {
+    return ((await this.#call("downgrade", { key, token })) as { held: boolean }).held;
+  }
+
+  async setLimit(key: string, limit: number): Promise<void> {
+    const { present } = (await this.#call("set_limit", { key, limit })) as { present: string | null };
+    if (present !== null) {
+      throw kindMismatch(key, present);
+    }
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    return stateOf((await this.#call("inspect", { key })) as StateRow);
+  }
+
+  async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
+    if (cursor?.startsWith(">") === false) {
+      throw invalidCursor(cursor);
+    }
+    const request = { prefix, after: cursor?.slice(1), limit: limit + 1 };
+    const rows = (await this.#call("list", request)) as StateRow[];
+    const page = rows.slice(0, limit);
+    return { locks: page.map(stateOf), cursor: rows.length > limit ? `>${page.at(-1)?.key}` : null };
+  }
+
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
+    const request = { key, fencing: fencingToken.toString(), reason };
+    return ((await this.#call("break_grant", request)) as { token: string | null }).token;
+  }
+
+  async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {
+    const request = { key, fencing: fencingToken.toString() };
+    return ((await this.#call("is_current", request)) as { current: boolean }).current;
+  }
+
+  async nodes(): Promise<NodeState[]> {
+    return [await nodeOf(this.#query, this.#clock, this.#notifications)];
+  }
+
+  failureOf(error: unknown): StoreFailure {
+    return postgresFailure(error);
+  }
+
+  async close(): Promise<void> {
+    await this.#ready?.catch(() => undefined);
+  }
+
+  async #call(name: string, request: object): Promise<unknown> {
+    const ready = (this.#ready ??= this.#prepare());
+    try {
+      await ready;
+    } catch (error) {
+      if (this.#ready === ready) {
+        this.#ready = undefined;
+      }
+      throw error;
+    }
+    return callFunction(this.#query, `${this.#schema}.${name}`, request);
+  }
+
+  /** Creates the schema if it is missing or older. */
+  async #prepare(): Promise<void> {
+    let version = 0;
+    try {
+      const [row] = await this.#query(`SELECT ${this.#schema}.version() AS version`, []);
+      version = (row as { version: number }).version;
+    } catch (error) {
+      if (!isMissingSchema(error) || !this.#createsSchema) {
+        throw error;
+      }
+    }
+    if (version < schemaVersion && this.#createsSchema) {
+      await this.#query(postgresSchema(this.#schema), []);
+    }
+  }
+
+  /** Removes old lock rows in the background. */
+  #sweepSometimes(): void {
+    const now = this.#clock.now();
+    if (now >= this.#sweepAt) {
+      this.#sweepAt = now + sweepEveryMs;
+      this.#call("sweep", {}).catch(() => undefined); // a later sweep removes the rows
+    }
+  }
+}
+
+type AcquireRow =
+  | { outcome: "granted"; fencing: string }
+  | { outcome: "held"; position: number; holder: HolderRow | null; kind: HeldKind }
+  | { outcome: "queued"; ticket: string; position: number; remainingMs: number | null }
+  | { outcome: "kind"; present: string }
+  | { outcome: "limit"; present: number };
+
+function remainingOf(reply: unknown): number | LossReason {
+  const { lost, remainingMs } = reply as { lost?: LossReason; remainingMs: number };
+  return lost ?? remainingMs;
+}

@@ -1,0 +1,64 @@
+/** The functions that read locks, without a row lock. */
+export const views = `
+CREATE OR REPLACE FUNCTION {schema}.ms_until(moment timestamptz) RETURNS double precision LANGUAGE sql VOLATILE AS
+  $body$ SELECT extract(epoch FROM moment - clock_timestamp())::double precision * 1000 $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.is_held(k text) RETURNS boolean LANGUAGE sql VOLATILE AS $body$
+  SELECT EXISTS (SELECT FROM {schema}.holders WHERE key = k AND broken IS NULL AND expires_at > clock_timestamp()) $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.has_waiters(k text) RETURNS boolean LANGUAGE sql VOLATILE AS $body$
+  SELECT EXISTS (SELECT FROM {schema}.waiters WHERE key = k AND deadline > clock_timestamp() AND seen_until > clock_timestamp()) $body$;
+
+-- Why a token has no grant in force.
+CREATE OR REPLACE FUNCTION {schema}.loss_of(k text, own text) RETURNS text LANGUAGE sql VOLATILE AS $body$
+  SELECT CASE
+    WHEN EXISTS (SELECT FROM {schema}.holders WHERE key = k AND token = own AND broken IS NOT NULL) THEN 'broken'
+    WHEN EXISTS (SELECT FROM {schema}.holders h JOIN {schema}.locks l USING (key) WHERE key = k AND l.kind = 'mutex'
+      AND token <> own AND broken IS NULL AND expires_at > clock_timestamp()) THEN 'stolen'
+    ELSE 'expired' END $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.verify(request text) RETURNS text LANGUAGE plpgsql AS $body$
+DECLARE r json := request::json; left_ms double precision;
+BEGIN
+  SELECT {schema}.ms_until(expires_at) INTO left_ms FROM {schema}.holders
+    WHERE key = r->>'key' AND token = r->>'token' AND broken IS NULL AND expires_at > clock_timestamp()
+      AND (r->>'fencing' IS NULL OR fencing <= (r->>'fencing')::bigint);
+  IF FOUND THEN RETURN json_build_object('remainingMs', left_ms); END IF;
+  RETURN json_build_object('lost', {schema}.loss_of(r->>'key', r->>'token'));
+END $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.is_current(request text) RETURNS text LANGUAGE sql VOLATILE AS $body$
+  SELECT json_build_object('current', EXISTS (SELECT FROM {schema}.holders WHERE key = request::json->>'key'
+    AND fencing = (request::json->>'fencing')::bigint AND broken IS NULL AND expires_at > clock_timestamp()))::text $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.holder_json(h {schema}.holders) RETURNS json LANGUAGE sql VOLATILE AS $body$
+  SELECT json_build_object('owner', h.owner, 'reason', h.reason, 'labels', h.labels, 'fencing', h.fencing::text,
+    'weight', h.weight, 'remainingMs', {schema}.ms_until(h.expires_at)) $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.first_holder(k text) RETURNS json LANGUAGE sql VOLATILE AS $body$
+  SELECT {schema}.holder_json(h) FROM {schema}.holders h WHERE key = k AND broken IS NULL AND expires_at > clock_timestamp()
+    ORDER BY expires_at LIMIT 1 $body$;
+
+-- The holders, the first 100 waiters and the number of waiters of one key.
+CREATE OR REPLACE FUNCTION {schema}.state_of(k text) RETURNS text LANGUAGE sql VOLATILE AS $body$
+  SELECT json_build_object('key', k,
+    'kind', (SELECT kind FROM {schema}.locks WHERE key = k),
+    'capacity', (SELECT capacity FROM {schema}.locks WHERE key = k),
+    'holders', (SELECT json_agg({schema}.holder_json(h) ORDER BY expires_at)
+      FROM {schema}.holders h WHERE key = k AND broken IS NULL AND expires_at > clock_timestamp()),
+    'waiters', (SELECT json_agg(owner ORDER BY ticket) FROM (SELECT * FROM {schema}.waiters
+      WHERE key = k AND deadline > clock_timestamp() AND seen_until > clock_timestamp() ORDER BY ticket LIMIT 100) first),
+    'waiterCount', (SELECT count(*) FROM {schema}.waiters
+      WHERE key = k AND deadline > clock_timestamp() AND seen_until > clock_timestamp()))::text $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.inspect(request text) RETURNS text LANGUAGE sql VOLATILE AS
+  $body$ SELECT {schema}.state_of(request::json->>'key') $body$;
+
+CREATE OR REPLACE FUNCTION {schema}.list(request text) RETURNS text LANGUAGE sql VOLATILE AS $body$
+  SELECT coalesce(json_agg({schema}.state_of(key)::json ORDER BY key), '[]')::text FROM (
+    SELECT DISTINCT key FROM {schema}.holders
+    WHERE key >= greatest(request::json->>'prefix', coalesce(request::json->>'after', '') COLLATE "C")
+      AND starts_with(key, request::json->>'prefix') AND key IS DISTINCT FROM request::json->>'after'
+      AND broken IS NULL AND expires_at > clock_timestamp()
+    ORDER BY key LIMIT (request::json->>'limit')::integer) page $body$;
+`;

@@ -16,8 +16,8 @@ const known: Readonly<
 };
 
 /**
- * Opens a driver on a pool of its own, of at most `maxConnections` connections (default 10), and one more connection for notifications
- * unless `listen` is false. `pg` reads the other parameters of the URL, for example `sslmode`.
+ * Opens a driver on a pool of its own, of at most `maxConnections` connections (default 10). Unless `listen` is false, one more
+ * connection receives notifications. `pg` reads the other parameters of the URL, for example `sslmode`.
  */
 export async function connectPostgres(text: string, given: object): Promise<Driver> {
   const { url, options } = readEngineUrl(text, given, known);

@@ -4,7 +4,7 @@ import { checkFencingToken, checkKey, checkOptionNames } from "../../option-chec
 import { systemClock } from "../../runtime/clock.ts";
 import { callFunction, queryOf, type PostgresClient } from "./client.ts";
 import { isLeaseLost } from "./errors.ts";
-import { checkSchema } from "./options.ts";
+import { checkSchema, quoted } from "./options.ts";
 
 /**
  * Fences a transaction exactly. If the promise resolves, the lease holds its key, and no other holder gets the key before the
@@ -26,7 +26,7 @@ export async function assertHeld(
   const query = queryOf("transaction", transaction);
   const request = { key: checkKey(lease.key), fencing: checkFencingToken(lease.fencingToken).toString() };
   try {
-    await callFunction(query, `${schema}.assert_held`, request);
+    await callFunction(query, `${quoted(schema)}.assert_held`, request);
   } catch (error) {
     throw isLeaseLost(error)
       ? new LeaseLostError(lease.key, "expired", systemClock.wall(), { cause: error })

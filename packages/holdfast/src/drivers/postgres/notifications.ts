@@ -7,7 +7,7 @@ const probe = "probe";
 
 /**
  * The notifications for the waiters and holders of one driver, on a channel of its own. They count as arriving after a probe has
- * arrived, because behind a pooler in transaction mode `LISTEN` succeeds and has no effect.
+ * arrived, because with a pooler in transaction mode `LISTEN` succeeds and has no effect.
  */
 export class Notifications {
   readonly channel: string;

@@ -12,7 +12,7 @@ export interface PostgresOptions {
   readonly createSchema?: boolean | undefined;
   /**
    * Whether waiters and holders get notifications, by `LISTEN` on one more connection. Needs a `Pool` of `pg` or an instance of
-   * `postgres`. If no notification arrives, for example behind a pooler in transaction mode, waiters poll. @defaultValue false
+   * `postgres`. If no notification arrives, for example with a pooler in transaction mode, waiters poll. @defaultValue false
    */
   readonly listen?: boolean | undefined;
   /** How long a reply may take, ms. @defaultValue 2 000 */
@@ -46,10 +46,15 @@ export function resolveOptions(options: PostgresOptions): ResolvedOptions {
   };
 }
 
-/** The name stands in statements without quotes. */
+/** @throws {TypeError | RangeError} */
 export function checkSchema(schema: unknown = "holdfast"): string {
   if (typeof schema !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw invalidValue("schema", "a string of lower-case letters, digits and `_`, 63 at most", schema);
   }
   return schema;
+}
+
+/** The name of a schema in a statement. It may be a reserved word. */
+export function quoted(schema: string): string {
+  return `"${schema}"`;
 }

@@ -1,4 +1,5 @@
 import { functions } from "./functions.ts";
+import { checkSchema, quoted } from "./options.ts";
 import { views } from "./views.ts";
 
 /** The version of the functions. A client installs its schema where the version is lower. */
@@ -10,11 +11,11 @@ export const schemaVersion = 1;
  *
  * The lock row keeps the last fencing token of its key. A row that was not used for an hour is removed. The key then continues from the
  * server's time in µs. That time is larger than every earlier token, unless the server's clock was set back by more than an hour.
- * @param schema the name of the schema, a plain lower-case identifier
+ * @param schema the option `schema` of the driver
  * @returns one SQL statement
  */
 export function postgresSchema(schema = "holdfast"): string {
-  return statement.replaceAll("{schema}", schema);
+  return statement.replaceAll("{schema}", quoted(checkSchema(schema)));
 }
 
 const statement = `DO $holdfast$ BEGIN

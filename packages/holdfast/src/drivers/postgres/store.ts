@@ -15,7 +15,7 @@ import { callFunction, type PostgresQuery } from "./client.ts";
 import { isMissingSchema, postgresFailure } from "./errors.ts";
 import type { Notifications } from "./notifications.ts";
 import { nodeOf } from "./node.ts";
-import type { ResolvedOptions } from "./options.ts";
+import { quoted, type ResolvedOptions } from "./options.ts";
 import { holderOf, sharesOf, stateOf, type HolderRow, type StateRow } from "./rows.ts";
 import { postgresSchema, schemaVersion } from "./schema.ts";
 
@@ -162,14 +162,14 @@ export class PostgresStore implements LeaseStore {
       }
       throw error;
     }
-    return callFunction(this.#query, `${this.#schema}.${name}`, request);
+    return callFunction(this.#query, `${quoted(this.#schema)}.${name}`, request);
   }
 
   /** Creates the schema if it is missing or older. */
   async #prepare(): Promise<void> {
     let version = 0;
     try {
-      const [row] = await this.#query(`SELECT ${this.#schema}.version() AS version`, []);
+      const [row] = await this.#query(`SELECT ${quoted(this.#schema)}.version() AS version`, []);
       version = (row as { version: number }).version;
     } catch (error) {
       if (!isMissingSchema(error) || !this.#createsSchema) {

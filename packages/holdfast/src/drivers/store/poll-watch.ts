@@ -80,7 +80,7 @@ function changeOf(state: LockState, known: Map<string, string>, isSnapshot: bool
   return before === undefined ? undefined : { type: "gone", key, state };
 }
 
-/** The state without the remaining times, which change by themselves. */
+/** The state without the remaining times, which change without an event. */
 function fingerprintOf(state: LockState): string {
   return JSON.stringify(state, (name, value: unknown) => (name === "remainingMs" ? undefined : value));
 }

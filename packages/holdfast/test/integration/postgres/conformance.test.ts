@@ -1,74 +1,63 @@
-import { postgres, type PostgresClient, type PostgresOptions } from "holdfast/postgres";
+import { postgres } from "holdfast/postgres";
 import { driverConformance } from "holdfast/testing";
-import { CompiledQuery, Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import postgresJs from "postgres";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
+import { onPgBouncer, startPgBouncer, type PgBouncer } from "../../support/pgbouncer-server.ts";
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
 
-interface Setup {
-  readonly options?: PostgresOptions;
-  open(url: string): { readonly client: PostgresClient; close(): Promise<unknown> };
-}
+let server: PostgresServer;
 
-const setups: Readonly<Record<string, Setup>> = {
-  "a Pool of pg": {
-    open(url) {
-      const pool = new pg.Pool({ connectionString: url, max: 5 });
-      return { client: pool, close: () => pool.end() };
-    },
-  },
-  "postgres.js with notifications": {
-    options: { listen: true },
-    open(url) {
-      const sql = postgresJs(url, { max: 5, onnotice: () => undefined });
-      return { client: sql, close: () => sql.end() };
-    },
-  },
-  "a query function over Kysely, in another schema": {
-    options: { schema: "locks_of_tenant_7" },
-    open(url) {
-      const db = new Kysely<object>({
-        dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url, max: 5 }) }),
-      });
-      const client: PostgresClient = async (sql, params) =>
-        (await db.executeQuery(CompiledQuery.raw(sql, [...params]))).rows as object[];
-      return { client, close: () => db.destroy() };
-    },
-  },
-};
-
-onPostgres("PostgreSQL", () => {
-  let server: PostgresServer;
+onPostgres("a driver with notifications, by postgres.js,", () => {
+  let clients: [postgresJs.Sql, postgresJs.Sql];
 
   beforeAll(async () => {
     server = await startPostgres();
+    const open = (): postgresJs.Sql => postgresJs(server.url, { max: 5, onnotice: () => undefined });
+    clients = [open(), open()];
   });
 
   afterAll(async () => {
+    await Promise.all(clients.map((client) => client.end()));
     await server.stop();
   });
 
-  for (const [name, { open, options }] of Object.entries(setups)) {
-    describe.concurrent(`${name} passes the conformance suite:`, () => {
-      const opened: ReturnType<Setup["open"]>[] = [];
-
-      beforeAll(() => {
-        opened.push(open(server.url), open(server.url));
-      });
-
-      afterAll(async () => {
-        await Promise.all(opened.map((each) => each.close()));
-      });
-
-      driverConformance({
-        test,
-        open: async () => {
-          const [here, there] = opened.map(({ client }) => client) as [PostgresClient, PostgresClient];
-          return { driver: postgres(here, options), other: postgres(there, options) };
-        },
-      });
+  describe.concurrent("passes the conformance suite:", () => {
+    driverConformance({
+      test,
+      open: async () => {
+        const [here, there] = clients.map((client) => postgres(client, { listen: true }));
+        return { driver: here as ReturnType<typeof postgres>, other: there };
+      },
     });
-  }
+  });
+});
+
+onPgBouncer("a driver without notifications, by a pool of pg and PgBouncer in transaction mode,", () => {
+  let pooler: PgBouncer;
+  let pools: [pg.Pool, pg.Pool];
+
+  beforeAll(async () => {
+    server = await startPostgres();
+    pooler = await startPgBouncer(server);
+    const open = (): pg.Pool => new pg.Pool({ connectionString: pooler.url, max: 5 });
+    pools = [open(), open()];
+  });
+
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.end()));
+    await pooler.stop();
+    await server.stop();
+  });
+
+  describe.concurrent("passes the conformance suite:", () => {
+    driverConformance({
+      test,
+      open: async () => {
+        const [here, there] = pools.map((pool) => postgres(pool, { schema: "locks_of_tenant_7" }));
+        return { driver: here as ReturnType<typeof postgres>, other: there };
+      },
+    });
+  });
 });

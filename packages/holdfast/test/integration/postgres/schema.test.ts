@@ -1,0 +1,128 @@
+import { createLocks, type Locks } from "holdfast";
+import { postgres, postgresSchema } from "holdfast/postgres";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
+
+onPostgres("the schema", () => {
+  let server: PostgresServer;
+  let pool: pg.Pool;
+
+  beforeAll(async () => {
+    server = await startPostgres();
+    pool = new pg.Pool({ connectionString: server.url, max: 20 });
+  });
+
+  afterAll(async () => {
+    await pool.end();
+    await server.stop();
+  });
+
+  async function rowsOf(schema: string, table: string): Promise<string[]> {
+    const { rows } = await pool.query<{ key: string }>(`SELECT key FROM ${schema}.${table} ORDER BY key`);
+    return rows.map(({ key }) => key);
+  }
+
+  test("is created once by drivers that start at the same time", async () => {
+    const locks = Array.from({ length: 10 }, () => createLocks(postgres(pool, { schema: "at_once" })));
+    const leases = await Promise.all(locks.map((one) => one.tryAcquire("key")));
+    expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
+    await Promise.all(locks.map((one) => one.close()));
+  });
+
+  test("may be created by hand, repeatedly and while locks are held, and then needs no right to create", async () => {
+    await pool.query(postgresSchema("by_hand"));
+    await pool.query(`CREATE ROLE program LOGIN;
+      GRANT USAGE ON SCHEMA by_hand TO program;
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA by_hand TO program`);
+    const program = new pg.Pool({ connectionString: server.url.replace("holdfast@", "program@") });
+    const locks = createLocks(postgres(program, { schema: "by_hand", createSchema: false }));
+    const lease = await locks.acquire("key");
+    await pool.query(postgresSchema("by_hand"));
+    await lease.extend();
+    expect(await lease.release()).toBe(true);
+    await locks.close();
+    const creating = createLocks(postgres(program, { schema: "no_right" }));
+    await expect(creating.acquire("key")).rejects.toThrow("PostgreSQL: permission denied for database");
+    await creating.close();
+    const missing = createLocks(postgres(pool, { schema: "missing", createSchema: false }));
+    await expect(missing.acquire("key")).rejects.toThrow('PostgreSQL: schema "missing" does not exist');
+    await missing.close();
+    await program.end();
+  });
+
+  test("keeps no row of a free lock that was not used for an hour, and its fencing tokens still rise", async () => {
+    const locks = createLocks(postgres(pool, { schema: "swept" }));
+    const { fencingToken } = await locks.acquire("held", { ttlMs: 60_000 });
+    const before = await locks.acquire("free");
+    await before.release();
+    await locks.acquire("recent").then((lease) => lease.release());
+    const sweep = (): Promise<unknown> => pool.query("SELECT swept.sweep('{}')");
+    await sweep();
+    expect(await rowsOf("swept", "locks")).toEqual(["free", "held", "recent"]);
+    await pool.query("UPDATE swept.locks SET fencing = fencing - 3600000001 WHERE key <> 'recent'");
+    await sweep();
+    expect(await rowsOf("swept", "locks")).toEqual(["held", "recent"]);
+    expect(await locks.checkFence("held", fencingToken)).toBe("current");
+    const after = await locks.acquire("free");
+    expect(after.fencingToken).toBeGreaterThan(before.fencingToken);
+    await locks.close();
+  });
+
+  test("fencing tokens rise although the server's clock was set back", async () => {
+    const locks = createLocks(postgres(pool, { schema: "set_back" }));
+    const first = await locks.acquire("key");
+    await first.release();
+    await pool.query("UPDATE set_back.locks SET fencing = fencing + 86400000000");
+    const second = await locks.acquire("key");
+    expect(second.fencingToken).toBe(first.fencingToken + 86_400_000_001n);
+    await locks.close();
+  });
+
+  test("a grant and an extension are durable also where the user's commits are not, and a release need not be", async () => {
+    const fast = new pg.Pool({ connectionString: server.url, max: 1, options: "-c synchronous_commit=off" });
+    await pool.query(postgresSchema("durable"));
+    const settingAfter = async (call: string): Promise<string> => {
+      const client = await fast.connect();
+      try {
+        await client.query("BEGIN");
+        await client.query(`SELECT durable.${call}`);
+        const { rows } = await client.query<{ value: string }>(
+          "SELECT current_setting('synchronous_commit') AS value",
+        );
+        await client.query("COMMIT");
+        return rows[0]?.value as string;
+      } finally {
+        client.release();
+      }
+    };
+    const request = {
+      key: "key",
+      token: "a",
+      kind: "mutex",
+      weight: 1,
+      capacity: 1,
+      ttlMs: 60_000,
+      owner: "test",
+    };
+    expect(await settingAfter(`acquire('${JSON.stringify(request)}')`)).toBe("on");
+    expect(
+      await settingAfter(`extend('{"key":"key","token":"a","fencing":"9000000000000000000","ttlMs":60000}')`),
+    ).toBe("on");
+    expect(await settingAfter(`acquire('${JSON.stringify({ ...request, token: "b" })}')`)).toBe("off");
+    expect(await settingAfter(`release('{"key":"key","token":"a"}')`)).toBe("off");
+    await fast.end();
+  });
+
+  test("a driver leaves no row of waiters or holders behind, also in a schema named by a reserved word", async () => {
+    const open = (): Locks => createLocks(postgres(pool, { schema: "left" }));
+    const [here, there] = [open(), open()];
+    const uses = Array.from({ length: 20 }, (_, index) =>
+      (index % 2 === 0 ? here : there).withLock(`key ${index % 3}`, () => pool.query("SELECT 1")),
+    );
+    await Promise.all(uses);
+    await Promise.all([here.close(), there.close()]);
+    expect([await rowsOf('"left"', "holders"), await rowsOf('"left"', "waiters")]).toEqual([[], []]);
+  });
+});

@@ -54,8 +54,6 @@ export interface CountedVote {
 /** The context of the tracing channel `holdfast:acquire`. */
 export interface AcquireTrace {
   key: string;
-  /** Present for several keys in one step, in sorted order. `key` and `fencingToken` are those of the first key. */
-  keys?: readonly string[];
   /** The longest wait, ms; 0 for a try. */
   waitMs: number;
   outcome?: "granted" | "held";

@@ -97,11 +97,6 @@ export type AcquireResult =
       readonly position?: number | undefined;
     };
 
-/** The result for several keys: a grant for each key, or the first key that is held. */
-export type MultiAcquired =
-  | { readonly outcome: "granted"; readonly grants: readonly Grant[] }
-  | { readonly outcome: "held"; readonly key: string };
-
 /** A request that is under way. */
 export interface PendingAcquire {
   /**
@@ -205,13 +200,6 @@ export interface Driver {
   ticket(key: string): number | undefined;
 
   acquire(request: AcquireRequest): PendingAcquire;
-  /** Whether {@link acquireMany} accepts these keys. Absent: any keys are accepted. */
-  canAcquireMany?(keys: readonly string[]): boolean;
-  /**
-   * Acquires several free locks in one step, or none of them. Absent: the engine has no such step, and the core acquires each key
-   * separately. Rejects with an `EngineError` at the end of its command budget.
-   */
-  acquireMany?(requests: readonly AcquireRequest[]): Promise<MultiAcquired>;
   /** Releases a grant and queues a new request in one step, so that other processes get their turn. Needs `capabilities.requeue`. */
   requeue(previous: Grant, request: AcquireRequest): PendingRequeue;
   /** Extends a grant, which may belong to another process. */

@@ -22,7 +22,6 @@ export type {
   PendingAcquire,
   PendingRequeue,
   LockMode,
-  MultiAcquired,
   VerifyResult,
   HolderInfo,
 } from "./driver.ts";

@@ -162,19 +162,19 @@ test("acquire is traced with its outcome and fencing token", async () => {
   ]);
 });
 
-test("several keys that are acquired in one step are traced once", async () => {
+test("each of several keys is traced", async () => {
   const published = listen("tracing:holdfast:acquire:start", "tracing:holdfast:acquire:asyncEnd");
   const lease = await locks.all(["b", "a"]).acquire({ ttlMs });
-  const keys = ["a", "b"];
-  const { fencingToken } = lease;
   expect(published).toMatchObject([
-    ["tracing:holdfast:acquire:start", { key: "a", keys, waitMs: 0 }],
-    ["tracing:holdfast:acquire:asyncEnd", { key: "a", keys, outcome: "granted", fencingToken }],
+    ["tracing:holdfast:acquire:start", { key: "a", waitMs: 0 }],
+    ["tracing:holdfast:acquire:start", { key: "b", waitMs: 0 }],
+    ["tracing:holdfast:acquire:asyncEnd", { key: "a", fencingToken: lease.fencingTokens.get("a") }],
+    ["tracing:holdfast:acquire:asyncEnd", { key: "b", fencingToken: lease.fencingTokens.get("b") }],
   ]);
   expect(await other().all(["b", "c"]).tryAcquire()).toBeNull();
-  expect(published.slice(2)).toMatchObject([
-    ["tracing:holdfast:acquire:start", { key: "b", keys: ["b", "c"], waitMs: 0 }],
-    ["tracing:holdfast:acquire:asyncEnd", { key: "b", outcome: "held" }],
+  expect(published.slice(6)).toContainEqual([
+    "tracing:holdfast:acquire:asyncEnd",
+    expect.objectContaining({ key: "b", outcome: "held" }),
   ]);
 });
 

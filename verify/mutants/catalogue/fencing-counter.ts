@@ -151,42 +151,6 @@ export const singleFencingCounter: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "yields to the server's")],
   },
   {
-    name: "numbers-of-several-keys-are-not-written",
-    brokenRule: "a call for several keys also writes the counter at its end",
-    edits: [lua("acquire-many", "keep_counter()\nif not ok then", "if not ok then")],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are acquired if all are")],
-  },
-  {
-    name: "numbers-of-several-keys-are-lost-with-an-error",
-    brokenRule: "every error after the first grant is caught, and the counter is written",
-    edits: [
-      lua("acquire-many", "local ok, failure = pcall(grant_all)", "local ok, failure = true, grant_all()"),
-    ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire-many", "are reported as an error if one grant"),
-    ],
-  },
-  {
-    name: "error-after-several-keys-is-not-raised",
-    brokenRule: "after an error the counter is written, and then the error is raised again",
-    edits: [
-      lua(
-        "acquire-many",
-        "if not ok then\n  return redis.error_reply",
-        "if ok == nil then\n  return redis.error_reply",
-      ),
-    ],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire-many", "are reported as an error if one grant"),
-    ],
-  },
-  {
-    name: "metadata-of-several-keys-sets-no-mark",
-    brokenRule: "K has a mark if metadata was written",
-    edits: [lua("acquire-many", "metadata ~= '' and value .. ' i' or value", "value")],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are acquired if all are")],
-  },
-  {
     name: "number-is-the-time-alone",
     brokenRule: "numbers rise if a clock steps back by less than the lead of the counter",
     edits: [

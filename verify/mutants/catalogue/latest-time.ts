@@ -73,14 +73,6 @@ export const latestTimes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/late-votes", "returns no vote, if")],
   },
   {
-    name: "several-keys-are-granted-too-late",
-    brokenRule: "an acquire that is executed after its latest time has no effect",
-    edits: [lua("acquire-many", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
-    killers: [
-      byServer("drivers/redis/protocol/scripts/acquire-many", "are not touched if the request comes"),
-    ],
-  },
-  {
     name: "late-request-is-repeated-with-its-old-token",
     brokenRule:
       "the server reports a request after its latest time, and the client repeats the request with a new token",

@@ -66,18 +66,6 @@ export const replicas: readonly Mutant[] = [
     killers: [byServer("integration/replicas/replica", "refuses reads as well, and no")],
   },
   {
-    name: "several-keys-of-a-replica",
-    brokenRule: "READONLY: the reply of a replica does not count",
-    edits: [
-      lua(
-        "acquire-many",
-        "return require_primary({ now, i, holder_text(holder) })",
-        "return { now, i, holder_text(holder) }",
-      ),
-    ],
-    killers: [byServer("integration/replicas/replica", "refuses reads as well, and no")],
-  },
-  {
     name: "latch-of-a-replica",
     brokenRule: "READONLY: the reply of a replica does not count",
     edits: [

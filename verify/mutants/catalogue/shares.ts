@@ -44,30 +44,6 @@ export const sharedModes: readonly Mutant[] = [
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "replaces expired holders at")],
   },
   {
-    name: "several-keys-replace-a-live-reader",
-    brokenRule: "several keys: K is free only if the lease of every holder has expired",
-    edits: [
-      lua(
-        "acquire-many",
-        "if not is_holder or tonumber(holders[at + 1]) * 1000 > now then",
-        "if not is_holder then",
-      ),
-    ],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "leases of all readers have expired")],
-  },
-  {
-    name: "several-keys-delete-a-sorted-set-of-another-program",
-    brokenRule: "several keys: a sorted set with other members than tokens is not deleted",
-    edits: [
-      lua(
-        "acquire-many",
-        "if not is_holder or tonumber(holders[at + 1]) * 1000 > now then",
-        "if tonumber(holders[at + 1]) * 1000 > now then",
-      ),
-    ],
-    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "a sorted set of another program")],
-  },
-  {
     name: "waiter-without-a-receiver-keeps-the-shared-lock",
     brokenRule: "if a notification has no receiver, the script grants to the next waiter",
     edits: [

@@ -1,4 +1,4 @@
-import type { AcquireResult, Clock, Driver, Grant, MultiAcquired } from "holdfast";
+import type { AcquireResult, Clock, Driver, Grant } from "holdfast";
 
 import type { CheckName } from "../../sim/judge/findings.ts";
 
@@ -80,12 +80,17 @@ export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Drive
           lockMode: lockMode?.kind === "semaphore" ? { ...lockMode, limit: lockMode.limit + 1 } : lockMode,
         }),
     }),
-  /** The result lacks one of several keys. */
+  /** The grant of one of several keys names another key. */
   "multi-lock": () => (driver) =>
     altered(driver, {
-      acquireMany: async (requests) => {
-        const result = (await driver.acquireMany?.(requests)) as MultiAcquired;
-        return result.outcome === "granted" ? { ...result, grants: result.grants.slice(1) } : result;
+      acquire: (request) => {
+        const { cancel, result } = driver.acquire(request);
+        const misnamed = result.then((acquired) =>
+          acquired.outcome === "granted" && request.key === "b"
+            ? { ...acquired, grant: { ...acquired.grant, key: "c" } }
+            : acquired,
+        );
+        return { cancel, result: misnamed };
       },
     }),
   /** A caller gets the same grant again after its release. */

@@ -1,4 +1,3 @@
-import { canAcquireMany, tryAcquireMany } from "../local/acquire-many.ts";
 import { acquire, tryAcquire } from "../local/acquire.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { hasSubscribers, trace, traces, type AcquireTrace } from "../diagnostics.ts";
@@ -69,25 +68,6 @@ export class KeyAcquirer {
 
   tryAlone(key: string, options: ResolvedAcquire): Promise<LeaseHandle | null> {
     return this.#admitAndTrace(key, options, 0, () => this.#tryOnce(key, options));
-  }
-
-  /** Acquires several keys in one step. Null: one is held. Undefined: the engine has no such step for these keys. */
-  async tryAcquireMany(
-    keys: readonly string[],
-    options: ResolvedAcquire,
-  ): Promise<readonly LeaseHandle[] | null | undefined> {
-    for (const key of keys) {
-      this.#assertAllowed(key, options);
-    }
-    if (!canAcquireMany(this.#coordinator, keys)) {
-      return undefined;
-    }
-    return trace(
-      traces.acquire,
-      (): AcquireTrace => ({ key: keys[0] as string, keys, waitMs: 0 }),
-      () => tryAcquireMany(this.#coordinator, keys, options),
-      (context, leases) => recordOutcome(context, leases?.[0]),
-    );
   }
 
   #admitAndTrace<L extends MutexLease | null>(

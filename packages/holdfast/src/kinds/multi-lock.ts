@@ -63,12 +63,7 @@ export class MultiLock {
   async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<MultiLease> {
     const { clock } = this.#coordinator;
     const deadline = clock.now() + options.waitMs;
-    const lease = await this.#tryAcquireMany(keys, options).catch((error: unknown) => {
-      if (clock.now() >= deadline) {
-        throw error; // the sequential requests would exceed the deadline
-      }
-      return rethrowUnlessRetryable(error);
-    });
+    const lease = await this.#tryFirst(keys, options, deadline);
     if (lease) {
       return lease;
     }
@@ -78,6 +73,26 @@ export class MultiLock {
       if (lease) {
         return lease;
       }
+    }
+  }
+
+  /** Free keys are acquired at once. Undefined: a key is held, or a try costs too much, so the caller waits for one key after another. */
+  async #tryFirst(
+    keys: readonly string[],
+    options: ResolvedAcquire,
+    deadline: number,
+  ): Promise<MultiLease | undefined> {
+    const { clock, driver } = this.#coordinator;
+    if (keys.length === 1 || driver.capabilities.guarantee === "quorum") {
+      return undefined; // on a quorum a try that misses one key costs a broadcast for each key
+    }
+    try {
+      return (await this.#try(keys, options)) ?? undefined;
+    } catch (error) {
+      if (clock.now() >= deadline) {
+        throw error; // the sequential requests would exceed the deadline
+      }
+      return rethrowUnlessRetryable(error);
     }
   }
 
@@ -130,27 +145,8 @@ export class MultiLock {
     return null;
   }
 
-  /** Acquires all keys in one step. Null: one is held. Undefined: the engine has no such step for these keys. */
-  async #tryAcquireMany(
-    keys: readonly string[],
-    options: ResolvedAcquire,
-  ): Promise<MultiLease | null | undefined> {
-    if (keys.length === 1) {
-      return undefined;
-    }
-    const leases = await this.#mutexes.tryAcquireMany(keys, { ...options, ifLost: "abort" });
-    if (!leases || areHeld(leases)) {
-      return leases && new MultiLease(leases, options);
-    }
-    await releaseAll(leases);
-    return null;
-  }
-
+  /** Tries all keys at once. A driver may send such tries in one call. */
   async #try(keys: readonly string[], options: ResolvedAcquire): Promise<MultiLease | null> {
-    const lease = await this.#tryAcquireMany(keys, options);
-    if (lease !== undefined) {
-      return lease;
-    }
     const tries = await Promise.allSettled(
       keys.map((key) => this.#mutexes.tryAlone(key, { ...options, ifLost: "abort" })),
     );

@@ -1,7 +1,6 @@
 import { isLockError, type Lease } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import type { Driver } from "../../src/driver.ts";
 import {
   clock,
   endMs,
@@ -13,9 +12,6 @@ import {
   ttlMs,
   unreachable,
 } from "../support/lease-fixture.ts";
-
-/** An engine that cannot acquire several keys in one step. */
-const oneByOne = { acquireMany: undefined } as object;
 
 onManualClock();
 
@@ -61,15 +57,14 @@ describe("a caller that waits for several keys", () => {
   test("sends no further request if the first was unanswered until its deadline", async () => {
     const requests: string[] = [];
     const locks = open({
-      acquireMany: async () => {
-        await new Promise<void>((resolve) => clock.setTimer(resolve, 2_000, true));
-        throw unreachable;
-      },
       acquire: (request) => {
+        if (request.deadline === null) {
+          return { result: unanswered(), cancel: () => undefined };
+        }
         requests.push(request.key);
         return engine.acquire(request);
       },
-    } as Partial<Driver>);
+    });
     const late = settledAt(locks.all(["a", "b"], { ttlMs }).acquire({ waitMs: 200 }));
     await clock.advance(2_000);
     expect((await late).error).toBe(unreachable);
@@ -179,9 +174,12 @@ describe("one lease of several keys", () => {
   });
 
   test("is released with the reason if the first extension fails", async () => {
-    const locks = open({ ...oneByOne, extend: async () => ({ outcome: "unknown", error: unreachable }) });
-    const error = await settled(locks.all(["a", "b"], { ttlMs, renew: false }).acquire());
-    expect(error).toBe(unreachable);
+    const locks = open({ extend: async () => ({ outcome: "unknown", error: unreachable }) });
+    const other = await open().acquire("b", { ttlMs: 60_000 });
+    const waiting = locks.all(["a", "b"], { ttlMs, renew: false }).acquire();
+    expect(await settled(waiting)).toBe("pending");
+    await other.release();
+    expect(await settled(waiting)).toBe(unreachable);
     expect(await held("a", "b")).toEqual([false, false]);
   });
 
@@ -229,7 +227,6 @@ describe("a try for several keys", () => {
 
   test("reports a failed request, and releases its granted keys", async () => {
     const locks = open({
-      ...oneByOne,
       acquire: (request) =>
         request.key === "b"
           ? { result: Promise.reject(unreachable), cancel: () => undefined }
@@ -267,6 +264,11 @@ test("accepts 1 to 64 different keys, and checks each", () => {
   expect(() => locks.all(["a", ""])).toThrow(RangeError);
   expect(() => locks.all(["a"], { attemptId: "x" })).toThrow(TypeError);
 });
+
+async function unanswered(): Promise<never> {
+  await new Promise<void>((resolve) => clock.setTimer(resolve, 2_000, true));
+  throw unreachable;
+}
 
 async function settledAt(promise: Promise<unknown>): Promise<{ error: unknown; at: number }> {
   try {

@@ -33,7 +33,6 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "Semaphore",
         "SemaphoreOptions",
         "LockMode",
-        "MultiAcquired",
         "WriteLease",
         "AcquireResult",
         "AcquireRequest",

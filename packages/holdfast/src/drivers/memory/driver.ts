@@ -11,7 +11,6 @@ import type {
   PendingAcquire,
   HolderReport,
   PendingRequeue,
-  MultiAcquired,
   VerifyResult,
 } from "../../driver.ts";
 import { closedError, type LossReason } from "../../errors.ts";
@@ -91,20 +90,6 @@ class MemoryDriver implements Driver {
       return { result: Promise.reject(closedError(request.key)), cancel: () => undefined };
     }
     return this.#table.request(request, this.#owner);
-  }
-
-  async acquireMany(requests: readonly AcquireRequest[]): Promise<MultiAcquired> {
-    this.#assertOpen(requests[0]?.key);
-    const held = requests.find((request) => !this.#table.matches(request));
-    if (held) {
-      await this.#table.request(held, this.#owner).result; // rejects if the key is another kind of lock
-      return { outcome: "held", key: held.key };
-    }
-    const pending = requests.map((request) => this.#table.request(request, this.#owner).result);
-    const granted = (await Promise.all(pending)).flatMap((result) =>
-      result.outcome === "granted" ? [result.grant] : [],
-    );
-    return { outcome: "granted", grants: granted };
   }
 
   requeue(previous: Grant, request: AcquireRequest): PendingRequeue {

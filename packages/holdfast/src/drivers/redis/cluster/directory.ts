@@ -87,10 +87,6 @@ export class ClusterDirectory implements ServerDirectory {
     }
   }
 
-  canAcquireMany(locks: readonly LockKeys[]): boolean {
-    return new Set(locks.map(([lock]) => slotOf(lock))).size === 1;
-  }
-
   /** Scans one primary after the other, in the order of their addresses. The cursor names the present primary. */
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
     checkCursor(cursor, /^[^|]+\|(\d{1,20})$/);

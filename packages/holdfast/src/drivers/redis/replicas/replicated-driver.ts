@@ -3,7 +3,6 @@ import type {
   DriverListener,
   ExtendRequest,
   Grant,
-  MultiAcquired,
   PendingAcquire,
   PendingRequeue,
 } from "../../../driver.ts";
@@ -52,26 +51,6 @@ export class ReplicatedDriver extends RedisDriver {
       result: pending.result,
       released: requeued.released,
       cancel: (reason) => pending.cancel(reason),
-    };
-  }
-
-  override async acquireMany(requests: readonly AcquireRequest[]): Promise<MultiAcquired> {
-    const result = await super.acquireMany(requests);
-    if (result.outcome === "held") {
-      return result;
-    }
-    const { grants } = result;
-    const confirmed = await Promise.allSettled(
-      grants.map((grant, index) => this.confirm(grant, requests[index] as AcquireRequest)),
-    );
-    const failure = confirmed.find((one) => one.status === "rejected");
-    if (failure) {
-      const rolledBack = grants.map((grant) => this.rollBack(grant));
-      throw failureAfter(failure.reason, requests[0]?.key, (await Promise.all(rolledBack)).every(Boolean));
-    }
-    return {
-      outcome: "granted",
-      grants: confirmed.map((one) => (one as PromiseFulfilledResult<Grant>).value),
     };
   }
 

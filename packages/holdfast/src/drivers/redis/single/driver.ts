@@ -10,7 +10,6 @@ import type {
   ExtendResult,
   Grant,
   ListQuery,
-  MultiAcquired,
   PendingAcquire,
   PendingRequeue,
   VerifyResult,
@@ -29,7 +28,6 @@ import type { RedisSettings } from "../options.ts";
 import type { ReleaseQueue } from "../server/release-queue.ts";
 import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
 import { ServerAcquire } from "./request.ts";
-import { acquireMany } from "./multi-key.ts";
 import { clientIdOf, createToken } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
 import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
@@ -96,28 +94,6 @@ export class RedisDriver implements Driver {
     return this.#registry.begin(
       new ServerAcquire(this.#registry, request, this.#keySpace.keysOf(request.key)),
     );
-  }
-
-  canAcquireMany(keys: readonly string[]): boolean {
-    return this.#directory.canAcquireMany(keys.map((key) => this.#keySpace.keysOf(key)));
-  }
-
-  async acquireMany(requests: readonly AcquireRequest[]): Promise<MultiAcquired> {
-    const server = this.#directory.serverFor(this.#keySpace.keysOf(requests[0]?.key ?? ""));
-    if (!server.isTimeKnown) {
-      await server.handshake();
-    }
-    const keyRequests = requests.map((request) => {
-      const { key, lockMode, ticket = server.serverClock.ticket() } = request;
-      const token = createToken({ clientId: this.#registry.clientId, lockMode, ticket }, this.random);
-      return { request, keys: this.#keySpace.keysOf(key), token };
-    });
-    const { clock, releaseQueue, commandTimeoutMs, clientId } = this.#registry;
-    const result = await acquireMany(keyRequests, { server, clock, releaseQueue, commandTimeoutMs });
-    if (clientId !== this.#registry.clientId && result.outcome === "granted") {
-      throw clonedError();
-    }
-    return result;
   }
 
   requeue(previous: Grant, request: AcquireRequest): PendingRequeue {

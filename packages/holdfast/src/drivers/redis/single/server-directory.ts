@@ -23,8 +23,6 @@ export interface ServerDirectory {
   rename(clientId: string): void;
   /** Checks that one server can have all keys of the lock. @throws {RangeError} */
   check(keys: LockKeys, key: string): void;
-  /** Whether one script call can acquire these locks. */
-  canAcquireMany(locks: readonly LockKeys[]): boolean;
   scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
   states(): Promise<NodeState[]>;
   close(): void;
@@ -52,10 +50,6 @@ export class SingleServer implements ServerDirectory {
 
   check(): void {
     // One server can have every key.
-  }
-
-  canAcquireMany(): boolean {
-    return true;
   }
 
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {

@@ -11,7 +11,6 @@ import type { Script } from "../../../../../src/drivers/redis/protocol/script.ts
 import {
   executeSingleScript,
   scanScript,
-  acquireManyScript,
 } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
 import { acquireOf, requester, ScriptFixture } from "../../../../support/script-fixture.ts";
@@ -48,7 +47,6 @@ onRedis("a replica, real or fake,", () => {
       await connection.run(...operation(other, ...acquireOf(ours)));
       await connection.run(...operation(counted, "countDown", ...latch));
     }
-    const parts = (token: string): string[] => [token, "20000", "1", "", token, "20000", "1", ""];
     requests = {
       tries: operation(held, ...acquireOf(rival)),
       waits: operation(held, ...acquireOf(rival, { wait: "1" })),
@@ -58,16 +56,6 @@ onRedis("a replica, real or fake,", () => {
       inspects: operation(held, "inspect"),
       "repeats its count": operation(counted, "countDown", ...latch),
       "looks at a latch": operation(counted, "waitLatch", ...latch, "n"),
-      "tries several, of which one is held": [
-        acquireManyScript,
-        [counterKey(), ...free, ...held],
-        [latest, ...parts(rival.token)],
-      ],
-      "repeats several": [
-        acquireManyScript,
-        [counterKey(), ...held, ...other],
-        [latest, ...parts(ours.token)],
-      ],
       scans: [scanScript, [], ["0", "lock:*", "100"]],
     };
     for (const connection of connections) {

@@ -155,7 +155,7 @@ export class Callers {
     const controller = new AbortController();
     const { signal } = controller;
     const request = this.#history.requestStarted(use, client.handover);
-    this.#history.operations += 1;
+    this.#history.operations += keysOf(use).length;
     const timer =
       abortMs === undefined || kind === "try"
         ? undefined

@@ -115,7 +115,7 @@ onPostgres("the schema", () => {
     await fast.end();
   });
 
-  test("a driver leaves no row of waiters or holders behind, also in a schema named by a reserved word", async () => {
+  test("a driver leaves no row of waiters or holders, also in a schema named by a reserved word", async () => {
     const open = (): Locks => createLocks(postgres(pool, { schema: "left" }));
     const [here, there] = [open(), open()];
     const uses = Array.from({ length: 20 }, (_, index) =>

@@ -8,7 +8,7 @@ import type {
 } from "../../../driver.ts";
 import { engineExpiry, remainingValidityMs, validFrom } from "../../../validity.ts";
 import { ReplicaAcks } from "./replica-acks.ts";
-import { failureAfter, ReplicatedRequest } from "./replicated-request.ts";
+import { ReplicatedRequest } from "./replicated-request.ts";
 import type { Connection } from "../clients/connection.ts";
 import { expiredError } from "../server/errors.ts";
 import { KeySpace } from "../protocol/keys.ts";

@@ -18,7 +18,6 @@ import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
 import { engineExpiry, validFrom } from "../../../validity.ts";
 import type { ServerDirectory } from "./server-directory.ts";
-import { clonedError } from "../server/errors.ts";
 import { requestOnce } from "../server/perform-once.ts";
 import type { KeySpace } from "../protocol/keys.ts";
 import type { LockInspector } from "./inspect.ts";
@@ -28,7 +27,7 @@ import type { RedisSettings } from "../options.ts";
 import type { ReleaseQueue } from "../server/release-queue.ts";
 import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
 import { ServerAcquire } from "./request.ts";
-import { clientIdOf, createToken } from "../protocol/token.ts";
+import { clientIdOf } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
 import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 

@@ -36,8 +36,7 @@ onRedis("a replica, real or fake,", () => {
     fixture = await ScriptFixture.open();
     own = new FakeRedis({ clock: systemClock });
     connections = [fixture.connection, own.connect()];
-    const [held, other, counted, free] = Array.from({ length: 4 }, () => fixture.lock()) as [
-      LockKeys,
+    const [held, other, counted] = Array.from({ length: 3 }, () => fixture.lock()) as [
       LockKeys,
       LockKeys,
       LockKeys,

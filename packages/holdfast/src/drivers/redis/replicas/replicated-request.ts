@@ -110,7 +110,7 @@ export class ReplicatedRequest implements PendingAcquire {
 }
 
 /** The error of a failed confirmation. Its outcome is `none` if the primary has confirmed the release of the grant. */
-export function failureAfter(failure: unknown, key: string | undefined, isRolledBack: boolean): Error {
+function failureAfter(failure: unknown, key: string | undefined, isRolledBack: boolean): Error {
   const error = engineError(failure, key, outcomeOf(failure));
   if (!(error instanceof EngineError) || !isRolledBack) {
     return error;

@@ -1,25 +1,19 @@
 /** The functions that change locks. Each has one argument and one result, both JSON, so that versions of clients may differ. */
 export const functions = `
--- Takes the row lock of a key. Other isolation levels would show a function the state before that lock.
-CREATE OR REPLACE FUNCTION {schema}.own_key(k text) RETURNS {schema}.locks LANGUAGE plpgsql AS $body$
-DECLARE lock {schema}.locks%ROWTYPE;
+-- Rejects other isolation levels, which would show a function the state before it got the row lock of its key.
+CREATE OR REPLACE FUNCTION {schema}.reject_isolation() RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'holdfast needs the isolation level "read committed", got "%"', current_setting('transaction_isolation')
-      USING ERRCODE = '0A000';
-  END IF;
-  SELECT * INTO lock FROM {schema}.locks WHERE key = k FOR UPDATE;
-  RETURN lock;
+  RAISE EXCEPTION 'holdfast needs the isolation level "read committed", got "%"', current_setting('transaction_isolation')
+    USING ERRCODE = '0A000';
 END $body$;
 
--- A grant and an extension must survive a crash of the server. All other changes may be lost, because they end with their TTL.
-CREATE OR REPLACE FUNCTION {schema}.commit_durably(is_durable boolean) RETURNS void LANGUAGE plpgsql AS $body$
+-- Takes the row lock of a key. Returns the kind of its lock; null: the key has no row.
+CREATE OR REPLACE FUNCTION {schema}.own_key(k text) RETURNS text LANGUAGE plpgsql AS $body$
+DECLARE kind_now text;
 BEGIN
-  IF NOT is_durable THEN
-    PERFORM set_config('synchronous_commit', 'off', true);
-  ELSIF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
+  IF current_setting('transaction_isolation') <> 'read committed' THEN PERFORM {schema}.reject_isolation(); END IF;
+  SELECT kind INTO kind_now FROM {schema}.locks WHERE key = k FOR UPDATE;
+  RETURN kind_now;
 END $body$;
 
 -- Notifies the first waiter, if it listens. A waiter without a channel polls, because a notification locks the whole database.
@@ -32,7 +26,7 @@ BEGIN
 END $body$;
 
 -- Adds or renews the queue entry of a request. "ahead" is the number of earlier entries.
-CREATE OR REPLACE FUNCTION {schema}.enqueue(r json, at_time timestamptz, OUT is_queued boolean, OUT place bigint, OUT ahead bigint)
+CREATE OR REPLACE FUNCTION {schema}.enqueue(r jsonb, at_time timestamptz, OUT is_queued boolean, OUT place bigint, OUT ahead bigint)
 LANGUAGE plpgsql AS $body$
 DECLARE k text := r->>'key'; own text := r->>'token'; last bigint;
 BEGIN
@@ -47,32 +41,38 @@ END $body$;
 -- Grants the lock, or keeps the request in the queue. A repeat of a granted request extends its grant.
 CREATE OR REPLACE FUNCTION {schema}.acquire(request text) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
-  r json := request::json;
+  r jsonb := request::jsonb;
   k text := r->>'key';
   own text := r->>'token';
   wanted bigint := r->>'weight';
   size bigint := r->>'capacity';
   wait double precision := r->>'waitMs';
   ttl interval := (r->>'ttlMs')::double precision * interval '1 millisecond';
-  lock {schema}.locks%ROWTYPE;
+  lock record;
   at_time timestamptz;
   held record;
+  is_queued boolean := false;
+  place bigint;
+  ahead bigint := 0;
   ended text[] := '{}';
   has_waiters boolean;
-  entry record;
   given bigint;
 BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN PERFORM {schema}.reject_isolation(); END IF;
   LOOP
-    lock := {schema}.own_key(k);
-    EXIT WHEN lock.key IS NOT NULL;
+    SELECT kind, capacity, fencing INTO lock FROM {schema}.locks WHERE key = k FOR UPDATE;
+    EXIT WHEN FOUND;
     INSERT INTO {schema}.locks VALUES (k, r->>'kind', size, 0) ON CONFLICT DO NOTHING;
   END LOOP;
   at_time := clock_timestamp();
   SELECT coalesce(sum(weight), 0) AS used, count(*) AS n, bool_or(broken IS NOT NULL OR expires_at <= at_time) AS has_ended,
-      max(fencing) FILTER (WHERE token = own AND broken IS NULL AND expires_at > at_time) AS fencing
+      max(fencing) FILTER (WHERE token = own AND broken IS NULL AND expires_at > at_time) AS fencing,
+      EXISTS (SELECT FROM {schema}.waiters WHERE key = k) AS has_waiters
     INTO held FROM {schema}.holders WHERE key = k;
+  has_waiters := held.has_waiters;
+  -- A grant and an extension must survive a crash of the server. Other changes may be lost, because they end with their TTL.
+  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   IF held.fencing IS NOT NULL THEN
-    PERFORM {schema}.commit_durably(true);
     UPDATE {schema}.holders SET expires_at = greatest(expires_at, at_time + ttl) WHERE key = k AND token = own;
     RETURN json_build_object('outcome', 'granted', 'fencing', held.fencing::text);
   END IF;
@@ -86,10 +86,8 @@ BEGIN
       FROM {schema}.holders WHERE key = k AND token <> ALL (ended);
   END IF;
 
-  SELECT false AS is_queued, (r->>'ticket')::bigint AS place, 0::bigint AS ahead INTO entry;
-  has_waiters := EXISTS (SELECT FROM {schema}.waiters WHERE key = k);
   IF has_waiters THEN
-    SELECT * INTO entry FROM {schema}.enqueue(r, at_time);
+    SELECT * INTO is_queued, place, ahead FROM {schema}.enqueue(r, at_time);
     has_waiters := EXISTS (SELECT FROM {schema}.waiters WHERE key = k);
   END IF;
 
@@ -98,7 +96,7 @@ BEGIN
       PERFORM {schema}.leave(k, own);
       RETURN json_build_object('outcome', 'kind', 'present', lock.kind);
     ELSIF lock.capacity <> size THEN
-      IF NOT (wanted <= lock.capacity AND (entry.is_queued OR (r->>'anyLimit')::boolean)) THEN
+      IF NOT (wanted <= lock.capacity AND (is_queued OR (r->>'anyLimit')::boolean)) THEN
         PERFORM {schema}.leave(k, own);
         RETURN json_build_object('outcome', 'limit', 'present', lock.capacity);
       END IF;
@@ -106,34 +104,33 @@ BEGIN
     END IF;
   END IF;
 
-  IF entry.ahead = 0 AND held.used + wanted <= size THEN
-    PERFORM {schema}.commit_durably(true);
+  IF ahead = 0 AND held.used + wanted <= size THEN
     given := greatest(lock.fencing + 1, floor(extract(epoch FROM at_time) * 1000000)::bigint);
     UPDATE {schema}.locks SET fencing = given, kind = r->>'kind', capacity = size WHERE key = k;
     INSERT INTO {schema}.holders VALUES (k, own, wanted, given, at_time + ttl, r->>'owner', r->>'reason', r->'labels', r->>'channel', NULL)
       ON CONFLICT (key, token) DO UPDATE SET weight = wanted, fencing = given, expires_at = at_time + ttl, broken = NULL;
-    IF entry.is_queued THEN
+    IF is_queued THEN
       DELETE FROM {schema}.waiters WHERE key = k AND token = own;
       IF held.used + wanted < size THEN PERFORM {schema}.wake(k); END IF;
     END IF;
     RETURN json_build_object('outcome', 'granted', 'fencing', given::text);
   END IF;
 
-  PERFORM {schema}.commit_durably(false);
+  PERFORM set_config('synchronous_commit', 'off', true);
   IF wait IS NULL OR wait <= 0 THEN
-    IF entry.is_queued THEN PERFORM {schema}.leave(k, own); END IF;
-    RETURN json_build_object('outcome', 'held', 'position', entry.ahead, 'holder', {schema}.first_holder(k), 'kind', lock.kind);
+    IF is_queued THEN PERFORM {schema}.leave(k, own); END IF;
+    RETURN json_build_object('outcome', 'held', 'position', ahead, 'holder', {schema}.first_holder(k), 'kind', lock.kind);
   END IF;
   IF held.n = 0 AND NOT has_waiters THEN
     UPDATE {schema}.locks SET kind = r->>'kind', capacity = size WHERE key = k;
   END IF;
   IF NOT has_waiters THEN
-    SELECT * INTO entry FROM {schema}.enqueue(r, at_time);
+    SELECT * INTO is_queued, place, ahead FROM {schema}.enqueue(r, at_time);
   END IF;
-  INSERT INTO {schema}.waiters VALUES (k, own, entry.place, at_time + least(wait, 1e12) * interval '1 millisecond',
+  INSERT INTO {schema}.waiters VALUES (k, own, place, at_time + least(wait, 1e12) * interval '1 millisecond',
       at_time + (r->>'entryTtlMs')::double precision * interval '1 millisecond', r->>'owner', r->>'channel')
     ON CONFLICT (key, token) DO UPDATE SET deadline = excluded.deadline, seen_until = excluded.seen_until;
-  RETURN json_build_object('outcome', 'queued', 'ticket', entry.place::text, 'position', entry.ahead, 'remainingMs',
+  RETURN json_build_object('outcome', 'queued', 'ticket', place::text, 'position', ahead, 'remainingMs',
     (SELECT {schema}.ms_until(min(expires_at)) FROM {schema}.holders WHERE key = k AND broken IS NULL AND expires_at > at_time));
 END $body$;
 
@@ -145,26 +142,30 @@ END $body$;
 
 -- Ends a grant and a queue entry. If a transaction holds the row of the grant, the row stays until that transaction has ended.
 CREATE OR REPLACE FUNCTION {schema}.release(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r json := request::json; k text := r->>'key'; own text := r->>'token'; was_held boolean;
+DECLARE r jsonb := request::jsonb; k text := r->>'key'; own text := r->>'token'; was_held boolean;
 BEGIN
-  PERFORM {schema}.commit_durably(false);
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM {schema}.own_key(k);
-  SELECT broken IS NULL AND expires_at > clock_timestamp() INTO was_held FROM {schema}.holders WHERE key = k AND token = own;
+  SELECT broken IS NULL AND expires_at > clock_timestamp() INTO was_held FROM {schema}.holders
+    WHERE key = k AND token = own FOR UPDATE SKIP LOCKED;
   IF FOUND THEN
-    DELETE FROM {schema}.holders h USING (SELECT token FROM {schema}.holders WHERE key = k AND token = own
-      FOR UPDATE SKIP LOCKED) free WHERE h.key = k AND h.token = free.token;
-    IF NOT FOUND THEN UPDATE {schema}.holders SET expires_at = '-infinity' WHERE key = k AND token = own; END IF;
+    DELETE FROM {schema}.holders WHERE key = k AND token = own;
+  ELSE
+    SELECT broken IS NULL AND expires_at > clock_timestamp() INTO was_held FROM {schema}.holders WHERE key = k AND token = own;
+    UPDATE {schema}.holders SET expires_at = '-infinity' WHERE key = k AND token = own;
   END IF;
-  DELETE FROM {schema}.waiters WHERE key = k AND token = own;
-  PERFORM {schema}.wake(k);
+  IF EXISTS (SELECT FROM {schema}.waiters WHERE key = k) THEN
+    DELETE FROM {schema}.waiters WHERE key = k AND token = own;
+    PERFORM {schema}.wake(k);
+  END IF;
   RETURN json_build_object('held', coalesce(was_held, false));
 END $body$;
 
 -- Needs no row lock of the key, because the grant stays the same.
 CREATE OR REPLACE FUNCTION {schema}.extend(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r json := request::json; left_ms double precision;
+DECLARE r jsonb := request::jsonb; left_ms double precision;
 BEGIN
-  PERFORM {schema}.commit_durably(true);
+  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   UPDATE {schema}.holders SET
       expires_at = greatest(expires_at, clock_timestamp() + (r->>'ttlMs')::double precision * interval '1 millisecond'),
       owner = coalesce(r->>'owner', owner),
@@ -179,7 +180,7 @@ BEGIN
 END $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.downgrade(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r json := request::json; k text := r->>'key'; was_held boolean;
+DECLARE r jsonb := request::jsonb; k text := r->>'key'; was_held boolean;
 BEGIN
   PERFORM {schema}.own_key(k);
   UPDATE {schema}.holders SET weight = 1
@@ -190,11 +191,10 @@ BEGIN
 END $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.set_limit(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r json := request::json; k text := r->>'key'; lock {schema}.locks%ROWTYPE;
+DECLARE r jsonb := request::jsonb; k text := r->>'key'; kind_now text := {schema}.own_key(k);
 BEGIN
-  lock := {schema}.own_key(k);
-  IF lock.key IS NOT NULL AND ({schema}.is_held(k) OR {schema}.has_waiters(k)) THEN
-    IF lock.kind <> 'semaphore' THEN RETURN json_build_object('present', lock.kind); END IF;
+  IF {schema}.is_held(k) OR {schema}.has_waiters(k) THEN
+    IF kind_now <> 'semaphore' THEN RETURN json_build_object('present', kind_now); END IF;
     UPDATE {schema}.locks SET capacity = (r->>'limit')::bigint WHERE key = k;
     PERFORM {schema}.wake(k);
   END IF;
@@ -203,7 +203,7 @@ END $body$;
 
 -- Ends the grant with this number. Its row keeps the reason until the TTL has passed, for the holder's next request.
 CREATE OR REPLACE FUNCTION {schema}.break_grant(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r json := request::json; k text := r->>'key'; grant_row record;
+DECLARE r jsonb := request::jsonb; k text := r->>'key'; grant_row record;
 BEGIN
   PERFORM {schema}.own_key(k);
   UPDATE {schema}.holders SET broken = r->>'reason'
@@ -220,7 +220,7 @@ END $body$;
 -- Ends the caller's transaction with an error, unless the grant is in force. The row lock keeps the grant until the transaction has
 -- ended: it does not conflict with an extension, and all other functions leave a locked row in place.
 CREATE OR REPLACE FUNCTION {schema}.assert_held(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r json := request::json;
+DECLARE r jsonb := request::jsonb;
 BEGIN
   PERFORM FROM {schema}.holders WHERE key = r->>'key' AND fencing = (r->>'fencing')::bigint AND broken IS NULL
     AND expires_at > clock_timestamp() FOR KEY SHARE;
@@ -234,7 +234,7 @@ END $body$;
 CREATE OR REPLACE FUNCTION {schema}.sweep(request text) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE idle text[];
 BEGIN
-  PERFORM {schema}.commit_durably(false);
+  PERFORM set_config('synchronous_commit', 'off', true);
   SELECT array_agg(key) INTO idle FROM (SELECT key FROM {schema}.locks
     WHERE fencing < floor(extract(epoch FROM clock_timestamp() - interval '1 hour') * 1000000) LIMIT 1000 FOR UPDATE SKIP LOCKED) old;
   DELETE FROM {schema}.holders h USING (SELECT key, token FROM {schema}.holders WHERE key = ANY (idle)

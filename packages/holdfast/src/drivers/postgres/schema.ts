@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS {schema}.locks (
 
 CREATE TABLE IF NOT EXISTS {schema}.holders (
   key text COLLATE "C", token text COLLATE "C", weight bigint NOT NULL, fencing bigint NOT NULL, expires_at timestamptz NOT NULL,
-  owner text NOT NULL, reason text, labels json, channel text, broken text, PRIMARY KEY (key, token)) WITH (fillfactor = 50);
+  owner text NOT NULL, reason text, labels jsonb, channel text, broken text, PRIMARY KEY (key, token)) WITH (fillfactor = 50);
 
 CREATE TABLE IF NOT EXISTS {schema}.waiters (
   key text COLLATE "C", token text COLLATE "C", ticket bigint NOT NULL, deadline timestamptz NOT NULL, seen_until timestamptz NOT NULL,

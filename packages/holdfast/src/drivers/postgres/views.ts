@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION {schema}.loss_of(k text, own text) RETURNS text LANGU
     ELSE 'expired' END $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.verify(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r json := request::json; left_ms double precision;
+DECLARE r jsonb := request::jsonb; left_ms double precision;
 BEGIN
   SELECT {schema}.ms_until(expires_at) INTO left_ms FROM {schema}.holders
     WHERE key = r->>'key' AND token = r->>'token' AND broken IS NULL AND expires_at > clock_timestamp()

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { chmod, chown, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 import { freePort } from "@holdfast/test-kit";
@@ -13,6 +12,7 @@ import { describeWith } from "./servers.ts";
 const debian = "/usr/lib/postgresql";
 const folders = ["17", "16", "15", "14"].map((version) => `${debian}/${version}/bin`);
 const program = installed("postgres", ...folders.map((folder) => `${folder}/postgres`));
+const backupProgram = installed("pg_basebackup", ...folders.map((folder) => `${folder}/pg_basebackup`));
 const initProgram = installed("initdb", ...folders.map((folder) => `${folder}/initdb`));
 
 const closeWithinMs = 2_000;
@@ -20,7 +20,7 @@ const closeWithinMs = 2_000;
 /** `describe` for tests that need PostgreSQL. */
 export const onPostgres: ReturnType<typeof describeWith> = describeWith(
   "PostgreSQL",
-  program !== undefined && initProgram !== undefined,
+  [program, initProgram, backupProgram].every((one) => one !== undefined),
 );
 
 /** A private, real server. Every user of the machine may connect as `holdfast`, without a password. */
@@ -48,8 +48,7 @@ export function startStandby(primary: PostgresServer): Promise<PostgresServer> {
   return start(["-c", "fsync=off"], async (folder, user) => {
     const source = ["-h", "127.0.0.1", "-p", String(primary.port), "-U", "holdfast"];
     const options = ["-D", folder, "-R", "-c", "fast", "--no-sync"];
-    const program = join(dirname(initProgram as string), "pg_basebackup");
-    await promisify(execFile)(program, [...source, ...options], { ...user, cwd: folder });
+    await promisify(execFile)(backupProgram as string, [...source, ...options], { ...user, cwd: folder });
   });
 }
 

@@ -22,6 +22,7 @@ import { onRedis } from "./support/servers.ts";
 const lazyLoaders: Readonly<Record<string, string>> = {
   [join("drivers", "connect", "load-client.js")]: "ioredis|redis",
   [join("drivers", "connect", "postgres.js")]: "pg",
+  [join("drivers", "connect", "mysql.js")]: "mysql2/promise",
 };
 
 onInstalledPackage();

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -6,7 +7,7 @@ import { promisify } from "node:util";
 import { freePort } from "@holdfast/test-kit";
 import { createConnection } from "mysql2/promise";
 
-import { inFolder, installed, startServer } from "./server-process.ts";
+import { inFolder, installed, startServer, type ServerProcess } from "./server-process.ts";
 import { describeWith } from "./servers.ts";
 
 const program = installed("mariadbd", "/usr/sbin/mariadbd");
@@ -23,6 +24,8 @@ export interface MariaDbServer {
   readonly port: number;
   readonly pid: number;
   readonly url: string;
+  /** Kills the server, and starts it again with its data after `whileDown`. */
+  restart(whileDown?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -57,11 +60,25 @@ export function startMariaDb(
       await client.query("CREATE DATABASE IF NOT EXISTS holdfast");
       await client.end();
     };
-    const server = await startServer([program as string, ...own, ...args], createDatabase, { env });
+    const start = (): Promise<ServerProcess> =>
+      startServer([program as string, ...own, ...args], createDatabase, { env });
+    let server = await start();
     return {
       port,
-      pid: server.child.pid as number,
+      get pid() {
+        return server.child.pid as number;
+      },
       url: `mysql://root@127.0.0.1:${port}/holdfast`,
+      restart: async (whileDown) => {
+        const ended = once(server.child, "exit");
+        server.child.kill("SIGKILL");
+        await ended;
+        try {
+          await whileDown?.();
+        } finally {
+          server = await start();
+        }
+      },
       stop: async () => {
         await server.stop();
         await rm(folder, { recursive: true, force: true });

@@ -142,6 +142,10 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       values: ["assertHeld", "postgres", "postgresSchema"],
       types: ["PgClient", "PostgresClient", "PostgresJsClient", "PostgresOptions", "PostgresQuery"],
     },
+    "holdfast/mysql": {
+      values: ["assertHeld", "mysql", "mysqlSchema"],
+      types: ["MysqlClient", "MysqlOptions"],
+    },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

@@ -5,6 +5,8 @@ type EngineOpener = (url: string, options: object) => Promise<Driver>;
 
 /** The engines with their own drivers, by the schemes of their URLs. The code of an engine is loaded only for its URLs. */
 const engines: Readonly<Record<string, () => Promise<EngineOpener>>> = {
+  mariadb: async () => (await import("./mysql.ts")).connectMysql,
+  mysql: async () => (await import("./mysql.ts")).connectMysql,
   postgres: async () => (await import("./postgres.ts")).connectPostgres,
   postgresql: async () => (await import("./postgres.ts")).connectPostgres,
 };

@@ -1,0 +1,46 @@
+import { invalidValue } from "../../option-checks.ts";
+
+export type MysqlValue = string | number | Uint8Array | null;
+
+/** A promise pool of `mysql2`, or one of its connections. */
+export interface MysqlClient {
+  // oxlint-disable-next-line typescript/no-explicit-any -- the rows have the types of the client
+  query(sql: string): Promise<[any, unknown]>;
+  // oxlint-disable-next-line typescript/no-explicit-any -- the rows have the types of the client
+  execute(sql: string, values: any[]): Promise<[any, unknown]>;
+}
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** @throws {TypeError} */
+export function checkClient(name: string, client: unknown): MysqlClient {
+  if (typeof client === "object" && client !== null && "execute" in client && "query" in client) {
+    if (!("promise" in client)) {
+      return client as MysqlClient;
+    }
+  }
+  throw invalidValue(name, "a promise pool of mysql2 (from mysql2/promise, or pool.promise())", client);
+}
+
+/** Runs a prepared statement, so that values need no escapes. @returns its rows */
+export async function rowsOf(client: MysqlClient, sql: string, values: MysqlValue[]): Promise<Row[]> {
+  const [rows] = await client.execute(sql, values);
+  return rows as Row[];
+}
+
+/** Calls a procedure. @returns its only row */
+export async function callProcedure(client: MysqlClient, name: string, values: MysqlValue[]): Promise<Row> {
+  const sql = `CALL ${name}(${values.map(() => "?").join(", ")})`;
+  const [[rows]] = (await client.execute(sql, values)) as [[Row[]], unknown];
+  return rows[0] as Row;
+}
+
+/** Keys and tokens are sent as bytes, which no character set of a connection changes. */
+export function bytes(text: string): Uint8Array {
+  return Buffer.from(text, "utf8");
+}
+
+/** A text column or a column of bytes. */
+export function textOf(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : String(value);
+}

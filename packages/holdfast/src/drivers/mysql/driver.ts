@@ -1,0 +1,19 @@
+import type { Driver } from "../../driver.ts";
+import { StoreDriver } from "../store/store-driver.ts";
+import { checkClient, type MysqlClient } from "./client.ts";
+import { resolveOptions, type MysqlOptions } from "./options.ts";
+import { MysqlStore } from "./store.ts";
+
+/**
+ * Locks in a database of MySQL 8.0.1 or newer, or MariaDB 10.6 or newer. A grant is a row, which the server commits before its reply.
+ * Exclusion therefore reaches as far as the durability of the database: a failover to a replica without the last commits may lose a
+ * grant.
+ *
+ * Every operation is one call of a stored procedure, and one transaction. The driver never closes the client.
+ * @param client a promise pool of `mysql2`. Its database gets the tables
+ * @throws {TypeError | RangeError} for an invalid client or option
+ */
+export function mysql(client: MysqlClient, options: MysqlOptions = {}): Driver {
+  const resolved = resolveOptions(options);
+  return new StoreDriver(new MysqlStore(checkClient("client", client), resolved), resolved);
+}

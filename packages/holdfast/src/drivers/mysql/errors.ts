@@ -1,0 +1,62 @@
+import type { StoreFailure } from "../store/lease-store.ts";
+
+const deadlock = 1213;
+/** A missing table or procedure. */
+const missing = new Set([1146, 1305]);
+const procedureExists = 1304;
+
+/**
+ * Failures that pass: deadlock, or a certification failure of Galera (1213), lock timeout (1205), too many connections (1040, 1203),
+ * shutdown (1053), a read-only server (1290, 1792, 1836), a node that is not part of a Galera cluster (1047).
+ */
+const transient = new Set([deadlock, 1205, 1040, 1203, 1053, 1290, 1792, 1836, 1047]);
+/** The server may have executed the procedure: shutdown (1053), interrupted (1317), killed connection (1927, 3169). */
+const unknownOutcome = new Set([1053, 1317, 1927, 3169]);
+/** Errors of the network before a statement was sent. */
+const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+
+export function mysqlFailure(error: unknown): StoreFailure {
+  const { errno, code } = detailsOf(error);
+  const message = `MySQL: ${(error instanceof Error ? error.message : String(error)) || code}`;
+  if (isServerError(errno)) {
+    const isUnknown = unknownOutcome.has(errno);
+    return {
+      message,
+      outcome: isUnknown ? "unknown" : "none",
+      retryable: isUnknown || transient.has(errno),
+    };
+  }
+  return {
+    message,
+    outcome: notSent.has(code) ? "none" : "unknown",
+    retryable: !(error instanceof TypeError),
+  };
+}
+
+/** The server has rolled the transaction back in favour of another one. */
+export function isDeadlock(error: unknown): boolean {
+  return detailsOf(error).errno === deadlock;
+}
+
+export function isMissingSchema(error: unknown): boolean {
+  return missing.has(detailsOf(error).errno);
+}
+
+export function isExistingProcedure(error: unknown): boolean {
+  return detailsOf(error).errno === procedureExists;
+}
+
+/** The numbers of network errors are negative. */
+function isServerError(errno: number): boolean {
+  return errno >= 1000;
+}
+
+function detailsOf(error: unknown): { errno: number; code: string } {
+  const { errno, code } = (typeof error === "object" && error !== null ? error : {}) as Row;
+  return {
+    errno: typeof errno === "number" ? errno : 0,
+    code: typeof code === "string" ? code : "",
+  };
+}
+
+type Row = { readonly errno?: unknown; readonly code?: unknown };

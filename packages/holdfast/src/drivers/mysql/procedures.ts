@@ -1,0 +1,116 @@
+import { acquire, lockKey, unpin, type Procedure } from "./acquire-procedure.ts";
+
+/** Why a token has no grant in force. */
+const loss = `CASE
+    WHEN EXISTS (SELECT 1 FROM holdfast_holders WHERE k = lock_key AND token = own AND broken IS NOT NULL) THEN 'broken'
+    WHEN EXISTS (SELECT 1 FROM holdfast_holders h JOIN holdfast_locks l ON l.k = h.k WHERE h.k = lock_key AND l.kind = 'mutex'
+      AND h.token <> own AND h.broken IS NULL AND h.expires_at > at_time) THEN 'stolen'
+    ELSE 'expired' END`;
+
+const findOwn = `SELECT fencing, expires_at INTO live, ends_at FROM holdfast_holders
+    WHERE k = lock_key AND token = own AND broken IS NULL AND expires_at > at_time;`;
+
+const keyAndToken = "lock_key VARBINARY(512), own VARBINARY(255)";
+
+const procedures: Readonly<Record<string, Procedure>> = {
+  acquire,
+
+  // Without a TTL the grant is only read.
+  extend: {
+    params: `${keyAndToken}, given BIGINT, ttl BIGINT, new_info BLOB`,
+    variables: "DECLARE lost VARCHAR(16);",
+    body: `${lockKey} ${findOwn}
+  IF live IS NULL OR live > given THEN
+    SET lost = ${loss};
+  ELSEIF ttl IS NOT NULL THEN
+    SET ends_at = GREATEST(ends_at, at_time + ttl);
+    UPDATE holdfast_holders SET expires_at = ends_at, info = COALESCE(new_info, info) WHERE k = lock_key AND token = own;
+  END IF;`,
+    reply: "lost, (ends_at - at_time) / 1000 AS remainingMs",
+  },
+
+  // If a transaction has locked the pin, the pin stays until that transaction has ended.
+  release: {
+    params: keyAndToken,
+    body: `${lockKey} ${findOwn}
+  DELETE FROM holdfast_holders WHERE k = lock_key AND token = own;
+  ${unpin}
+  DELETE FROM holdfast_waiters WHERE k = lock_key AND token = own;`,
+    reply: "live IS NOT NULL AS held",
+  },
+
+  downgrade: {
+    params: keyAndToken,
+    body: `${lockKey} ${findOwn}
+  IF live IS NOT NULL THEN
+    UPDATE holdfast_holders SET weight = 1 WHERE k = lock_key AND token = own;
+  END IF;`,
+    reply: "live IS NOT NULL AS held",
+  },
+
+  limit: {
+    params: "lock_key VARBINARY(512), new_capacity BIGINT",
+    variables: "DECLARE present VARCHAR(16);",
+    body: `${lockKey}
+  IF EXISTS (SELECT 1 FROM holdfast_holders WHERE k = lock_key AND broken IS NULL AND expires_at > at_time)
+    OR EXISTS (SELECT 1 FROM holdfast_waiters WHERE k = lock_key AND deadline > at_time AND seen_until > at_time)
+  THEN
+    IF lock_kind <> 'semaphore' THEN
+      SET present = lock_kind;
+    ELSE
+      UPDATE holdfast_locks SET capacity = new_capacity WHERE k = lock_key;
+    END IF;
+  END IF;`,
+    reply: "present",
+  },
+
+  // The row keeps the reason until the TTL has passed, for the holder's next request.
+  break: {
+    params: "lock_key VARBINARY(512), given BIGINT, break_reason VARCHAR(1024)",
+    variables: "DECLARE own VARBINARY(255);",
+    body: `${lockKey}
+  SELECT token INTO own FROM holdfast_holders
+    WHERE k = lock_key AND fencing = given AND broken IS NULL AND expires_at > at_time;
+  IF own IS NOT NULL THEN
+    UPDATE holdfast_holders SET broken = break_reason WHERE k = lock_key AND token = own;
+    ${unpin}
+  END IF;`,
+    reply: "own AS token",
+  },
+
+  // Removes a lock row that was not used for an hour.
+  sweep: {
+    params: "lock_key VARBINARY(512)",
+    variables: "DECLARE own VARBINARY(255) DEFAULT '';",
+    body: `${lockKey}
+  ${unpin}
+  DELETE FROM holdfast_holders WHERE k = lock_key AND expires_at <= at_time;
+  DELETE FROM holdfast_waiters WHERE k = lock_key AND seen_until <= at_time;
+  IF NOT EXISTS (SELECT 1 FROM holdfast_pins WHERE k = lock_key)
+    AND NOT EXISTS (SELECT 1 FROM holdfast_holders WHERE k = lock_key)
+    AND NOT EXISTS (SELECT 1 FROM holdfast_waiters WHERE k = lock_key)
+  THEN
+    DELETE FROM holdfast_locks WHERE k = lock_key AND fencing < at_time - 3600000000;
+  END IF;`,
+    reply: "1 AS swept",
+  },
+};
+
+/** The version of the procedures is a part of their names, so that clients of two versions work side by side. */
+export const procedureName = (name: string): string => `holdfast1_${name}`;
+
+/** Each procedure is one transaction, and replies after its commit. A frozen client therefore cannot hold a row lock. */
+export const procedureStatements: readonly string[] = Object.entries(procedures).map(
+  ([name, { params, variables = "", body, reply }]) => `CREATE PROCEDURE ${procedureName(name)}(${params})
+BEGIN
+  DECLARE at_time, live, ends_at, pin, lock_capacity, lock_fencing BIGINT;
+  DECLARE lock_kind VARCHAR(16);
+  ${variables}
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  ${body}
+  COMMIT;
+  SELECT ${reply};
+END`,
+);

@@ -1,0 +1,86 @@
+import type { LockMode } from "../../driver.ts";
+import { lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import { bytes, textOf, type Row } from "./client.ts";
+
+/** A writer has the weight of the whole lock. */
+const allShares = 2 ** 31;
+
+/** The metadata of a holder. */
+export interface HolderInfo {
+  readonly owner: string;
+  readonly reason?: string | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+}
+
+export function encodeInfo({ owner, reason, labels }: HolderInfo): Uint8Array {
+  return bytes(JSON.stringify({ owner, reason, labels }));
+}
+
+/** The share of its lock that a request takes. */
+export function sharesOf(lockMode: LockMode | undefined): {
+  kind: HeldKind;
+  weight: number;
+  capacity: number;
+  anyLimit: boolean;
+} {
+  switch (lockMode?.kind) {
+    case undefined:
+      return { kind: "mutex", weight: 1, capacity: 1, anyLimit: false };
+    case "read-write":
+      return {
+        kind: "read-write",
+        weight: lockMode.mode === "read" ? 1 : allShares,
+        capacity: allShares,
+        anyLimit: false,
+      };
+    case "semaphore":
+      return {
+        kind: "semaphore",
+        weight: lockMode.permits,
+        capacity: lockMode.limit,
+        anyLimit: lockMode.hasWaited === true,
+      };
+  }
+}
+
+/** @param row with `info`, `fencing`, `weight` and `remainingMs` */
+export function holderOf(kind: HeldKind, row: Row): Holder {
+  const weight = Number(row["weight"]);
+  const info = JSON.parse(textOf(row["info"])) as Pick<Holder, "owner">;
+  return {
+    ...info,
+    fencingToken: BigInt(textOf(row["fencing"])),
+    ...(kind === "read-write"
+      ? { mode: weight === 1 ? "read" : "write" }
+      : kind === "semaphore"
+        ? { permits: weight }
+        : {}),
+    remainingMs: Math.max(0, Number(row["remainingMs"])),
+  };
+}
+
+/** The rows of one key. `waiters` are the first of them, in queue order. */
+export interface KeyRows {
+  readonly key: string;
+  readonly lock: Row | undefined;
+  readonly holders: readonly Row[];
+  readonly waiters: readonly Row[];
+}
+
+export function stateOf({ key, lock, holders: holderRows, waiters }: KeyRows): LockState {
+  const isUsed = holderRows.length > 0 || waiters.length > 0;
+  const kind = isUsed && lock ? (textOf(lock["kind"]) as HeldKind) : "mutex";
+  const holders = holderRows.map((row) => holderOf(kind, row));
+  const numbers = holders.map(({ fencingToken = 0n }) => fencingToken);
+  return lockState({
+    key,
+    kind,
+    limit: kind === "read-write" ? Infinity : kind === "semaphore" ? Number(lock?.["capacity"]) : 1,
+    holders,
+    waiters: waiters.map((row, position) => ({ owner: textOf(row["owner"]), position })),
+    waiterCount: Number(waiters[0]?.["total"] ?? 0),
+    remainingMs: holders.at(-1)?.remainingMs ?? null,
+    fencingToken: numbers.length === 0 ? null : numbers.reduce((a, b) => (a > b ? a : b)),
+    nodes: [{ node: "mysql", held: holders.length > 0 }],
+  });
+}

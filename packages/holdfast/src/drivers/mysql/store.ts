@@ -1,0 +1,239 @@
+import type { Capabilities, ListQuery } from "../../driver.ts";
+import { kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
+import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
+import { invalidCursor } from "../../option-checks.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type {
+  LeaseStore,
+  StoreAttempt,
+  StoreExtension,
+  StoreFailure,
+  StoreReply,
+} from "../store/lease-store.ts";
+import {
+  bytes,
+  callProcedure,
+  rowsOf,
+  textOf,
+  type MysqlClient,
+  type MysqlValue,
+  type Row,
+} from "./client.ts";
+import { isDeadlock, isExistingProcedure, isMissingSchema, mysqlFailure } from "./errors.ts";
+import { nodeOf } from "./node.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { procedureName } from "./procedures.ts";
+import { encodeInfo, holderOf, sharesOf } from "./rows.ts";
+import { mysqlSchema } from "./schema.ts";
+import { now } from "./tables.ts";
+import { heldKeys, statesOf } from "./views.ts";
+
+const dayMs = 86_400_000;
+const sweepEveryMs = 60_000;
+const maxTries = 5;
+
+/** The leases of one database. Each change is one call of a procedure. */
+export class MysqlStore implements LeaseStore {
+  readonly capabilities: Capabilities = {
+    kinds: ["mutex", "read-write", "semaphore"],
+    guarantee: "database",
+    waiting: "poll",
+    requeue: false,
+    fencingBlocks: false,
+    maxTtlMs: dayMs,
+    claimMs: dayMs,
+  };
+  readonly isNotified = false;
+  readonly #client: MysqlClient;
+  readonly #createsSchema: boolean;
+  readonly #clock: Clock;
+  #creating: Promise<void> | undefined;
+  #sweepAt: number;
+
+  constructor(client: MysqlClient, { createSchema, clock }: Pick<ResolvedOptions, "createSchema" | "clock">) {
+    this.#client = client;
+    this.#createsSchema = createSchema;
+    this.#clock = clock;
+    this.#sweepAt = clock.now() + sweepEveryMs;
+  }
+
+  checkKey(): void {
+    // every key of the library fits
+  }
+
+  async acquire(attempt: StoreAttempt): Promise<StoreReply> {
+    const { key, token, waitMs, ticket, owner } = attempt;
+    const { kind, weight, capacity, anyLimit } = sharesOf(attempt.lockMode);
+    const reply = await this.#call("acquire", [
+      bytes(key),
+      bytes(token),
+      kind,
+      weight,
+      capacity,
+      anyLimit ? 1 : 0,
+      micros(attempt.ttlMs),
+      waitMs === null ? null : micros(Math.min(waitMs, 1e12)),
+      ticket ?? null,
+      micros(attempt.entryTtlMs),
+      bytes(owner),
+      encodeInfo(attempt),
+    ]);
+    const position = Number(reply["position"]);
+    switch (textOf(reply["outcome"])) {
+      case "granted":
+        return { outcome: "granted", fencingToken: BigInt(textOf(reply["fencing"])) };
+      case "queued": {
+        const remainingMs = reply["soonestMs"] === null ? Infinity : Number(reply["soonestMs"]);
+        return { outcome: "queued", ticket: textOf(reply["ticket"]), position, remainingMs };
+      }
+      case "kind":
+        throw kindMismatch(key, textOf(reply["present"]));
+      case "limit":
+        throw limitMismatch(key, Number(reply["present"]));
+      default:
+        return { outcome: "held", position, holder: firstHolder(reply) };
+    }
+  }
+
+  async extend({ key, token, fencingToken, ttlMs, info }: StoreExtension): Promise<number | LossReason> {
+    return this.#extend(key, token, fencingToken, micros(ttlMs), info ? encodeInfo(info) : null);
+  }
+
+  async verify(key: string, token: string, fencingToken?: bigint): Promise<number | LossReason> {
+    return this.#extend(key, token, fencingToken ?? 2n ** 63n - 1n, null, null);
+  }
+
+  async release(key: string, token: string): Promise<boolean> {
+    const { held } = await this.#call("release", [bytes(key), bytes(token)]);
+    this.#sweepSometimes();
+    return Number(held) === 1;
+  }
+
+  async downgrade(key: string, token: string): Promise<boolean> {
+    const { held } = await this.#call("downgrade", [bytes(key), bytes(token)]);
+    return Number(held) === 1;
+  }
+
+  async setLimit(key: string, limit: number): Promise<void> {
+    const { present } = await this.#call("limit", [bytes(key), limit]);
+    if (present !== null) {
+      throw kindMismatch(key, textOf(present));
+    }
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    return (await this.#prepared(() => statesOf(this.#client, [key])))[0] as LockState;
+  }
+
+  async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
+    if (cursor?.startsWith(">") === false) {
+      throw invalidCursor(cursor);
+    }
+    const keys = await this.#prepared(() => heldKeys(this.#client, prefix, cursor?.slice(1), limit + 1));
+    const page = await statesOf(this.#client, keys.slice(0, limit));
+    const locks = page.filter(({ holders }) => holders.length > 0);
+    return { locks, cursor: keys.length > limit ? `>${keys[limit - 1]}` : null };
+  }
+
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
+    const { token } = await this.#call("break", [bytes(key), fencingToken.toString(), reason.slice(0, 1000)]);
+    return token === null ? null : textOf(token);
+  }
+
+  async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {
+    const sql = `SELECT 1 FROM holdfast_holders WHERE k = ? AND fencing = ? AND broken IS NULL AND expires_at > ${now}`;
+    const values = [bytes(key), fencingToken.toString()];
+    return (await this.#prepared(() => rowsOf(this.#client, sql, values))).length > 0;
+  }
+
+  async nodes(): Promise<NodeState[]> {
+    return [await nodeOf(this.#client, this.#clock)];
+  }
+
+  failureOf(error: unknown): StoreFailure {
+    return mysqlFailure(error);
+  }
+
+  async close(): Promise<void> {
+    await this.#creating?.catch(() => undefined);
+  }
+
+  async #extend(
+    key: string,
+    token: string,
+    fencingToken: bigint,
+    ttl: number | null,
+    info: Uint8Array | null,
+  ): Promise<number | LossReason> {
+    const values = [bytes(key), bytes(token), fencingToken.toString(), ttl, info];
+    const { lost, remainingMs } = await this.#call("extend", values);
+    return lost === null ? Number(remainingMs) : (textOf(lost) as LossReason);
+  }
+
+  /** Repeats the call if the server has rolled it back because of a deadlock or a certification failure. */
+  async #call(name: string, values: MysqlValue[]): Promise<Row> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#prepared(() => callProcedure(this.#client, procedureName(name), values));
+      } catch (error) {
+        if (!isDeadlock(error) || tries >= maxTries) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** Creates the schema if the request fails without it. */
+  async #prepared<T>(request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (error) {
+      if (!this.#createsSchema || !isMissingSchema(error)) {
+        throw error;
+      }
+    }
+    this.#creating ??= this.#create().finally(() => {
+      this.#creating = undefined;
+    });
+    await this.#creating;
+    return request();
+  }
+
+  async #create(): Promise<void> {
+    for (const statement of mysqlSchema()) {
+      try {
+        await this.#client.query(statement);
+      } catch (error) {
+        if (!isExistingProcedure(error)) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** Removes old lock rows in the background. */
+  #sweepSometimes(): void {
+    const time = this.#clock.now();
+    if (time >= this.#sweepAt) {
+      this.#sweepAt = time + sweepEveryMs;
+      this.#sweep().catch(() => undefined); // a later sweep removes the rows
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const sql = `SELECT k FROM holdfast_locks WHERE fencing < ${now} - 3600000000 LIMIT 100`;
+    for (const { k } of await rowsOf(this.#client, sql, [])) {
+      await this.#call("sweep", [k as MysqlValue]);
+    }
+  }
+}
+
+function micros(ms: number): number {
+  return Math.round(ms * 1000);
+}
+
+function firstHolder(reply: Row): ReturnType<typeof holderOf> | undefined {
+  return reply["info"] === null
+    ? undefined
+    : holderOf(textOf(reply["kind"]) as HeldKind, { ...reply, fencing: reply["holderFencing"] });
+}

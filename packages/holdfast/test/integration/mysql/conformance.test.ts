@@ -1,0 +1,33 @@
+import { mysql } from "holdfast/mysql";
+import { driverConformance } from "holdfast/testing";
+import { createPool, type Pool } from "mysql2/promise";
+import { afterAll, beforeAll, describe, test } from "vitest";
+
+import { onMariaDb, startMariaDb, type MariaDbServer } from "../../support/mariadb-server.ts";
+
+onMariaDb("MariaDB", () => {
+  let server: MariaDbServer;
+  const pools: Pool[] = [];
+
+  beforeAll(async () => {
+    server = await startMariaDb();
+    for (let count = 0; count < 2; count += 1) {
+      pools.push(createPool({ uri: server.url, connectionLimit: 5 }));
+    }
+  });
+
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.end()));
+    await server.stop();
+  });
+
+  describe.concurrent("a pool of mysql2 passes the conformance suite:", () => {
+    driverConformance({
+      test,
+      open: async () => {
+        const [here, there] = pools as [Pool, Pool];
+        return { driver: mysql(here), other: mysql(there) };
+      },
+    });
+  });
+});

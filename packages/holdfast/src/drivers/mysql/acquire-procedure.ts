@@ -15,15 +15,18 @@ export const lockKey: string = `SELECT kind, capacity, fencing INTO lock_kind, l
 
 /**
  * Removes the pins of grants that have ended. A pin that a transaction has locked stays, and so does its claim to the key, see
- * assertHeld(). The loop ends at the first reading without a pin.
+ * assertHeld(). Each pin is locked by its whole primary key, because a locking scan also locks the next pin, which may be of another
+ * key, and a request for that key would then leave its pin in place.
  */
-export const unpin = `pins: LOOP
-    SET pin = NULL;
-    SELECT p.fencing INTO pin FROM holdfast_pins p WHERE p.k = lock_key AND NOT EXISTS (SELECT 1 FROM holdfast_holders h
-      WHERE h.k = p.k AND h.token = p.token AND h.fencing = p.fencing AND h.broken IS NULL AND h.expires_at > at_time)
-      LIMIT 1 FOR UPDATE SKIP LOCKED;
+export const unpin = `SET pin = -1;
+  pins: LOOP
+    SET free_pin = NULL;
+    SET pin = (SELECT MIN(p.fencing) FROM holdfast_pins p WHERE p.k = lock_key AND p.fencing > pin AND NOT EXISTS
+      (SELECT 1 FROM holdfast_holders h WHERE h.k = p.k AND h.token = p.token AND h.fencing = p.fencing AND h.broken IS NULL
+        AND h.expires_at > at_time));
     IF pin IS NULL THEN LEAVE pins; END IF;
-    DELETE FROM holdfast_pins WHERE k = lock_key AND fencing = pin;
+    SELECT fencing INTO free_pin FROM holdfast_pins WHERE k = lock_key AND fencing = pin FOR UPDATE SKIP LOCKED;
+    IF free_pin IS NOT NULL THEN DELETE FROM holdfast_pins WHERE k = lock_key AND fencing = free_pin; END IF;
   END LOOP;`;
 
 const readPins = `SELECT COUNT(*), COALESCE(SUM(COALESCE(h.weight, p.weight)), 0), MAX(CASE WHEN p.token = own THEN h.fencing END), SUM(h.k IS NULL)

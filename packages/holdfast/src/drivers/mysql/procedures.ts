@@ -103,7 +103,7 @@ export const procedureName = (name: string): string => `holdfast1_${name}`;
 export const procedureStatements: readonly string[] = Object.entries(procedures).map(
   ([name, { params, variables = "", body, reply }]) => `CREATE PROCEDURE ${procedureName(name)}(${params})
 BEGIN
-  DECLARE at_time, live, ends_at, pin, lock_capacity, lock_fencing BIGINT;
+  DECLARE at_time, live, ends_at, pin, free_pin, lock_capacity, lock_fencing BIGINT;
   DECLARE lock_kind VARCHAR(16);
   ${variables}
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;

@@ -15,8 +15,8 @@ export const lockKey: string = `SELECT kind, capacity, fencing INTO lock_kind, l
 
 /**
  * Removes the pins of grants that have ended. A pin that a transaction has locked stays, and so does its claim to the key, see
- * assertHeld(). Each pin is locked by its whole primary key, because a locking scan also locks the next pin, which may be of another
- * key, and a request for that key would then leave its pin in place.
+ * assertHeld(). Each pin is locked by its whole primary key, because a locking scan may also lock the next pin, of another
+ * key. A request for that key would then leave its pin in place.
  */
 export const unpin = `SET pin = -1;
   pins: LOOP

@@ -6,8 +6,8 @@ const missing = new Set([1146, 1305]);
 const procedureExists = 1304;
 
 /**
- * Failures that pass: deadlock, or a certification failure of Galera (1213), lock timeout (1205), too many connections (1040, 1203),
- * shutdown (1053), a read-only server (1290, 1792, 1836), a node that is not part of a Galera cluster (1047).
+ * Failures that pass. 1213: a deadlock, or a certification failure of Galera. 1205: a lock timeout. 1040, 1203: too many connections.
+ * 1053: a shutdown. 1290, 1792, 1836: a read-only server. 1047: the node is not part of a Galera cluster.
  */
 const transient = new Set([deadlock, 1205, 1040, 1203, 1053, 1290, 1792, 1836, 1047]);
 /** The server may have executed the procedure: shutdown (1053), interrupted (1317), killed connection (1927, 3169). */

@@ -118,7 +118,13 @@ export const releases: readonly Mutant[] = [
     name: "nothing-is-released-after-a-failed-acquire",
     brokenRule: "after an unknown outcome the token is released in the background",
     hasCounterexample: true,
-    edits: [redis("single/request", '    if (this.token !== "") {', '    if (this.token === "-") {')],
+    edits: [
+      redis(
+        "single/request",
+        "    if (this.history.wasAnswered || this.history.latest > 0) {",
+        '    if (this.token === "-") {',
+      ),
+    ],
     killers: [
       byRules("drivers/redis/single/late-requests", "a grant without a reply, to a try, is released"),
       byServer("drivers/redis/single/unknown-outcome", "the grant is released in the background"),

@@ -83,6 +83,6 @@ export function holderOf(
       : kind === "semaphore"
         ? { permits: weight }
         : {}),
-    remainingMs: Math.max(0, remainingMs),
+    remainingMs: Math.max(0, Math.floor(remainingMs)),
   };
 }

@@ -7,7 +7,7 @@ import { resolveOptions, type PostgresOptions } from "./options.ts";
 import { PostgresStore } from "./store.ts";
 
 /**
- * Locks in a PostgreSQL database, version 12 or newer. A grant is a row, which the server commits before its reply. Exclusion therefore
+ * Locks in a PostgreSQL database. A grant is a row, which the server commits before its reply. Exclusion therefore
  * reaches as far as the durability of the database: a failover to a standby without the last commits may lose a grant.
  *
  * Every operation is one statement without session state, so a pooler in transaction mode may be between. The driver never closes the

@@ -30,7 +30,9 @@ export class StoreAcquire implements PendingAcquire {
   readonly result: Promise<AcquireResult>;
   ticket: string | undefined;
   readonly #host: StoreAcquireHost;
+  /** How many polls have shown the same position. */
   #polls = 0;
+  #position: number | undefined;
   #isSettled = false;
   /** The fencing token of the result. */
   #granted: bigint | undefined;
@@ -246,6 +248,9 @@ export class StoreAcquire implements PendingAcquire {
   async #untilNextPoll({ position, remainingMs }: Reply<"queued">, deadline: number): Promise<void> {
     const { clock, random, store } = this.#host.calls;
     const { isNotified } = store;
+    if (position !== this.#position) {
+      [this.#position, this.#polls] = [position, 0];
+    }
     const delayMs = pollDelayMs(random, { position, remainingMs, polls: this.#polls, isNotified });
     this.#polls += 1;
     await this.#pause(Math.min(delayMs, Math.max(0, deadline - clock.now())));

@@ -105,12 +105,14 @@ describe("the built package", () => {
       import { memory } from "holdfast/memory";
       import { redis, type Connection, type RedisClient } from "holdfast/redis";
       import { connect, type ConnectOptions } from "holdfast/connect";
+      import { postgres, type PostgresClient } from "holdfast/postgres";
       import { driverConformance, manualClock } from "holdfast/testing";
 
       const options: LocksOptions = { handover: undefined, maxWaiters: 5 };
       export const locks = createLocks(memory({ clock: manualClock() }), options);
       export const done: Promise<string> = locks.withLock("key", (lease: Lease) => String(lease.fencingToken));
       export const ofClient = (client: RedisClient | Connection) => createLocks(redis(client, { prefix: "p:" }));
+      export const inDatabase = (client: PostgresClient) => createLocks(postgres(client, { schema: "locks" }));
       const connection: ConnectOptions = { password: "p", tlsCaFile: undefined, maxTtlMs: 1_000 };
       export const byUrl = async () => createLocks(await connect("redlocks://a,b,c", connection));
       driverConformance({ test: (name, body) => [name, body], open: async () => ({ driver: memory() }) });

@@ -3,6 +3,7 @@ import type { Driver } from "../../driver.ts";
 import { LockError } from "../../errors.ts";
 import { checkInteger } from "../../option-checks.ts";
 import { postgres, type PostgresOptions } from "../postgres/index.ts";
+import { defaultCommandTimeoutMs } from "../postgres/options.ts";
 import { readEngineUrl, type OptionType } from "./engine-url.ts";
 
 const known: Readonly<
@@ -15,25 +16,32 @@ const known: Readonly<
   maxConnections: "number",
 };
 
+type ConnectPostgresOptions = PostgresOptions & { readonly maxConnections?: number };
+
+const connectTimeoutMs = 5_000;
+
 /**
  * Opens a driver on a pool of its own, of at most `maxConnections` connections (default 10). Unless `listen` is false, one more
  * connection receives notifications. `pg` reads the other parameters of the URL, for example `sslmode`.
  */
 export async function connectPostgres(text: string, given: object): Promise<Driver> {
   const { url, options } = readEngineUrl(text, given, known);
-  const { maxConnections = 10, ...driverOptions } = options;
-  const max = checkInteger("maxConnections", maxConnections as number, 1, 1_000);
+  const { maxConnections = 10, ...driverOptions } = options as ConnectPostgresOptions;
+  const max = checkInteger("maxConnections", maxConnections, 1, 1_000);
   const { Pool } = await loadPg();
   const pool = new Pool({
     connectionString: url.href,
     max,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: connectTimeoutMs,
+    // The pool closes a connection whose statement has no reply for this time, because the connection may be half-open.
+    query_timeout: 2 * (driverOptions.commandTimeoutMs ?? defaultCommandTimeoutMs),
+    keepAlive: true,
     application_name: url.searchParams.get("application_name") ?? "holdfast",
   });
   pool.on("error", (error) => {
     publish("node", () => ({ node: url.host, event: "connection-failed", detail: error.message }));
   });
-  const driver = postgres(pool, { listen: true, ...(driverOptions as PostgresOptions) });
+  const driver = postgres(pool, { listen: true, ...driverOptions });
   const close = driver.close.bind(driver);
   driver.close = async () => {
     try {

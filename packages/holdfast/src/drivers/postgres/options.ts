@@ -2,6 +2,8 @@ import { checkBoolean, checkInteger, checkOptionNames, invalidValue } from "../.
 import { systemClock, type Clock } from "../../runtime/clock.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 
+export const defaultCommandTimeoutMs = 2_000;
+
 export interface PostgresOptions {
   /** The schema of the tables and functions: lower-case letters, digits and `_`, 63 characters at most. @defaultValue "holdfast" */
   readonly schema?: string | undefined;
@@ -35,7 +37,7 @@ export interface ResolvedOptions {
 /** @throws {TypeError | RangeError} */
 export function resolveOptions(options: PostgresOptions): ResolvedOptions {
   checkOptionNames(options, ["schema", "createSchema", "listen", "commandTimeoutMs", "clock", "random"]);
-  const { createSchema = true, listen = false, commandTimeoutMs = 2_000 } = options;
+  const { createSchema = true, listen = false, commandTimeoutMs = defaultCommandTimeoutMs } = options;
   return {
     schema: checkSchema(options.schema),
     createSchema: checkBoolean("createSchema", createSchema),

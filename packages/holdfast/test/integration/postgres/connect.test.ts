@@ -2,7 +2,7 @@ import { createLocks, isLockError } from "holdfast";
 import { connect } from "holdfast/connect";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitUntil } from "@holdfast/test-kit";
+import { startProxy, waitUntil } from "@holdfast/test-kit";
 
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
 
@@ -74,6 +74,18 @@ onPostgres("connect, with the URL of PostgreSQL,", () => {
     );
     await expect(connect("postgres://user:secret@host:port/db")).rejects.toThrow("Expected the URL to read");
     await expect(connect("postgres://user:secret@host:port/db")).rejects.not.toThrow("secret");
+  });
+
+  test("replaces a half-open connection, whose replies are missing", async () => {
+    const proxy = await startProxy(server.port);
+    const url = `postgres://holdfast@127.0.0.1:${proxy.port}/postgres?maxConnections=1&listen=false&commandTimeoutMs=300`;
+    const locks = createLocks(await connect(url));
+    await locks.withLock("warm", () => undefined);
+    proxy.muteConnections(/mute this/);
+    await expect(locks.inspect("mute this")).rejects.toMatchObject({ code: "engine-unavailable" });
+    await locks.withLock("other", () => undefined);
+    await locks.close();
+    await proxy.stop();
   });
 
   test("reports an unreachable server as such, with the failure on the channel of nodes", async () => {

@@ -35,9 +35,16 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server on a free port of 127.0.0.1. @param args options of the server, for example `-c` and `max_connections=50` */
-export function startPostgres(args: readonly string[] = ["-c", "fsync=off"]): Promise<PostgresServer> {
-  return start(args, async (folder, user) => {
+/**
+ * Starts a server on a free port of 127.0.0.1.
+ * @param args options of the server, for example `-c` and `max_connections=50`
+ * @param env environment variables in addition to those of this process
+ */
+export function startPostgres(
+  args: readonly string[] = ["-c", "fsync=off"],
+  env: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> {
+  return start({ args, env }, async (folder, user) => {
     const init = ["-D", folder, "-U", "holdfast", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
     await promisify(execFile)(initProgram as string, init, { ...user, cwd: folder });
   });
@@ -45,7 +52,7 @@ export function startPostgres(args: readonly string[] = ["-c", "fsync=off"]): Pr
 
 /** Starts a standby of a server, which streams its changes. */
 export function startStandby(primary: PostgresServer): Promise<PostgresServer> {
-  return start(["-c", "fsync=off"], async (folder, user) => {
+  return start({ args: ["-c", "fsync=off"], env: {} }, async (folder, user) => {
     const source = ["-h", "127.0.0.1", "-p", String(primary.port), "-U", "holdfast"];
     const options = ["-D", folder, "-R", "-c", "fast", "--no-sync"];
     await promisify(execFile)(backupProgram as string, [...source, ...options], { ...user, cwd: folder });
@@ -53,7 +60,7 @@ export function startStandby(primary: PostgresServer): Promise<PostgresServer> {
 }
 
 function start(
-  args: readonly string[],
+  { args, env }: { readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> },
   prepare: (folder: string, user: User | undefined) => Promise<void>,
 ): Promise<PostgresServer> {
   return inFolder("postgres", async (folder) => {
@@ -64,7 +71,10 @@ function start(
     const url = `postgres://holdfast@127.0.0.1:${port}/postgres`;
     const own = ["-D", folder, "-p", String(port), "-h", "127.0.0.1", "-k", folder];
     const run = (): Promise<ServerProcess> =>
-      startServer([program as string, ...own, ...args], () => connects(url), user);
+      startServer([program as string, ...own, ...args], () => connects(url), {
+        ...user,
+        env: { ...process.env, ...env },
+      });
     let server = await run();
     const end = async (signal: "SIGTERM" | "SIGQUIT"): Promise<void> => {
       if (server.child.exitCode !== null) {

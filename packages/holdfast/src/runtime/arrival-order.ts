@@ -13,7 +13,11 @@ export class ArrivalOrder {
    * @returns a function to call when this waiter has entered, or no longer waits
    */
   async enterWithin(clock: Clock, limitMs: number, key: string): Promise<(() => void) | undefined> {
+    const isFirst = !this.#last.has(key);
     const turn = this.#enter(key);
+    if (isFirst) {
+      return turn; // needs no timer
+    }
     const entered = await withTimeout(clock, limitMs, turn);
     if (!entered) {
       void turn.then((late) => {

@@ -230,13 +230,13 @@ BEGIN
   RETURN '{}';
 END $body$;
 
--- Removes up to 1000 lock rows that were not used for an hour.
+-- Removes up to 2000 lock rows that were not used for an hour.
 CREATE OR REPLACE FUNCTION {schema}.sweep(request text) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE idle text[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT array_agg(key) INTO idle FROM (SELECT key FROM {schema}.locks
-    WHERE fencing < floor(extract(epoch FROM clock_timestamp() - interval '1 hour') * 1000000) LIMIT 1000 FOR UPDATE SKIP LOCKED) old;
+    WHERE fencing < floor(extract(epoch FROM clock_timestamp() - interval '1 hour') * 1000000) LIMIT 2000 FOR UPDATE SKIP LOCKED) old;
   DELETE FROM {schema}.holders h USING (SELECT key, token FROM {schema}.holders WHERE key = ANY (idle)
     AND expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED) ended WHERE h.key = ended.key AND h.token = ended.token;
   DELETE FROM {schema}.waiters WHERE key = ANY (idle) AND seen_until <= clock_timestamp();

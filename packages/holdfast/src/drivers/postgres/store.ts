@@ -20,7 +20,8 @@ import { holderOf, sharesOf, stateOf, type HolderRow, type StateRow } from "./ro
 import { postgresSchema, schemaVersion } from "./schema.ts";
 
 const dayMs = 86_400_000;
-const sweepEveryMs = 60_000;
+/** A sweep removes up to 2000 lock rows, so that sweeps are faster than new keys. */
+const sweepEvery = { releases: 1_000, ms: 600_000 };
 
 /** The leases of one database. Each operation is one statement, which calls a function of the schema. */
 export class PostgresStore implements LeaseStore {
@@ -33,6 +34,7 @@ export class PostgresStore implements LeaseStore {
   readonly #clock: Clock;
   #ready: Promise<void> | undefined;
   #sweepAt: number;
+  #releases = 0;
 
   constructor(
     query: PostgresQuery,
@@ -44,7 +46,7 @@ export class PostgresStore implements LeaseStore {
     this.#schema = schema;
     this.#createsSchema = createSchema;
     this.#clock = clock;
-    this.#sweepAt = clock.now() + sweepEveryMs;
+    this.#sweepAt = clock.now() + sweepEvery.ms;
     if (notifications) {
       this.subscribe = (listener) => notifications.subscribe(listener);
     }
@@ -184,8 +186,10 @@ export class PostgresStore implements LeaseStore {
   /** Removes old lock rows in the background. */
   #sweepSometimes(): void {
     const now = this.#clock.now();
-    if (now >= this.#sweepAt) {
-      this.#sweepAt = now + sweepEveryMs;
+    this.#releases += 1;
+    if (this.#releases >= sweepEvery.releases || now >= this.#sweepAt) {
+      this.#releases = 0;
+      this.#sweepAt = now + sweepEvery.ms;
       this.#call("sweep", {}).catch(() => undefined); // a later sweep removes the rows
     }
   }

@@ -1,5 +1,6 @@
 import { createLocks, type Locks } from "holdfast";
 import { postgres, postgresSchema } from "holdfast/postgres";
+import { waitUntil } from "@holdfast/test-kit";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
@@ -67,6 +68,20 @@ onPostgres("the schema", () => {
     expect(await locks.checkFence("held", fencingToken)).toBe("current");
     const after = await locks.acquire("free");
     expect(after.fencingToken).toBeGreaterThan(before.fencingToken);
+    await locks.close();
+  });
+
+  test("is swept by its users, after each 1000 releases", async () => {
+    const locks = createLocks(postgres(pool, { schema: "in_use" }));
+    const use = async (count: number): Promise<void> => {
+      for (let turn = 0; turn < count; turn += 1) {
+        await (await locks.tryAcquire(crypto.randomUUID()))?.release();
+      }
+    };
+    await use(1);
+    await pool.query("UPDATE in_use.locks SET key = 'old', fencing = fencing - 3600000001");
+    await Promise.all(Array.from({ length: 9 }, () => use(111)));
+    await waitUntil(async () => !(await rowsOf("in_use", "locks")).includes("old"), "the old row is removed");
     await locks.close();
   });
 

@@ -134,8 +134,8 @@ export class FinalChecks {
         key.endsWith(`:${step.key}}`) &&
         owners.some(({ index }) => index === step.client),
     );
-    const holdsDeadGrant = steps.some((step) => step.kind === "kill client");
-    if (isAbandoned && (wasDown || wasSetBack || holdsDeadGrant)) {
+    const mayHoldDeadGrant = steps.some((step) => step.kind === "kill client"); // the node then voted for a dead process
+    if (isAbandoned && (wasDown || wasSetBack || mayHoldDeadGrant)) {
       return "no release removes the queue entry of a lease that was abandoned or transferred";
     }
     return wasDown && !mayWait(value, clock.wall())

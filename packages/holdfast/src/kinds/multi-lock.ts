@@ -83,8 +83,9 @@ export class MultiLock {
     deadline: number,
   ): Promise<MultiLease | undefined> {
     const { clock, driver } = this.#coordinator;
-    if (keys.length === 1 || driver.capabilities.guarantee === "quorum") {
-      return undefined; // on a quorum a try that misses one key costs a broadcast for each key
+    const isQuorum = driver.capabilities.guarantee === "quorum"; // there a try that misses one key costs a broadcast for each key
+    if (keys.length === 1 || options.waitMs === 0 || isQuorum) {
+      return undefined;
     }
     try {
       return (await this.#try(keys, options)) ?? undefined;

@@ -8,6 +8,7 @@ import {
   lost,
   onManualClock,
   open,
+  openCounted,
   settled,
   ttlMs,
   unreachable,
@@ -49,7 +50,9 @@ describe("a caller that waits for several keys", () => {
 
   test("with waitMs 0 sends one request for each key, and holds nothing", async () => {
     await open().acquire("b", { ttlMs });
-    const error = await settled(open().all(["a", "b"]).acquire({ waitMs: 0 }));
+    const { locks, acquire } = openCounted();
+    const error = await settled(locks.all(["a", "b"]).acquire({ waitMs: 0 }));
+    expect(acquire).toHaveBeenCalledTimes(2);
     expect(error).toMatchObject({ code: "wait-timeout", key: "b" });
     expect(await held("a")).toEqual([false]);
   });

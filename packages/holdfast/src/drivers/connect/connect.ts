@@ -13,6 +13,7 @@ import {
   type DriverOptions,
 } from "./options.ts";
 import type { OwnedClient, ClientSettings } from "./client-settings.ts";
+import { withClose } from "./own-client.ts";
 import { loadTls } from "./tls.ts";
 import { memory } from "../memory/driver.ts";
 import { redis, redlock } from "../redis/index.ts";
@@ -31,8 +32,8 @@ export type ConnectOptions = ConnectionOptions & DriverOptions;
  * `redis+cluster://host,host`, `redlock://host,host,host`; with TLS `rediss+sentinel:`, `rediss+cluster:`, `redlocks:`.
  * `http://host`, `https://host`: a lock service, with its token as `password`. The lock service also accepts `commandTimeoutMs`, and
  * with `https:` the TLS options.
- * `postgres://host/database`, `postgresql://`: see docs/drivers/postgres.md for the options in the query. An invalid URL or option
- * rejects.
+ * `postgres://host/database`, `postgresql://`, `mysql://host/database`, `mariadb://`: the query has the options of the driver, the options
+ * of the client library, and `maxConnections`. Here an invalid URL or option rejects.
  *
  * Rejects with a `LockError`, code `unsupported`, if the client library is not installed, or does not support the topology.
  * @throws {TypeError | RangeError} synchronously, for an invalid URL or option
@@ -73,7 +74,7 @@ async function open(
   };
   const owned = openClients(settings);
   try {
-    return withClose(driverOf(target, owned, options), owned);
+    return withClose(driverOf(target, owned, options), () => closeAll(owned));
   } catch (error) {
     closeAll(owned);
     throw error;
@@ -88,19 +89,6 @@ function driverOf(
   const clients = owned.map(({ client }) => client);
   const [first] = clients as [OwnedClient["client"]];
   return topology === "quorum" ? redlock(clients, options) : redis(first, options);
-}
-
-/** Makes `close` of the driver also close the driver's own clients. */
-function withClose(driver: Driver, owned: readonly OwnedClient[]): Driver {
-  const close = driver.close.bind(driver);
-  driver.close = async () => {
-    try {
-      await close();
-    } finally {
-      closeAll(owned);
-    }
-  };
-  return driver;
 }
 
 function closeAll(owned: readonly OwnedClient[]): void {

@@ -1,4 +1,5 @@
 import { LockError } from "../../errors.ts";
+import { isNotInstalled } from "./own-client.ts";
 import { openIoredis } from "./ioredis.ts";
 import { openNodeRedis } from "./node-redis.ts";
 import type { OwnedClient, ClientSettings } from "./client-settings.ts";
@@ -50,9 +51,7 @@ const loaders: Readonly<Record<ClientName, () => Promise<ClientOpener | undefine
 
 /** Throws the error of an installed library that cannot be loaded, because a broken library must not be skipped silently. */
 function ifMissing(name: string, error: unknown): undefined {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const isMissing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
-  if (!isMissing || !message.includes(`'${name}'`)) {
+  if (!isNotInstalled(name, error)) {
     throw error;
   }
 }

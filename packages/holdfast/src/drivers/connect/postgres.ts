@@ -1,9 +1,9 @@
 import { publish } from "../../diagnostics.ts";
 import type { Driver } from "../../driver.ts";
-import { LockError } from "../../errors.ts";
 import { checkInteger } from "../../option-checks.ts";
 import { postgres, type PostgresOptions } from "../postgres/index.ts";
 import { defaultCommandTimeoutMs } from "../postgres/options.ts";
+import { importFailure, withClose } from "./own-client.ts";
 import { readEngineUrl, type OptionType } from "./engine-url.ts";
 
 const known: Readonly<
@@ -41,28 +41,13 @@ export async function connectPostgres(text: string, given: object): Promise<Driv
   pool.on("error", (error) => {
     publish("node", () => ({ node: url.host, event: "connection-failed", detail: error.message }));
   });
-  const driver = postgres(pool, { listen: true, ...driverOptions });
-  const close = driver.close.bind(driver);
-  driver.close = async () => {
-    try {
-      await close();
-    } finally {
-      await pool.end();
-    }
-  };
-  return driver;
+  return withClose(postgres(pool, { listen: true, ...driverOptions }), () => pool.end());
 }
 
 async function loadPg(): Promise<(typeof import("pg"))["default"]> {
   try {
     return (await import("pg")).default;
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") {
-      throw error;
-    }
-    throw new LockError(`connect() needs the client library pg: npm install pg (${message.slice(0, 80)})`, {
-      code: "unsupported",
-    });
+    throw importFailure("pg", error);
   }
 }

@@ -2,6 +2,8 @@ import { checkBoolean, checkInteger, checkOptionNames } from "../../option-check
 import { systemClock, type Clock } from "../../runtime/clock.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 
+export const defaultCommandTimeoutMs = 2_000;
+
 export interface MysqlOptions {
   /**
    * Whether the driver creates its tables and procedures if they are missing. Otherwise run the statements of {@link mysqlSchema} before.
@@ -26,7 +28,7 @@ export interface ResolvedOptions {
 /** @throws {TypeError | RangeError} */
 export function resolveOptions(options: MysqlOptions): ResolvedOptions {
   checkOptionNames(options, ["createSchema", "commandTimeoutMs", "clock", "random"]);
-  const { createSchema = true, commandTimeoutMs = 2_000 } = options;
+  const { createSchema = true, commandTimeoutMs = defaultCommandTimeoutMs } = options;
   return {
     createSchema: checkBoolean("createSchema", createSchema),
     commandTimeoutMs: checkInteger("commandTimeoutMs", commandTimeoutMs, 10, 600_000),

@@ -1,9 +1,6 @@
-import type { LockMode } from "../../driver.ts";
 import { lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import { limitOf, modeOf } from "../store/shares.ts";
 import { bytes, textOf, type Row } from "./client.ts";
-
-/** A writer has the weight of the whole lock. */
-const allShares = 2 ** 31;
 
 /** The metadata of a holder. */
 export interface HolderInfo {
@@ -16,33 +13,6 @@ export function encodeInfo({ owner, reason, labels }: HolderInfo): Uint8Array {
   return bytes(JSON.stringify({ owner, reason, labels }));
 }
 
-/** The share of its lock that a request takes. */
-export function sharesOf(lockMode: LockMode | undefined): {
-  kind: HeldKind;
-  weight: number;
-  capacity: number;
-  anyLimit: boolean;
-} {
-  switch (lockMode?.kind) {
-    case undefined:
-      return { kind: "mutex", weight: 1, capacity: 1, anyLimit: false };
-    case "read-write":
-      return {
-        kind: "read-write",
-        weight: lockMode.mode === "read" ? 1 : allShares,
-        capacity: allShares,
-        anyLimit: false,
-      };
-    case "semaphore":
-      return {
-        kind: "semaphore",
-        weight: lockMode.permits,
-        capacity: lockMode.limit,
-        anyLimit: lockMode.hasWaited === true,
-      };
-  }
-}
-
 /** @param row with `info`, `fencing`, `weight` and `remainingMs` */
 export function holderOf(kind: HeldKind, row: Row): Holder {
   const weight = Number(row["weight"]);
@@ -50,11 +20,7 @@ export function holderOf(kind: HeldKind, row: Row): Holder {
   return {
     ...info,
     fencingToken: BigInt(textOf(row["fencing"])),
-    ...(kind === "read-write"
-      ? { mode: weight === 1 ? "read" : "write" }
-      : kind === "semaphore"
-        ? { permits: weight }
-        : {}),
+    ...modeOf(kind, weight),
     remainingMs: Math.max(0, Number(row["remainingMs"])),
   };
 }
@@ -75,7 +41,7 @@ export function stateOf({ key, lock, holders: holderRows, waiters }: KeyRows): L
   return lockState({
     key,
     kind,
-    limit: kind === "read-write" ? Infinity : kind === "semaphore" ? Number(lock?.["capacity"]) : 1,
+    limit: limitOf(kind, Number(lock?.["capacity"])),
     holders,
     waiters: waiters.map((row, position) => ({ owner: textOf(row["owner"]), position })),
     waiterCount: Number(waiters[0]?.["total"] ?? 0),

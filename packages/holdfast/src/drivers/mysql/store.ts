@@ -10,6 +10,8 @@ import type {
   StoreFailure,
   StoreReply,
 } from "../store/lease-store.ts";
+import { sharesOf } from "../store/shares.ts";
+import { SweepSchedule } from "../store/sweep-schedule.ts";
 import {
   bytes,
   callProcedure,
@@ -23,13 +25,14 @@ import { isDeadlock, isExistingProcedure, isMissingSchema, mysqlFailure } from "
 import { nodeOf } from "./node.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { procedureName } from "./procedures.ts";
-import { encodeInfo, holderOf, sharesOf } from "./rows.ts";
+import { encodeInfo, holderOf } from "./rows.ts";
 import { mysqlSchema } from "./schema.ts";
 import { now } from "./tables.ts";
 import { heldKeys, statesOf } from "./views.ts";
 
 const dayMs = 86_400_000;
 const sweepEveryMs = 60_000;
+const maxSweptRows = 100;
 const maxTries = 5;
 
 /** The leases of one database. Each change is one call of a procedure. */
@@ -48,13 +51,13 @@ export class MysqlStore implements LeaseStore {
   readonly #createsSchema: boolean;
   readonly #clock: Clock;
   #creating: Promise<void> | undefined;
-  #sweepAt: number;
+  readonly #sweeps: SweepSchedule;
 
   constructor(client: MysqlClient, { createSchema, clock }: Pick<ResolvedOptions, "createSchema" | "clock">) {
     this.#client = client;
     this.#createsSchema = createSchema;
     this.#clock = clock;
-    this.#sweepAt = clock.now() + sweepEveryMs;
+    this.#sweeps = new SweepSchedule(clock, sweepEveryMs, maxSweptRows);
   }
 
   checkKey(): void {
@@ -213,18 +216,23 @@ export class MysqlStore implements LeaseStore {
 
   /** Removes old lock rows in the background. */
   #sweepSometimes(): void {
-    const time = this.#clock.now();
-    if (time >= this.#sweepAt) {
-      this.#sweepAt = time + sweepEveryMs;
-      this.#sweep().catch(() => undefined); // a later sweep removes the rows
+    if (this.#sweeps.released()) {
+      this.#sweep().then(
+        (rows) => this.#sweeps.swept(rows),
+        () => undefined, // a later sweep removes the rows
+      );
     }
   }
 
-  async #sweep(): Promise<void> {
-    const sql = `SELECT k FROM holdfast_locks WHERE fencing < ${now} - 3600000000 LIMIT 100`;
-    for (const { k } of await rowsOf(this.#client, sql, [])) {
+  /** @returns the number of rows that were old */
+  async #sweep(): Promise<number> {
+    const sql = `SELECT k FROM holdfast_locks l WHERE fencing < ${now} - 3600000000
+      AND NOT EXISTS (SELECT 1 FROM holdfast_holders h WHERE h.k = l.k AND h.expires_at > ${now}) LIMIT ${maxSweptRows}`;
+    const old = await rowsOf(this.#client, sql, []);
+    for (const { k } of old) {
       await this.#call("sweep", [k as MysqlValue]);
     }
+    return old.length;
   }
 }
 

@@ -1,5 +1,8 @@
+/** The largest number of lock rows that one sweep removes. */
+export const maxSweptRows = 2_000;
+
 /** The functions that change locks. Each has one argument and one result, both JSON, so that versions of clients may differ. */
-export const functions = `
+export const functions: string = `
 -- Rejects other isolation levels, which would show a function the state before it got the row lock of its key.
 CREATE OR REPLACE FUNCTION {schema}.reject_isolation() RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
@@ -230,19 +233,22 @@ BEGIN
   RETURN '{}';
 END $body$;
 
--- Removes up to 2000 lock rows that were not used for an hour.
+-- Removes some of the lock rows that were not used for an hour, and returns their number.
 CREATE OR REPLACE FUNCTION {schema}.sweep(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE idle text[];
+DECLARE idle text[]; removed integer;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  SELECT array_agg(key) INTO idle FROM (SELECT key FROM {schema}.locks
-    WHERE fencing < floor(extract(epoch FROM clock_timestamp() - interval '1 hour') * 1000000) LIMIT 2000 FOR UPDATE SKIP LOCKED) old;
+  SELECT array_agg(key) INTO idle FROM (SELECT key FROM {schema}.locks l
+    WHERE fencing < floor(extract(epoch FROM clock_timestamp() - interval '1 hour') * 1000000)
+      AND NOT EXISTS (SELECT FROM {schema}.holders h WHERE h.key = l.key AND h.expires_at > clock_timestamp())
+    LIMIT ${maxSweptRows} FOR UPDATE SKIP LOCKED) old;
   DELETE FROM {schema}.holders h USING (SELECT key, token FROM {schema}.holders WHERE key = ANY (idle)
     AND expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED) ended WHERE h.key = ended.key AND h.token = ended.token;
   DELETE FROM {schema}.waiters WHERE key = ANY (idle) AND seen_until <= clock_timestamp();
   DELETE FROM {schema}.locks l WHERE key = ANY (idle)
     AND NOT EXISTS (SELECT FROM {schema}.holders h WHERE h.key = l.key)
     AND NOT EXISTS (SELECT FROM {schema}.waiters w WHERE w.key = l.key);
-  RETURN '{}';
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  RETURN json_build_object('removed', removed);
 END $body$;
 `;

@@ -1,8 +1,5 @@
-import type { LockMode } from "../../driver.ts";
 import { lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
-
-/** A writer has the weight of the whole lock. */
-const allShares = 2 ** 31;
+import { limitOf, modeOf } from "../store/shares.ts";
 
 /** The result of the function `inspect`. */
 export interface StateRow {
@@ -25,33 +22,6 @@ export interface HolderRow {
   readonly remainingMs: number;
 }
 
-/** The share of its lock that a request takes. */
-export function sharesOf(lockMode: LockMode | undefined): {
-  kind: HeldKind;
-  weight: number;
-  capacity: number;
-  anyLimit: boolean;
-} {
-  switch (lockMode?.kind) {
-    case undefined:
-      return { kind: "mutex", weight: 1, capacity: 1, anyLimit: false };
-    case "read-write":
-      return {
-        kind: "read-write",
-        weight: lockMode.mode === "read" ? 1 : allShares,
-        capacity: allShares,
-        anyLimit: false,
-      };
-    case "semaphore":
-      return {
-        kind: "semaphore",
-        weight: lockMode.permits,
-        capacity: lockMode.limit,
-        anyLimit: lockMode.hasWaited === true,
-      };
-  }
-}
-
 export function stateOf(row: StateRow): LockState {
   const kind = row.holders || row.waiters ? (row.kind ?? "mutex") : "mutex";
   const holders = (row.holders ?? []).map((holder) => holderOf(kind, holder));
@@ -59,7 +29,7 @@ export function stateOf(row: StateRow): LockState {
   return lockState({
     key: row.key,
     kind,
-    limit: kind === "read-write" ? Infinity : kind === "semaphore" ? (row.capacity ?? 1) : 1,
+    limit: limitOf(kind, row.capacity ?? 1),
     holders,
     waiters: (row.waiters ?? []).map((owner, position) => ({ owner, position })),
     waiterCount: row.waiterCount,
@@ -78,11 +48,7 @@ export function holderOf(
     ...(reason === null ? {} : { reason }),
     ...(labels === null ? {} : { labels }),
     fencingToken: BigInt(fencing),
-    ...(kind === "read-write"
-      ? { mode: weight === 1 ? "read" : "write" }
-      : kind === "semaphore"
-        ? { permits: weight }
-        : {}),
+    ...modeOf(kind, weight),
     remainingMs: Math.max(0, Math.floor(remainingMs)),
   };
 }

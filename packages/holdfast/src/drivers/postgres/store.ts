@@ -11,17 +11,19 @@ import type {
   StoreListener,
   StoreReply,
 } from "../store/lease-store.ts";
+import { sharesOf } from "../store/shares.ts";
+import { SweepSchedule } from "../store/sweep-schedule.ts";
 import { callFunction, type PostgresQuery } from "./client.ts";
 import { isMissingSchema, postgresFailure } from "./errors.ts";
 import type { Notifications } from "./notifications.ts";
 import { nodeOf } from "./node.ts";
 import { quoted, type ResolvedOptions } from "./options.ts";
-import { holderOf, sharesOf, stateOf, type HolderRow, type StateRow } from "./rows.ts";
+import { holderOf, stateOf, type HolderRow, type StateRow } from "./rows.ts";
+import { maxSweptRows } from "./functions.ts";
 import { postgresSchema, schemaVersion } from "./schema.ts";
 
 const dayMs = 86_400_000;
-/** A sweep removes up to 2000 lock rows, so that sweeps are faster than new keys. */
-const sweepEvery = { releases: 1_000, ms: 600_000 };
+const sweepEveryMs = 600_000;
 
 /** The leases of one database. Each operation is one statement, which calls a function of the schema. */
 export class PostgresStore implements LeaseStore {
@@ -33,8 +35,7 @@ export class PostgresStore implements LeaseStore {
   readonly #createsSchema: boolean;
   readonly #clock: Clock;
   #ready: Promise<void> | undefined;
-  #sweepAt: number;
-  #releases = 0;
+  readonly #sweeps: SweepSchedule;
 
   constructor(
     query: PostgresQuery,
@@ -46,7 +47,7 @@ export class PostgresStore implements LeaseStore {
     this.#schema = schema;
     this.#createsSchema = createSchema;
     this.#clock = clock;
-    this.#sweepAt = clock.now() + sweepEvery.ms;
+    this.#sweeps = new SweepSchedule(clock, sweepEveryMs, maxSweptRows);
     if (notifications) {
       this.subscribe = (listener) => notifications.subscribe(listener);
     }
@@ -185,12 +186,11 @@ export class PostgresStore implements LeaseStore {
 
   /** Removes old lock rows in the background. */
   #sweepSometimes(): void {
-    const now = this.#clock.now();
-    this.#releases += 1;
-    if (this.#releases >= sweepEvery.releases || now >= this.#sweepAt) {
-      this.#releases = 0;
-      this.#sweepAt = now + sweepEvery.ms;
-      this.#call("sweep", {}).catch(() => undefined); // a later sweep removes the rows
+    if (this.#sweeps.released()) {
+      this.#call("sweep", {}).then(
+        (reply) => this.#sweeps.swept((reply as { removed: number }).removed),
+        () => undefined, // a later sweep removes the rows
+      );
     }
   }
 }

@@ -57,9 +57,13 @@ export class StoreCalls {
 
   /**
    * Repeats a request after transient failures, for `commandTimeoutMs` in total. A repeat must have the same effect as one request.
-   * @param repeating called before each repeat
+   * @param repeating called before each repeat, with the failure of the request before
    */
-  async repeated<T>(key: string | undefined, request: () => Promise<T>, repeating?: () => void): Promise<T> {
+  async repeated<T>(
+    key: string | undefined,
+    request: () => Promise<T>,
+    repeating?: (failure: unknown) => void,
+  ): Promise<T> {
     const end = this.clock.now() + this.commandTimeoutMs;
     for (let failures = 0; ; failures += 1) {
       try {
@@ -70,7 +74,7 @@ export class StoreCalls {
           throw error;
         }
         await pause(this.clock, delayMs);
-        repeating?.();
+        repeating?.(error);
       }
     }
   }

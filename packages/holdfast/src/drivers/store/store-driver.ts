@@ -11,7 +11,7 @@ import type {
   PendingRequeue,
   VerifyResult,
 } from "../../driver.ts";
-import { closedError, type LossReason } from "../../errors.ts";
+import { closedError, EngineError, type LossReason } from "../../errors.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
 import { ArrivalOrder } from "../../runtime/arrival-order.ts";
 import { instantNow, type Clock } from "../../runtime/clock.ts";
@@ -196,12 +196,14 @@ export class StoreDriver implements Driver {
    * grant already removed by a request whose reply was lost. The grant was in force then, if its TTL had not passed at the first request.
    */
   async #endOf(key: string, until: number, request: () => Promise<boolean>): Promise<boolean> {
-    let isRepeat = false;
+    let mayBeDone = false;
     const wasInForce = this.clock.now() < until;
     try {
-      const wasHeld = await this.#calls.repeated(key, request, () => (isRepeat = true));
+      const wasHeld = await this.#calls.repeated(key, request, (failure) => {
+        mayBeDone ||= failure instanceof EngineError && failure.outcome === "unknown";
+      });
       this.#waiting.wakeNext(key);
-      return wasHeld || (isRepeat && wasInForce);
+      return wasHeld || (mayBeDone && wasInForce);
     } catch (error) {
       if (isTransient(error) && !this.#isClosed) {
         this.#cleanUps.repeat(key, until, request);

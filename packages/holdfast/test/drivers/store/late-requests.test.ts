@@ -2,6 +2,7 @@ import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import type { AcquireRequest } from "../../../src/driver.ts";
+import { EngineError } from "../../../src/errors.ts";
 import { StoreDriver } from "../../../src/drivers/store/store-driver.ts";
 import { Table } from "../../support/lease-table.ts";
 import { grantOf } from "../../support/memory-requests.ts";
@@ -10,6 +11,9 @@ import { TableStore } from "../../support/table-store.ts";
 const key = "order:555";
 const commandTimeoutMs = 2_000;
 const ttlMs = 30_000;
+
+/** The engine has executed nothing. */
+const refused = new EngineError("the engine starts", { outcome: "none", retryable: true });
 
 function opened() {
   const clock = manualClock();
@@ -141,6 +145,20 @@ test("a release whose reply is lost reports that the grant was in force", async 
   const released = driver.release(key, token, validity.until);
   await clock.advance(500);
   expect(await released).toBe(true);
+});
+
+test("a release after a broken grant reports the break, although its first request was refused", async () => {
+  const { clock, store, driver, other } = opened();
+  const { token, validity, fencingToken } = await grantOf(driver.acquire(request()));
+  await other.breakGrant(key, fencingToken, "test");
+  let refusals = 1;
+  store.intercept = (_, execute) => {
+    refusals -= 1;
+    return refusals >= 0 ? Promise.reject(refused) : Promise.resolve(execute());
+  };
+  const released = driver.release(key, token, validity.until);
+  await clock.advance(1_000);
+  expect(await released).toBe(false);
 });
 
 test("a release without a reply rejects within its time limit, and continues in the background", async () => {

@@ -1,3 +1,4 @@
+export { endProcess, hasEnded, readOutput } from "./child-process.ts";
 export { makeCertificates, type Certificates } from "./certificates.ts";
 export {
   startRedis,

@@ -9,6 +9,8 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { Redis, type RedisOptions } from "ioredis";
 
+import { endProcess, hasEnded, readOutput } from "./child-process.ts";
+
 /** A private, real server. */
 export interface RedisServer {
   readonly port: number;
@@ -35,7 +37,6 @@ export type ServerClientOptions = Omit<RedisOptions, "protocol" | "replyMapping"
 /** The server's program. `HOLDFAST_REDIS_SERVER` can name another version of Redis, or Valkey. */
 export const redisProgram: string = process.env["HOLDFAST_REDIS_SERVER"] ?? "redis-server";
 const startWithinMs = 20_000;
-const stopWithinMs = 3_000;
 const portAttempts = 5;
 
 /** The servers and their folders, which must not outlive this process in any case. */
@@ -70,7 +71,7 @@ export async function startRedis(options: ServerOptions = {}): Promise<RedisServ
         const runId = await answers(child, port);
         return server(child, runId, { port, folder, options });
       } catch (error) {
-        await end(child);
+        await endProcess(child);
         // Another program may have bound the port since it was found free.
         if (options.port !== undefined || attempt === portAttempts) {
           throw error;
@@ -209,12 +210,12 @@ function server(first: ChildProcess, firstRunId: string, { port, folder, options
       for (const client of clients) {
         client.disconnect();
       }
-      await end(child);
+      await endProcess(child);
       await remove(folder);
     },
     kill,
     restart: async (args = []) => {
-      await end(child);
+      await endProcess(child);
       [isFrozen, isEnded] = [false, false];
       child = spawnServer(port, folder, { ...options, args: [...(options.args ?? []), ...args] });
       runId = await answers(child, port);
@@ -254,34 +255,4 @@ async function answers(child: ChildProcess, port: number): Promise<string> {
   } finally {
     client.disconnect();
   }
-}
-
-/** Reads the server's output, so that the server never blocks on a full pipe. @returns the last part of the output */
-function readOutput(child: ChildProcess): () => string {
-  let text = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding("utf8").on("data", (chunk: string) => {
-      text = (text + chunk).slice(-2_000);
-    });
-  }
-  child.on("error", (error) => {
-    text += error.message;
-  });
-  return () => text;
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (hasEnded(child)) {
-    return;
-  }
-  const exited = once(child, "exit");
-  const timeout = setTimeout(() => child.kill("SIGKILL"), stopWithinMs);
-  child.kill("SIGCONT");
-  child.kill("SIGTERM");
-  await exited;
-  clearTimeout(timeout);
-}
-
-function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
-  return pid === undefined || exitCode !== null || signalCode !== null;
 }

@@ -1,13 +1,13 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
+import { endProcess, hasEnded, readOutput } from "@holdfast/test-kit";
+
 const startWithinMs = 60_000;
-const stopWithinMs = 5_000;
 
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
@@ -37,10 +37,10 @@ export async function startServer(
   for (;;) {
     const failure = await isReady().catch((error: unknown) => ({ error }));
     if (failure === undefined) {
-      return { child, stop: () => end(child) };
+      return { child, stop: () => endProcess(child) };
     }
     if (hasEnded(child) || performance.now() > deadline) {
-      await end(child);
+      await endProcess(child);
       throw new Error(`${program} did not start:\n${output()}`, { cause: failure.error });
     }
     await pause(20);
@@ -75,34 +75,4 @@ function isExecutable(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Reads the server's output, so that the server never blocks on a full pipe. @returns the last part of the output */
-function readOutput(child: ChildProcess): () => string {
-  let text = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding("utf8").on("data", (chunk: string) => {
-      text = (text + chunk).slice(-4_000);
-    });
-  }
-  child.on("error", (error) => {
-    text += error.message;
-  });
-  return () => text;
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (hasEnded(child)) {
-    return;
-  }
-  const exited = once(child, "exit");
-  const timeout = setTimeout(() => child.kill("SIGKILL"), stopWithinMs);
-  child.kill("SIGCONT");
-  child.kill("SIGTERM");
-  await exited;
-  clearTimeout(timeout);
-}
-
-function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
-  return pid === undefined || exitCode !== null || signalCode !== null;
 }

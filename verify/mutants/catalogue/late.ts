@@ -100,6 +100,12 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
   },
   {
+    name: "expired-grant-still-counts-as-in-use",
+    brokenRule: "a grant of a request that is executed after the expiry of its lease is released",
+    edits: [redis("server/grants-in-use", "      grant.isEnded = true; //", "      //")],
+    killers: [byRules("drivers/redis/single/repeated-try", "after the expiry of its lease")],
+  },
+  {
     name: "late-notification-releases-an-adopted-grant",
     brokenRule:
       "a notification older than its grant's TTL is ignored, because another process may have extended the grant",

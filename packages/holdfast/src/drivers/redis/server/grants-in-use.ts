@@ -7,7 +7,7 @@ import { TokenMap } from "../../../runtime/token-map.ts";
 export class GrantInUse implements Scheduled {
   dueAt = 0;
   slot = -1;
-  /** This process has released the grant. */
+  /** This process has released the grant, or the grant has expired. */
   isEnded = false;
   readonly token: string;
   /** The history of the request that got the grant. */
@@ -32,7 +32,10 @@ export class GrantsInUse {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#expiries = new TimerQueue(clock, ({ token }) => this.#grants.delete(token));
+    this.#expiries = new TimerQueue(clock, (grant) => {
+      grant.isEnded = true; // a request that is executed after this time leaves a grant to remove
+      this.#grants.delete(grant.token);
+    });
   }
 
   has(token: string): boolean {

@@ -44,6 +44,30 @@ test("a try that was repeated over a new connection leaves no grant of its first
   expect(server.get(lockKey)).toBeNull();
 });
 
+test("a request that is executed after the expiry of its lease leaves no grant", async () => {
+  let execute: (() => void) | undefined;
+  let lateReply: unknown[] = [];
+  const delaysOnce: Connection = altered(server.connect(), async (call, send) => {
+    if (execute || commandText(call[2])[0] !== "acquire") {
+      return send();
+    }
+    await new Promise<void>((resolve) => {
+      execute = resolve;
+    });
+    lateReply = (await send()) as unknown[];
+    return lateReply;
+  });
+  const locks = await opened(delaysOnce, 2);
+  const lease = await within(2_500, locks.acquire("k", { ttlMs: 1_000, renew: false, waitMs: 10_000 }));
+  lease.throwIfLost();
+  await clock.advance(2_200);
+  expect(server.get(lockKey)).toBeNull();
+  execute?.();
+  await clock.advance(10);
+  expect(lateReply[1]).toBeGreaterThan(Number(lease.fencingToken)); // it was granted the lock
+  expect(server.get(lockKey)).toBeNull();
+});
+
 test("a try whose requests were all refused by the server sends no clean-up", async () => {
   const operations: string[] = [];
   const refusing: Connection = altered(server.connect(), (call, send) => {

@@ -170,7 +170,7 @@ export type ExtendResult =
 
 /** Whether a token holds its lock at the engine. */
 export type VerifyResult =
-  | { readonly outcome: "held"; readonly validity: Validity }
+  | { readonly outcome: "valid"; readonly validity: Validity }
   | { readonly outcome: "lost"; readonly reason: LossReason };
 
 /** The events that a driver reports. */

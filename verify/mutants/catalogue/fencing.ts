@@ -198,7 +198,7 @@ export const fencing: readonly Mutant[] = [
     edits: [
       edit(
         "local/coordinator.ts",
-        'return outcome === "held" && own.isHeld ? "current" : "stale";',
+        'return outcome === "valid" && own.isHeld ? "current" : "stale";',
         'return outcome === "held" || own.isHeld ? "current" : "stale";',
       ),
     ],

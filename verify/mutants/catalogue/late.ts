@@ -162,7 +162,7 @@ export const lateReplies: readonly Mutant[] = [
     brokenRule: "a grant by reply for a token that no longer waits is released at once",
     hasCounterexample: true,
     edits: [
-      redis("single/request", "    if (hasResidue) {\n", '    if (hasResidue && this.token === "") {\n'),
+      redis("single/request", "    if (isQueued || status ===", '    if (this.token === "" && status ==='),
     ],
     killers: [byRules("fake-redis/fake-redis", "a grant after the caller's timeout is released at once")],
   },
@@ -173,7 +173,7 @@ export const lateReplies: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "    if (status === 1) {\n      this.#host.handleLateReply(",
+        "    if (status === acquireStatus.granted) {\n      this.#host.handleLateReply(",
         "    if (status === 7) {\n      this.#host.handleLateReply(",
       ),
     ],
@@ -189,8 +189,8 @@ export const lateReplies: readonly Mutant[] = [
     edits: [
       redis(
         "single/request",
-        "const hasResidue = status === 1 || (status === 0 && Number(answer[2]) >= 0);",
-        "const hasResidue = status === 1;",
+        "    if (isQueued || status ===",
+        '    if ((isQueued && this.token === "") || status ===',
       ),
     ],
     killers: [byRules("drivers/redis/single/late-requests", "a queue entry that is added after its waiter")],
@@ -203,8 +203,8 @@ export const lateReplies: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "} else if (status === 0 && Number(values[2]) >= 0) {",
-        "} else if (status === 0 && Number(values[2]) < -1) {",
+        "} else if (status === acquireStatus.held && Number(values[2]) >= 0) {",
+        "} else if (status === acquireStatus.held && Number(values[2]) < -1) {",
       ),
     ],
     killers: [

@@ -60,7 +60,7 @@ export const latestTimes: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "if (Number(values[0]) !== executedTooLate) {",
+        "if (Number(values[0]) !== acquireStatus.executedTooLate) {",
         "if (values.length > 0) {",
       ),
     ],

@@ -135,7 +135,7 @@ export class LocalCoordinator implements AcquisitionHost {
     }
     const { token, fencingToken: first } = own.grant;
     const { outcome } = await this.driver.verify(key, token, first);
-    return outcome === "held" && own.isHeld ? "current" : "stale";
+    return outcome === "valid" && own.isHeld ? "current" : "stale";
   }
 
   release(leaseState: LeaseState): Promise<boolean> {

@@ -106,7 +106,7 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
   async verify(key: string, token: string): Promise<VerifyResult> {
     try {
       const { status, body, sent } = await this.#callOnce({ method: "GET", path: pathOf(key, token) }, key);
-      return { outcome: "held", validity: validityOf(leaseOf(status, body), sent) };
+      return { outcome: "valid", validity: validityOf(leaseOf(status, body), sent) };
     } catch (error) {
       if (error instanceof LeaseLostError) {
         return { outcome: "lost", reason: error.reason };

@@ -129,7 +129,7 @@ class MemoryDriver implements Driver {
       return { outcome: "lost", reason: this.#lossReason(key) };
     }
     const sent = instantNow(this.clock);
-    return { outcome: "held", validity: validFrom(sent, entry.dueAt - sent.now) };
+    return { outcome: "valid", validity: validFrom(sent, entry.dueAt - sent.now) };
   }
 
   async release(key: string, token: string): Promise<boolean> {

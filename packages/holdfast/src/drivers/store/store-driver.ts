@@ -118,7 +118,7 @@ export class StoreDriver implements Driver {
       return { sent, remaining: await this.#store.verify(key, token, fencingToken) };
     });
     return typeof remaining === "number"
-      ? { outcome: "held", validity: validFrom(sent, remaining) }
+      ? { outcome: "valid", validity: validFrom(sent, remaining) }
       : { outcome: "lost", reason: remaining };
   }
 

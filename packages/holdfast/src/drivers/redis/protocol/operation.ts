@@ -23,6 +23,22 @@ export interface Reply {
   readonly runId: string;
 }
 
+/** The first value of a reply to an acquire. */
+export const acquireStatus = {
+  held: 0,
+  granted: 1,
+  queueFull: 2,
+  /** Dead waiters remain before this one. A repeat removes more of them. */
+  deadWaitersRemain: 3,
+  /** The server did nothing, because the latest time of the request had passed by its clock. */
+  executedTooLate: 4,
+} as const;
+
+/** The values of a reply to an acquire. The reply to the most frequent kind of grant is its fencing number alone. */
+export function decodeAcquireReply({ value }: Reply): unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : [acquireStatus.granted, value, value];
+}
+
 /**
  * Adds the proposed fencing number to the arguments, as a node of a quorum expects. A caller that sends one operation to several nodes
  * shares one array, because {@link encode} reuses its text.

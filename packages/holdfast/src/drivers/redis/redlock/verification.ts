@@ -51,7 +51,7 @@ export function verifyGrant(
       const isEnough = restMs > 2 * (clock.now() - startedAt) && restMs > maxRemainingMs / 2;
       if (validity && (isComplete || isEnough)) {
         grant.verified(validity.until);
-        return { outcome: "held", validity };
+        return { outcome: "valid", validity };
       }
       if (grant.isLost) {
         return { outcome: "lost", reason: grant.members.lossReason };

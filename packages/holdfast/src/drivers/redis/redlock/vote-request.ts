@@ -3,7 +3,7 @@ import { backoffMs, type Random } from "../../../runtime/random.ts";
 import type { RequestHistory } from "../server/request-history.ts";
 import { messageOf, serverRefusal } from "../server/errors.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
-import type { Reply } from "../protocol/operation.ts";
+import { acquireStatus, type Reply } from "../protocol/operation.ts";
 import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
 import type { VoteRequestHost } from "./vote-request-host.ts";
 import { VoteState } from "./vote-state.ts";
@@ -15,7 +15,6 @@ import type { QuorumNode } from "./quorum-node.ts";
 import { VoteYield } from "./vote-yield.ts";
 
 /** The status of a request that the node executed after the latest time of the request, and therefore without effect. */
-const executedTooLate = 4;
 
 /**
  * The request of one majority attempt for one node's vote: sends the request, retries it, and reads the node's replies and
@@ -163,7 +162,7 @@ export class VoteRequest extends VoteState {
     const values = Array.isArray(value)
       ? (value as unknown[])
       : this.#host.operations.grantFrom(Number(value));
-    if (Number(values[0]) !== executedTooLate) {
+    if (Number(values[0]) !== acquireStatus.executedTooLate) {
       this.#voteYield.answered(yielded);
     }
     this.history.answered(reply.sameConnection);
@@ -180,20 +179,20 @@ export class VoteRequest extends VoteState {
       case "error":
         this.#handleFailure(serverRefusal(String(values[1])));
         return;
-      case 0:
+      case acquireStatus.held:
         this.#handleHeld(values, reply);
         break;
-      case 1:
+      case acquireStatus.granted:
         this.#acceptVote(voteByReply(this.#host, values, reply));
         break;
-      case 2:
+      case acquireStatus.queueFull:
         this.reply = "full";
         this.#retryIn(queuedPollDelay(this.#host.random, 0, -1, this.#host.ttlMs));
         break;
-      case 3:
-        this.send(); // dead waiters remain before this request: the next request removes more of them
+      case acquireStatus.deadWaitersRemain:
+        this.send();
         return;
-      case executedTooLate:
+      case acquireStatus.executedTooLate:
         this.#handleExecutedTooLate();
         break;
       default:
@@ -287,9 +286,9 @@ export class VoteRequest extends VoteState {
    */
   #handleLateReply(values: readonly unknown[], reply: Reply): void {
     const status = Number(values[0]);
-    if (status === 1) {
+    if (status === acquireStatus.granted) {
       this.#host.handleLateReply(this, voteByReply(this.#host, values, reply));
-    } else if (status === 0 && Number(values[2]) >= 0) {
+    } else if (status === acquireStatus.held && Number(values[2]) >= 0) {
       this.#host.handleLateReply(this, undefined);
     }
   }

@@ -138,7 +138,7 @@ export class RedisDriver implements Driver {
     } else if (fencingToken !== undefined && Number(first) > fencingToken) {
       return { outcome: "lost", reason: "expired" };
     }
-    return { outcome: "held", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
+    return { outcome: "valid", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {

@@ -10,6 +10,9 @@ import type { Reply } from "../protocol/operation.ts";
 import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
 import { ServerCall, type Wakeable } from "../server/server-call.ts";
 
+/** The first value of a reply to an operation of a latch; 1: its state follows. */
+const latchStatus = { expired: 0, queueFull: 2, executedTooLate: 3 } as const;
+
 interface LatchHost {
   /** The server that has these keys. */
   serverFor(keys: LockKeys): RedisServer;
@@ -159,7 +162,7 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
 
   answered({ value }: Reply): void {
     const [status, remaining, id, remainingMs, more] = value as unknown[];
-    if (Number(status) === 3) {
+    if (Number(status) === latchStatus.executedTooLate) {
       this.failed(this.timedOutError()); // the server executed the call too late, or its clock was set, and the reply has its present time
       return;
     }
@@ -171,9 +174,12 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
       return;
     } else if (status === "error") {
       this.refused(String(remaining));
-    } else if (Number(status) === 2) {
+    } else if (Number(status) === latchStatus.queueFull) {
       this.fail(queueFullError(this.key));
-    } else if (Number(status) === 0 || (this.latch.generation ??= String(id)) !== String(id)) {
+    } else if (
+      Number(status) === latchStatus.expired ||
+      (this.latch.generation ??= String(id)) !== String(id)
+    ) {
       this.fail(latchExpired(this.key));
     } else {
       this.#handleState(Number(remaining), Number(remainingMs));

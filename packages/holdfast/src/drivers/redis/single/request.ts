@@ -9,7 +9,7 @@ import { waitTimedOut } from "../server/timed-out.ts";
 import type { GrantInUse } from "../server/grants-in-use.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
-import type { Reply } from "../protocol/operation.ts";
+import { acquireStatus, decodeAcquireReply, type Reply } from "../protocol/operation.ts";
 import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
 import type { HandedOverGrant, PendingRelease } from "../server/pending-release.ts";
 import { queueArgument, queueEntryOf, residueExpiry } from "./queue-entry.ts";
@@ -36,7 +36,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   /** The estimate of the server's clock from which the ticket and the deadline of the queue entry were computed. */
   #estimate: TimeEstimate | undefined;
   #requestedQueueing = false;
-  #isQueued = false;
+  /** The position in the queue; undefined: the request has no queue entry. */
   #position: number | undefined;
   /** The grant of this request, if a late reply or notification may report it again. */
   #grantInUse: GrantInUse | undefined;
@@ -77,7 +77,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 
   answered(reply: Reply): void {
-    const answer = decodeReply(reply);
+    const answer = decodeAcquireReply(reply);
     this.history.answered(reply.sameConnection);
     if (!this.isOpen) {
       this.#handleLateReply(answer);
@@ -87,20 +87,21 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       case "error":
         this.refused(String(answer[1]));
         return;
-      case 0:
+      case acquireStatus.held:
         this.#handleHeld(answer, reply);
         return;
-      case 1:
+      case acquireStatus.granted:
         this.#grantedByReply(answer, reply);
         return;
-      case 2:
+      case acquireStatus.queueFull:
         this.fail(queueFullError(this.key));
         return;
-      case 4:
+      case acquireStatus.executedTooLate:
         this.#restart();
         return;
+      case acquireStatus.deadWaitersRemain:
       default:
-        this.sendIfOpen(); // dead waiters are still before this one in the queue
+        this.sendIfOpen();
     }
   }
 
@@ -114,13 +115,19 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     const { clock } = this.#host;
     const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
-    this.#handleGrant([1, grant.first, grant.last], validity, { isClaim, mayBeRepeated: true });
+    this.#handleGrant([acquireStatus.granted, grant.first, grant.last], validity, {
+      isClaim,
+      mayBeRepeated: true,
+    });
   }
 
   /** The reply to a release of this client reports the grant. */
   grantedByRelease({ first, last, ttlMs }: HandedOverGrant, sent: Instant): void {
     const isClaim = ttlMs < this.#request.ttlMs;
-    this.#handleGrant([1, first, last], validFrom(sent, ttlMs), { isClaim, mayBeRepeated: true });
+    this.#handleGrant([acquireStatus.granted, first, last], validFrom(sent, ttlMs), {
+      isClaim,
+      mayBeRepeated: true,
+    });
   }
 
   /** A clone of this process has the same tokens. */
@@ -152,8 +159,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       this.#queueArgs = queueEntryOf(this.#request, server, this.#host.claimMs, remainingMs);
     }
     const { token } = this;
-    const ttl = String(ttlMs);
-    const count = String(fencingCount);
+    const [ttl, count] = [String(ttlMs), String(fencingCount)];
     const encodedInfo = encodeMetadata(info);
     const latest = server.latestExecution();
     this.history.sent(Number(latest));
@@ -191,9 +197,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       this.#restart();
       return;
     }
-    this.#isQueued = Number(position) >= 0;
-    this.#position = this.#isQueued ? Number(position) : undefined;
-    if (this.#isQueued) {
+    this.#position = Number(position) >= 0 ? Number(position) : undefined;
+    if (this.#position !== undefined) {
       this.#host.queued(this);
     }
     if (this.history.count === 1) {
@@ -204,13 +209,13 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
 
   #pollDelay(remainingMs: number): number {
     const { random } = this.#host;
-    if (!this.#isQueued) {
+    if (this.#position === undefined) {
       if (this.server.notificationStatus === "verified" && !this.#requestedQueueing) {
         return 0; // the subscription was verified after the sending, so a repeat can request a queue entry
       }
       return unqueuedPollDelay(random, this.history.count, remainingMs);
     }
-    return queuedPollDelay(random, this.#position ?? 0, remainingMs, this.#request.ttlMs);
+    return queuedPollDelay(random, this.#position, remainingMs, this.#request.ttlMs);
   }
 
   protected expired(): void {
@@ -278,8 +283,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   /** Requests are ordered only within one connection and one script call. So a late repeat may have been granted or queued again. */
   #handleLateReply(answer: readonly unknown[]): void {
     const status = Number(answer[0]);
-    const hasResidue = status === 1 || (status === 0 && Number(answer[2]) >= 0);
-    if (hasResidue) {
+    const isQueued = status === acquireStatus.held && Number(answer[2]) >= 0;
+    if (isQueued || status === acquireStatus.granted) {
       this.#host.releaseQueue.cleanUpUnused(this.#pendingRelease(), this.#grantInUse);
     }
   }
@@ -292,9 +297,4 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     }
     this.#host.settled(this);
   }
-}
-
-/** The reply to the most frequent kind of grant is its fencing number alone. */
-function decodeReply({ value }: Reply): unknown[] {
-  return Array.isArray(value) ? (value as unknown[]) : [1, value, value];
 }

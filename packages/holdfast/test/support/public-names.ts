@@ -146,6 +146,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       values: ["assertHeld", "mysql", "mysqlSchema"],
       types: ["MysqlClient", "MysqlOptions"],
     },
+    "holdfast/etcd": { values: ["etcd"], types: ["EtcdOptions"] },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

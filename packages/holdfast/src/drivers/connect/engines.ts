@@ -9,6 +9,8 @@ const engines: Readonly<Record<string, () => Promise<EngineOpener>>> = {
   mysql: async () => (await import("./mysql.ts")).connectMysql,
   postgres: async () => (await import("./postgres.ts")).connectPostgres,
   postgresql: async () => (await import("./postgres.ts")).connectPostgres,
+  etcd: async () => (await import("./etcd.ts")).connectEtcd,
+  etcds: async () => (await import("./etcd.ts")).connectEtcd,
 };
 
 export const engineSchemes: readonly string[] = Object.keys(engines);

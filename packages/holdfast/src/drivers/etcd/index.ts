@@ -1,0 +1,2 @@
+export { etcd } from "./driver.ts";
+export type { EtcdOptions } from "./options.ts";

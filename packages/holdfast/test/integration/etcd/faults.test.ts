@@ -1,0 +1,128 @@
+import { freePort } from "@holdfast/test-kit";
+import { createLocks, type Locks } from "holdfast";
+import { connect } from "holdfast/connect";
+import { etcd, type EtcdOptions } from "holdfast/etcd";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { onEtcd, startEtcd, type EtcdServer } from "../../support/etcd-server.ts";
+
+onEtcd("etcd under faults:", () => {
+  let server: EtcdServer;
+  let opened: Locks[] = [];
+
+  beforeEach(async () => {
+    server = await startEtcd();
+  });
+
+  afterEach(async () => {
+    await Promise.all(opened.map((locks) => locks.close()));
+    opened = [];
+    await server.stop();
+  });
+
+  function open(options?: EtcdOptions, endpoints: string | readonly string[] = server.url): Locks {
+    const locks = createLocks(etcd(endpoints, options));
+    opened.push(locks);
+    return locks;
+  }
+
+  test("a restart of the server keeps the grant and the queue", async () => {
+    const [here, there] = [open(), open()];
+    const lease = await here.acquire("order", { ttlMs: 30_000 });
+    const next = there.acquire("order", { ttlMs: 30_000, waitMs: 60_000 });
+    await expect.poll(async () => (await here.inspect("order")).waiterCount).toBe(1);
+    await server.kill();
+    await server.restart();
+    expect(await open().tryAcquire("order")).toBeNull();
+    await lease.extend(40_000);
+    expect(await lease.release()).toBe(true);
+    const following = await next;
+    expect(following.fencingToken).toBeGreaterThan(lease.fencingToken);
+    expect(await following.release()).toBe(true);
+  });
+
+  test("a grant whose reply was lost is found by the repeat", async () => {
+    const loss = losing(isGrantRequest);
+    const here = open({ fetch: loss.fetch });
+    loss.losses = 1;
+    const lease = await here.acquire("order", { ttlMs: 30_000, waitMs: 20_000 });
+    expect(loss.losses).toBe(0);
+    expect(await here.checkFence("order", lease.fencingToken)).toBe("current");
+    expect(await open().tryAcquire("order")).toBeNull();
+    expect(await lease.release()).toBe(true);
+    expect(await open().tryAcquire("order")).not.toBeNull();
+  });
+
+  test("a release whose reply was lost is confirmed by the repeat", async () => {
+    const loss = losing((path) => path === "/v3/lease/revoke");
+    const lease = await open({ fetch: loss.fetch }).acquire("order", { ttlMs: 30_000 });
+    loss.losses = 1;
+    expect(await lease.release()).toBe(true);
+    expect(await open().tryAcquire("order")).not.toBeNull();
+  });
+
+  test("a request that gets no reply leaves no grant until its TTL", async () => {
+    const loss = losing(isGrantRequest);
+    const here = open({ fetch: loss.fetch, commandTimeoutMs: 300 });
+    loss.losses = Infinity;
+    await expect(here.tryAcquire("order", { ttlMs: 600_000 })).rejects.toMatchObject({ outcome: "unknown" });
+    loss.losses = 0;
+    expect(await open().acquire("order", { waitMs: 20_000 })).toBeDefined();
+  });
+
+  test("an endpoint that cannot be reached is replaced by the next", async () => {
+    const endpoints = [`http://127.0.0.1:${await freePort()}`, server.url];
+    const lease = await open({}, endpoints).acquire("order");
+    expect(await lease.release()).toBe(true);
+  });
+
+  test("a user gets a new token after a restart, and a wrong password is refused", async () => {
+    await enableUsers(server.url);
+    const url = `${server.url.replace("http:", "etcd:")}?commandTimeoutMs=3000`;
+    const locks = createLocks(await connect(url.replace("//", "//root:secret%21@")));
+    opened.push(locks);
+    const lease = await locks.acquire("order", { ttlMs: 30_000 });
+    await server.kill();
+    await server.restart();
+    expect(await lease.release()).toBe(true);
+    await expect(open({ user: "root", password: "wrong" }).tryAcquire("order")).rejects.toMatchObject({
+      code: "engine-unavailable",
+      retryable: false,
+    });
+  });
+});
+
+function isGrantRequest(path: string, body: string): boolean {
+  return path === "/v3/kv/txn" && body.includes("request_put");
+}
+
+/** A `fetch` that executes requests, and loses as many replies as `losses` says. */
+function losing(applies: (path: string, body: string) => boolean): { fetch: typeof fetch; losses: number } {
+  const loss = {
+    losses: 0,
+    fetch: async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+      const response = await fetch(input, init);
+      const { pathname } = new URL(input instanceof Request ? input.url : input);
+      if (loss.losses > 0 && applies(pathname, init?.body as string)) {
+        loss.losses -= 1;
+        await response.text();
+        throw new TypeError("fetch failed", { cause: { code: "ECONNRESET", message: "the reply was lost" } });
+      }
+      return response;
+    },
+  };
+  return loss;
+}
+
+async function enableUsers(url: string): Promise<void> {
+  const calls = [
+    ["user/add", { name: "root", password: "secret!" }],
+    ["role/add", { name: "root" }],
+    ["user/grant", { user: "root", role: "root" }],
+    ["enable", {}],
+  ] as const;
+  for (const [path, body] of calls) {
+    const response = await fetch(`${url}/v3/auth/${path}`, { method: "POST", body: JSON.stringify(body) });
+    expect(response.ok, `${path}: ${await response.text()}`).toBe(true);
+  }
+}

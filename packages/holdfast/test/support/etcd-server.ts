@@ -1,0 +1,111 @@
+import { once } from "node:events";
+import { rm } from "node:fs/promises";
+
+import { freePort, hasEnded } from "@holdfast/test-kit";
+
+import { inFolder, installed, startServer, type ServerProcess } from "./server-process.ts";
+import { describeWith } from "./servers.ts";
+
+const program = installed("etcd");
+
+/** `describe` for tests that need etcd. */
+export const onEtcd: ReturnType<typeof describeWith> = describeWith("etcd", program !== undefined);
+
+/** A private, real member. */
+export interface EtcdMember {
+  readonly url: string;
+  /** Ends the member without a warning to it. */
+  kill(): Promise<void>;
+  freeze(): void;
+  thaw(): void;
+  /** Starts the member again, with its data. Resolves when the member has a leader. */
+  restart(): Promise<void>;
+}
+
+/** A cluster of one member. */
+export interface EtcdServer extends EtcdMember {
+  stop(): Promise<void>;
+}
+
+export interface EtcdCluster {
+  readonly members: readonly EtcdMember[];
+  readonly urls: readonly string[];
+  stop(): Promise<void>;
+}
+
+/** Starts a member on free ports of 127.0.0.1. */
+export async function startEtcd(): Promise<EtcdServer> {
+  const { members, stop } = await startEtcdCluster(1);
+  return { ...(members[0] as EtcdMember), stop };
+}
+
+/** Starts the members of one cluster on free ports of 127.0.0.1. */
+export function startEtcdCluster(size: number): Promise<EtcdCluster> {
+  return inFolder("etcd", async (folder) => {
+    const peers = new Map<string, string>();
+    for (let number = 1; number <= size; number += 1) {
+      peers.set(`m${number}`, `http://127.0.0.1:${await freePort()}`);
+    }
+    const started = await Promise.all([...peers.keys()].map((name) => startMember(folder, name, peers)));
+    const members = started.map(({ member }) => member);
+    return {
+      members,
+      urls: members.map(({ url }) => url),
+      stop: async () => {
+        await Promise.all(started.map(({ stop }) => stop()));
+        await rm(folder, { recursive: true, force: true });
+      },
+    };
+  });
+}
+
+async function startMember(
+  folder: string,
+  name: string,
+  peers: ReadonlyMap<string, string>,
+): Promise<{ member: EtcdMember; stop: () => Promise<void> }> {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const peer = peers.get(name) as string;
+  const cluster = [...peers].map(([other, address]) => `${other}=${address}`).join(",");
+  const options = {
+    name,
+    "data-dir": `${folder}/${name}`,
+    "log-level": "error",
+    "listen-client-urls": url,
+    "advertise-client-urls": url,
+    "listen-peer-urls": peer,
+    "initial-advertise-peer-urls": peer,
+    "initial-cluster": cluster,
+  };
+  const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
+  const start = (): Promise<ServerProcess> => startServer([program as string, ...args], () => answers(url));
+  let server = await start();
+  const member = {
+    url,
+    kill: async () => {
+      if (!hasEnded(server.child)) {
+        const exited = once(server.child, "exit");
+        server.child.kill("SIGKILL");
+        await exited;
+      }
+    },
+    freeze: () => void server.child.kill("SIGSTOP"),
+    thaw: () => void server.child.kill("SIGCONT"),
+    restart: async () => {
+      server = await start();
+    },
+  };
+  return { member, stop: () => server.stop() };
+}
+
+/** A reply to a linearizable read proves that there is a leader, even if the reply demands a user. */
+async function answers(url: string): Promise<void> {
+  const response = await fetch(`${url}/v3/kv/range`, {
+    method: "POST",
+    body: JSON.stringify({ key: "YQ==" }),
+  });
+  await response.text();
+  if (response.status >= 500) {
+    throw new Error(`HTTP status ${response.status}`);
+  }
+}

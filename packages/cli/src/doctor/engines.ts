@@ -6,11 +6,19 @@ interface Examination {
   readonly findings: readonly Finding[];
 }
 
+/** How the locks are used, and whether the checks may write. */
+interface Use {
+  readonly ttlMs: number;
+  readonly probes: boolean;
+}
+
 /** Checks the servers of a URL. Throws an `Exit` if no server replies. */
-export type EngineDoctor = (url: string, use: { readonly ttlMs: number }) => Promise<Examination>;
+export type EngineDoctor = (url: string, use: Use) => Promise<Examination>;
 
 /** The checks of the engines with their own drivers, by the schemes of their URLs. */
 const engines: Readonly<Record<string, () => Promise<EngineDoctor>>> = {
+  etcd: async () => (await import("./engines/etcd.ts")).examineEtcd,
+  etcds: async () => (await import("./engines/etcd.ts")).examineEtcd,
   postgres: async () => (await import("./engines/postgres.ts")).examinePostgres,
   postgresql: async () => (await import("./engines/postgres.ts")).examinePostgres,
 };

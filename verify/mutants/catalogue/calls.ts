@@ -115,7 +115,11 @@ export const calls: readonly Mutant[] = [
     brokenRule:
       "only the client that created the token learns from its release which request is granted next",
     edits: [
-      redis("single/driver", "clientIdOf(token) === this.#registry.clientId;", 'clientIdOf(token) !== "";'),
+      redis(
+        "single/driver",
+        "isTokenOf(this.#registry.clientId, token);",
+        "isTokenOf(token.slice(33, 65), token);",
+      ),
     ],
     killers: [byRules("drivers/redis/single/handed-over", "a lease that another process has")],
   },

@@ -76,17 +76,22 @@ export class KeyAcquirer {
     waitMs: number,
     request: () => Promise<L>,
   ): Promise<L> {
-    const admitted = (): Promise<L> => {
-      try {
-        this.#assertAllowed(key, options);
-      } catch (error) {
-        return Promise.reject(error as Error);
-      }
-      return request();
-    };
     return hasSubscribers(traces.acquire)
-      ? trace(traces.acquire, (): AcquireTrace => ({ key, waitMs }), admitted, recordOutcome)
-      : admitted();
+      ? this.#trace({ key, waitMs }, () => this.#admit(key, options, request))
+      : this.#admit(key, options, request);
+  }
+
+  #trace<L extends MutexLease | null>(context: AcquireTrace, request: () => Promise<L>): Promise<L> {
+    return trace(traces.acquire, () => context, request, recordOutcome);
+  }
+
+  #admit<L>(key: string, options: ResolvedAcquire, request: () => Promise<L>): Promise<L> {
+    try {
+      this.#assertAllowed(key, options);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+    return request();
   }
 
   #acquireOnce(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {

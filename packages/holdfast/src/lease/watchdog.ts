@@ -266,8 +266,7 @@ class ClockJumpDetector implements Scheduled {
 
   /** A deadline was computed from both clocks, so their present difference counts for the next reading too. */
   recordDeadline(clock: Clock): void {
-    const { now, wall } = instantNow(clock);
-    this.#offset = Math.min(this.#offset, wall - now);
+    this.#offset = Math.min(this.#offset, clock.wall() - clock.now());
   }
 
   /** How far the wall clock has advanced more than the monotonic clock since the last reading or deadline, ms. */

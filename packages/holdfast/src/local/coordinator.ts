@@ -15,8 +15,11 @@ import { KeyQueues } from "./key-queues.ts";
 import type { LocalQueue } from "./local-queue.ts";
 import { ownsFencingToken, withLocalQueues } from "./local-view.ts";
 
-/** Up to this many keys keep their idle queues, because most keys are used again. */
-const idleQueuesKept = 1_000;
+/**
+ * Up to this many keys keep their idle queues, because a key may be used again. More queues would outlive the collections of young
+ * objects, and cost more than new ones.
+ */
+const idleQueuesKept = 128;
 
 /** The state that all callers of one `Locks` share: local queues, waiting calls, and held leases. */
 export class LocalCoordinator implements AcquisitionHost {

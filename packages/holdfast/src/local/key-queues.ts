@@ -5,6 +5,8 @@ import { LocalQueue } from "./local-queue.ts";
 /** Up to this many queues of a semaphore are kept, also idle ones. */
 const idleQueuesKept = 8;
 
+const none: readonly LocalQueue<never>[] = [];
+
 /** All local queues of one key. Callers share a queue if their requests are equal: for a semaphore, equal permits and limit. */
 export class KeyQueues<Hold extends Handoverable<Hold>> {
   readonly mutex: LocalQueue<Hold> = new LocalQueue<Hold>(1, 0);
@@ -18,7 +20,11 @@ export class KeyQueues<Hold extends Handoverable<Hold>> {
 
   /** How many callers of this process wait for the key. */
   get waiterCount(): number {
-    return this.queues.reduce((sum, queue) => sum + queue.waiterCount, this.directWaiters);
+    let count = this.directWaiters + this.mutex.waiterCount;
+    for (const queue of this.#semaphores?.values() ?? none) {
+      count += queue.waiterCount;
+    }
+    return count;
   }
 
   get queues(): readonly LocalQueue<Hold>[] {

@@ -4,7 +4,8 @@ import { invalidValue } from "../../../option-checks.ts";
 export type LockKeys = readonly [lock: string, queue: string, info: string, ...fence: string[]];
 
 const reservedPrefix = "holdfast:";
-const maxRecent = 1_024;
+/** More keys would outlive the collections of young objects, and cost more than deriving the keys again. */
+const maxRecent = 128;
 
 /**
  * Derives all keys of a lock. Derived keys have the hash slot of the lock key. They are in a reserved name space, because a lock key must
@@ -14,7 +15,7 @@ export class KeySpace {
   readonly #prefix: string;
   readonly #hasFences: boolean;
   /** The keys of recently used locks. */
-  readonly #recent = new Map<string, LockKeys>();
+  #recent = new Map<string, LockKeys>();
 
   /** @param hasFences whether each lock has its own fencing counter, as on the nodes of a quorum */
   constructor(clientPrefix: string, prefix: string, hasFences = false) {
@@ -33,7 +34,7 @@ export class KeySpace {
     }
     const keys = this.#makeKeys(key);
     if (this.#recent.size >= maxRecent) {
-      this.#recent.clear();
+      this.#recent = new Map(); // `clear` would link the old table to the new one, and retain the entries of both
     }
     this.#recent.set(key, keys);
     return keys;

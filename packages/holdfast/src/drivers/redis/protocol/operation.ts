@@ -41,7 +41,7 @@ export function decodeAcquireReply({ value }: Reply): unknown[] {
 
 /**
  * Adds the proposed fencing number to the arguments, as a node of a quorum expects. A caller that sends one operation to several nodes
- * shares one array, because {@link encode} reuses its text.
+ * shares one array, because {@link encodeShared} reuses its text.
  * @param proposedFence the fencing number that all nodes are to give a grant of this operation
  */
 export function withProposedFence(args: readonly string[], proposedFence: string): readonly string[] {
@@ -49,14 +49,22 @@ export function withProposedFence(args: readonly string[], proposedFence: string
   return [name, proposedFence, ...rest];
 }
 
-/** The operations of a batch as one argument. The last text is cached, because a broadcast sends the same batch to all nodes. */
-export function encode(operations: readonly Pick<Operation, "args">[]): string {
+/** Like {@link encode}. The last text is cached, because a broadcast sends the same batch to all nodes. */
+export function encodeShared(operations: readonly Pick<Operation, "args">[]): string {
   // The cache compares the argument arrays by identity, because a repeated operation has a new array.
   if (operations.length !== latest.args.length || operations.some(({ args }, i) => args !== latest.args[i])) {
-    const args = operations.map((operation) => operation.args);
-    latest = { args, text: JSON.stringify(args.flat()) };
+    latest = { args: operations.map(({ args }) => args), text: encode(operations) };
   }
   return latest.text;
+}
+
+/** The operations of a batch as one argument. */
+export function encode(operations: readonly Pick<Operation, "args">[]): string {
+  const values: string[] = [];
+  for (const { args } of operations) {
+    values.push(...args);
+  }
+  return JSON.stringify(values);
 }
 
 let latest: { readonly args: readonly (readonly string[])[]; readonly text: string } = {

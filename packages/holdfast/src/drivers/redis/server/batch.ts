@@ -2,7 +2,7 @@ import { instantNow, type Clock, type Instant, type Timer } from "../../../runti
 import type { Connection } from "../clients/connection.ts";
 import { isReadOnlyError, timeoutError } from "./errors.ts";
 import { lateTimerMs } from "./poll-delays.ts";
-import { encode, type Operation } from "../protocol/operation.ts";
+import { encode, encodeShared, type Operation } from "../protocol/operation.ts";
 import type { Script } from "../protocol/script.ts";
 import type { CallNumber, Responsiveness } from "./responsiveness.ts";
 
@@ -129,7 +129,7 @@ export class Batcher {
     const args =
       single !== undefined && operations.length === 1 && !this.#withRunId
         ? [...this.#args, ...single.args]
-        : [...this.#args, encode(operations)];
+        : [...this.#args, this.#withRunId ? encodeShared(operations) : encode(operations)];
     const call = new Call(operations, instantNow(this.#clock), this.#epoch, this.#responsiveness.callSent());
     this.#calls += 1;
     this.#inFlight += operations.length;

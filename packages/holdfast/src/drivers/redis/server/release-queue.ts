@@ -3,6 +3,7 @@ import { publish } from "../../../diagnostics.ts";
 import { closedError } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
+import { TokenMap } from "../../../runtime/token-map.ts";
 import { engineError, isTransient, timeoutError } from "./errors.ts";
 import { GrantsInUse, type GrantInUse } from "./grants-in-use.ts";
 import {
@@ -41,7 +42,7 @@ export class ReleaseQueue {
   #isClosed = false;
   readonly #cleanUps = new Set<Promise<unknown>>();
   /** The newest open call of each token. The earlier ones follow as {@link ReleaseCall.previous}. */
-  readonly #releasesByToken = new Map<string, ReleaseCall>();
+  readonly #releasesByToken = new TokenMap<ReleaseCall>();
 
   constructor(
     serverFor: (keys: LockKeys) => RedisServer,
@@ -68,7 +69,7 @@ export class ReleaseQueue {
    */
   release(pending: PendingRelease): Promise<boolean> {
     const latest = this.inUse.end(pending.token);
-    return this.#begin({ ...pending, latest }, "release");
+    return this.#begin(latest > 0 ? { ...pending, latest } : pending, "release");
   }
 
   downgrade(pending: PendingRelease): Promise<boolean> {

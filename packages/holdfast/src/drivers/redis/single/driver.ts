@@ -27,7 +27,7 @@ import type { RedisSettings } from "../options.ts";
 import type { ReleaseQueue } from "../server/release-queue.ts";
 import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
 import { ServerAcquire } from "./request.ts";
-import { clientIdOf } from "../protocol/token.ts";
+import { isTokenOf } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
 import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 
@@ -142,7 +142,7 @@ export class RedisDriver implements Driver {
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
-    const isOwn = clientIdOf(token) === this.#registry.clientId;
+    const isOwn = isTokenOf(this.#registry.clientId, token);
     const keys = this.#keySpace.keysOf(key);
     return this.#releaseQueue.release({ key, keys, token, queueArgs: "", until, isOwn });
   }

@@ -83,6 +83,18 @@ export const releases: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes after")],
   },
   {
+    name: "answered-requests-repeat-the-release",
+    brokenRule: "a reply on the same connection excludes a later execution, so the release is not repeated",
+    edits: [
+      redis(
+        "redlock/release",
+        'const earlier = name === "release" ? this.#grant.earlierRequestsOn(node) : undefined;',
+        'const live = name === "release" ? this.#grant.earlierRequestsOn(node) : undefined;\n        const earlier = live && { latest: live.latest };',
+      ),
+    ],
+    killers: [byRules("drivers/redis/redlock/late-requests", "is released once")],
+  },
+  {
     name: "repeated-release-reports-not-held",
     brokenRule: "a release with a lost reply whose repeat replies not-held counts as released",
     edits: [

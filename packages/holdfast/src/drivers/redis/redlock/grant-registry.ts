@@ -128,8 +128,8 @@ export class GrantRegistry {
       now + ttlMs,
       voteRequest.residue.mayBeQueued ? queueEntryExpiry(now, entryEnd) : 0,
     );
-    const [queueArgs, { latest }] = [operations.queueEntryOn(voteRequest.node), voteRequest.history];
-    this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, latest }, proposedFence);
+    const [queueArgs, earlier] = [operations.queueEntryOn(voteRequest.node), voteRequest.history];
+    this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, earlier }, proposedFence);
   }
 
   /** A node has residue of an attempt that has ended. */
@@ -234,14 +234,14 @@ export class GrantRegistry {
   #cleanUpGrant(held: HeldGrant, node: QuorumNode): void {
     if (held.mayBeStoredOn(node)) {
       const { key, keys, token } = held;
-      const [queueArgs, latest] = [held.queueArgsOn(node), held.latestExecutionOn(node)];
+      const [queueArgs, earlier] = [held.queueArgsOn(node), held.earlierRequestsOn(node)];
       this.#cleanUp(node, {
         key,
         keys,
         token,
         queueArgs,
         until: held.residueExpiry(node, held.dueAt),
-        latest,
+        earlier,
       });
     }
   }

@@ -4,7 +4,7 @@ import type { Validity } from "../../../validity.ts";
 import { RequestHistory } from "../server/request-history.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import { withProposedFence, type Reply } from "../protocol/operation.ts";
-import { queueEntryExpiry } from "../server/pending-release.ts";
+import { queueEntryExpiry, type EarlierRequests } from "../server/pending-release.ts";
 import { readingOf, type ClockReading } from "./clock-reading.ts";
 import { GrantMembers } from "./grant-members.ts";
 import type { FencingRange } from "./majority.ts";
@@ -100,9 +100,13 @@ export class HeldGrant implements Scheduled {
     return mayBeQueued ? Math.max(until, queueEntryExpiry(this.now(), Infinity)) : until;
   }
 
-  /** The latest server time, ms, at which a node may still execute a vote or refill request; 0: none is under way. */
-  latestExecutionOn({ index }: QuorumNode): number {
-    return Math.max(this.#residue?.nodes[index]?.history.latest ?? 0, this.#refills[index]?.latest ?? 0);
+  /** The vote and refill requests that a node may still execute; undefined: none. */
+  earlierRequestsOn({ index }: QuorumNode): EarlierRequests | undefined {
+    const [votes, refills] = [this.#residue?.nodes[index]?.history, this.#refills[index]];
+    if (votes === undefined || votes.latest === 0) {
+      return refills !== undefined && refills.latest > 0 ? refills : undefined;
+    }
+    return refills === undefined || refills.latest === 0 ? votes : new BothHistories(votes, refills);
   }
 
   /** Whether a node may have the grant or its queue entry. */
@@ -162,5 +166,20 @@ export class HeldGrant implements Scheduled {
       },
       failed: (error) => history.failed(error),
     });
+  }
+}
+
+/** The vote requests and the refill requests of one node. */
+class BothHistories implements EarlierRequests {
+  readonly #votes: RequestHistory;
+  readonly #refills: RequestHistory;
+
+  constructor(votes: RequestHistory, refills: RequestHistory) {
+    this.#votes = votes;
+    this.#refills = refills;
+  }
+
+  get latest(): number {
+    return Math.max(this.#votes.latest, this.#refills.latest);
   }
 }

@@ -71,13 +71,13 @@ export class QuorumRelease {
         const { node } = release;
         const residueExpiry = this.#grant.residueExpiry(node, until);
         const queueArgs = this.#grant.queueArgsOn(node);
-        const latest = name === "release" ? this.#grant.latestExecutionOn(node) : 0;
+        const earlier = name === "release" ? this.#grant.earlierRequestsOn(node) : undefined;
         if (
           pending?.queueArgs !== queueArgs ||
           pending.until !== residueExpiry ||
-          pending.latest !== latest
+          pending.earlier !== earlier
         ) {
-          pending = { key, keys, token, queueArgs, until: residueExpiry, proposedFence, latest }; // most nodes get the same operation
+          pending = { key, keys, token, queueArgs, until: residueExpiry, proposedFence, earlier }; // most nodes get the same operation
           args = cleanUpOperation(pending, name);
         }
         node.releaseQueue.enqueue(pending, release, name, args);

@@ -57,16 +57,16 @@ export class GrantsInUse {
     }
   }
 
-  /** @returns the latest server time, ms, at which a request for the grant may still be executed; 0: no request is in flight */
-  end(token: string): number {
+  /** @returns the requests for the grant that the server may still execute; undefined: none */
+  end(token: string): RequestHistory | undefined {
     const grant = this.#grants.get(token);
     if (!grant) {
-      return 0;
+      return undefined;
     }
     grant.isEnded = true;
     this.#grants.delete(token);
     this.#expiries.cancel(grant);
-    return grant.history.latest;
+    return grant.history.latest > 0 ? grant.history : undefined;
   }
 
   close(): void {

@@ -9,6 +9,12 @@ export function queueEntryExpiry(now: number, deadline: number): number {
   return deadline === Infinity ? now + queueTtlMs : deadline;
 }
 
+/** The requests that were sent before a release with the same token. Their replies may arrive during the release. */
+export interface EarlierRequests {
+  /** The latest server time, ms, at which one of the requests may still be executed; 0: none can. */
+  readonly latest: number;
+}
+
 /** A grant or queue entry to remove from the server, or the residue of a request with unknown outcome. */
 export interface PendingRelease {
   readonly key: string;
@@ -22,8 +28,8 @@ export interface PendingRelease {
   readonly isOwn?: boolean | undefined;
   /** The time at which the residue has expired on the server, on the scale of `clock.now()`. */
   readonly until: number;
-  /** The latest server time, ms, at which a request with this token may still be executed. Absent or 0: no request is in flight. */
-  readonly latest?: number | undefined;
+  /** The requests with this token that the server may still execute. Absent: none. */
+  readonly earlier?: EarlierRequests | undefined;
 }
 
 /** The arguments of the operation that removes a grant or queue entry. */

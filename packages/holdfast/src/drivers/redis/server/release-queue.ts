@@ -68,8 +68,8 @@ export class ReleaseQueue {
    * @throws {EngineError} after the budget. The release is then repeated in the background.
    */
   release(pending: PendingRelease): Promise<boolean> {
-    const latest = this.inUse.end(pending.token);
-    return this.#begin(latest > 0 ? { ...pending, latest } : pending, "release");
+    const earlier = this.inUse.end(pending.token);
+    return this.#begin(earlier ? { ...pending, earlier } : pending, "release");
   }
 
   downgrade(pending: PendingRelease): Promise<boolean> {
@@ -103,7 +103,8 @@ export class ReleaseQueue {
   }
 
   #start(release: ReleaseCall): void {
-    const { token, keys, until, latest = 0 } = release.pending;
+    const { token, keys, until, earlier } = release.pending;
+    const latest = earlier?.latest ?? 0;
     const delayMs = latest - this.#serverFor(keys).serverClock.micros() / 1000;
     release.until = until + (latest > 0 ? Math.max(0, delayMs) : 0); // a request that is executed late has a grant that ends late
     release.previous = this.#releasesByToken.get(token);
@@ -233,11 +234,11 @@ export class ReleaseQueue {
 
   /**
    * The server has answered. If a request with the same token may still be executed, the release is repeated after the latest time of
-   * that request.
+   * that request. Most of these requests were answered before the release, because a connection keeps the order.
    */
   answered(release: ReleaseCall, serverMicros: number): void {
     const now = this.#clock.now();
-    const delayMs = (release.pending.latest ?? 0) - serverMicros / 1000;
+    const delayMs = (release.pending.earlier?.latest ?? 0) - serverMicros / 1000;
     if (delayMs < 0 || now >= release.until || release.isEnded || this.#isClosed) {
       this.ended(release);
     } else {

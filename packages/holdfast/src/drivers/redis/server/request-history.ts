@@ -1,8 +1,9 @@
 import type { Outcome } from "../../../errors.ts";
 import { outcomeOf } from "./errors.ts";
+import type { EarlierRequests } from "./pending-release.ts";
 
 /** The repeats of one request: their number, their failures, and whether one of them may still take effect on the server. */
-export class RequestHistory {
+export class RequestHistory implements EarlierRequests {
   count = 0;
   /** The number of failures since the last reply. */
   failures = 0;

@@ -275,9 +275,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
 
   #pendingRelease(): PendingRelease {
     const { key, keys, token, server, deadline } = this;
-    const { latest } = this.history;
     const until = residueExpiry(server, this.#host.clock.now(), deadline, this.#request.ttlMs);
-    return { key, keys, token, queueArgs: this.#queueArgs, until, latest };
+    return { key, keys, token, queueArgs: this.#queueArgs, until, earlier: this.history };
   }
 
   /** Requests are ordered only within one connection and one script call. So a late repeat may have been granted or queued again. */

@@ -57,6 +57,18 @@ test("a queue entry that is added after its waiter has left is removed", async (
   expect(fixture.servers.map((server) => server.dump(queue))).toEqual([undefined, undefined, undefined]);
 });
 
+test("a node that replies to the acquire during the release is released once", async () => {
+  const fixture = new QuorumFixture();
+  const operations: string[] = [];
+  const { locks, faults } = await fixture.client({}, (connection) => recorded(connection, operations));
+  faults[2]?.delay({ replyMs: 10 });
+  const lease = await fixture.settleWithin(5, locks.acquire("k", { ttlMs }));
+  operations.splice(0);
+  await fixture.settleWithin(5, lease.release());
+  await fixture.advance(ttlMs);
+  expect(operations).toEqual(["release", "release", "release"]);
+});
+
 test("a node that is refilled after the release is released again", async () => {
   const fixture = new QuorumFixture();
   const gates: Gate[] = [];
@@ -220,6 +232,17 @@ function setClosed(gates: readonly Gate[], isClosed: boolean): void {
       go();
     }
   }
+}
+
+/** Records the first operation of each call. */
+function recorded(connection: Connection, operations: string[]): Connection {
+  return {
+    ...plain(connection),
+    run: (script, keys, args) => {
+      operations.push(commandText(args)[0] ?? "");
+      return connection.run(script, keys, args);
+    },
+  };
 }
 
 function heardBy(connection: Connection, listeners: Listener[]): Connection {

@@ -50,19 +50,23 @@ test("a quorum's node gets one call a turn", async () => {
   expect(fixture.calls.map(({ operations }) => operations.length)).toEqual([100]);
 });
 
-test("operations that are performed again together have their present arguments", async () => {
-  const operations = ["a", "b"].map((name) => Object.assign(new RecordingOperation(name), { args: [""] }));
-  for (const time of ["first", "second"]) {
-    for (const operation of operations) {
-      operation.args = ["acquire", "token", time];
-      fixture.batcher.perform(operation);
+test.each(["a single server", "a node of a quorum"])(
+  "operations that are performed again on %s have their present arguments",
+  async (server) => {
+    fixture.batcher = fixture.open(server === "a node of a quorum");
+    const operations = ["a", "b"].map((name) => Object.assign(new RecordingOperation(name), { args: [""] }));
+    for (const time of ["first", "second"]) {
+      for (const operation of operations) {
+        operation.args = ["acquire", "token", time];
+        fixture.batcher.perform(operation);
+      }
+      await turn();
+      expect(fixture.calls.at(-1)?.operations).toEqual(["acquire", "token", time, "acquire", "token", time]);
+      fixture.calls.at(-1)?.answer([1, 1]);
+      await turn();
     }
-    await turn();
-    expect(fixture.calls.at(-1)?.operations).toEqual(["acquire", "token", time, "acquire", "token", time]);
-    fixture.calls.at(-1)?.answer([1, 1]);
-    await turn();
-  }
-});
+  },
+);
 
 test("a lone operation is sent in its own turn, without waiting for others", async () => {
   fixture.perform("a");

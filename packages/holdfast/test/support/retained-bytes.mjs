@@ -1,8 +1,8 @@
-// Acquires and releases many different keys, and prints how many bytes of each pair survive the collections of young objects.
+// Acquires and releases many different keys. Prints how many bytes of each pair survive the collections of young objects:
 //
 //   node retained-bytes.mjs <port> <pairs>
 //
-// It uses the built library, as users have it.
+// The program uses the built library, as users have it.
 
 import { Session } from "node:inspector/promises";
 

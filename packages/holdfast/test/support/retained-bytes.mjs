@@ -1,4 +1,4 @@
-// Acquires and releases many different keys. Prints how many bytes of each pair survive the collections of young objects:
+// Acquires and releases many different keys. Prints the bytes of each pair that survive minor collections.
 //
 //   node retained-bytes.mjs <port> <pairs>
 //

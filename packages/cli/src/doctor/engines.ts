@@ -21,6 +21,7 @@ const engines: Readonly<Record<string, () => Promise<EngineDoctor>>> = {
   etcds: async () => (await import("./engines/etcd.ts")).examineEtcd,
   postgres: async () => (await import("./engines/postgres.ts")).examinePostgres,
   postgresql: async () => (await import("./engines/postgres.ts")).examinePostgres,
+  zookeeper: async () => (await import("./engines/zookeeper.ts")).examineZooKeeper,
 };
 
 /** The name of the engine and its checks; undefined for a URL of Redis or of a lock service. */

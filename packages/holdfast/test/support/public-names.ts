@@ -147,6 +147,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       types: ["MysqlClient", "MysqlOptions"],
     },
     "holdfast/etcd": { values: ["etcd"], types: ["EtcdOptions"] },
+    "holdfast/zookeeper": { values: ["zookeeper"], types: ["ZooKeeperOptions"] },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

@@ -11,6 +11,7 @@ const engines: Readonly<Record<string, () => Promise<EngineOpener>>> = {
   postgresql: async () => (await import("./postgres.ts")).connectPostgres,
   etcd: async () => (await import("./etcd.ts")).connectEtcd,
   etcds: async () => (await import("./etcd.ts")).connectEtcd,
+  zookeeper: async () => (await import("./zookeeper.ts")).connectZooKeeper,
 };
 
 export const engineSchemes: readonly string[] = Object.keys(engines);

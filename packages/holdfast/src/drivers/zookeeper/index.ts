@@ -1,0 +1,2 @@
+export { zookeeper } from "./driver.ts";
+export type { ZooKeeperOptions } from "./options.ts";

@@ -1,0 +1,24 @@
+import { driverConformance } from "holdfast/testing";
+import { zookeeper } from "holdfast/zookeeper";
+import { afterAll, beforeAll, describe, test } from "vitest";
+
+import { onZooKeeper, startZooKeeper, type ZooKeeperServer } from "../../support/zookeeper-server.ts";
+
+onZooKeeper("ZooKeeper", () => {
+  let server: ZooKeeperServer;
+
+  beforeAll(async () => {
+    server = await startZooKeeper();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  describe.concurrent("ZooKeeper passes the conformance suite:", () => {
+    driverConformance({
+      test,
+      open: async () => ({ driver: zookeeper(server.address), other: zookeeper(server.address) }),
+    });
+  });
+});

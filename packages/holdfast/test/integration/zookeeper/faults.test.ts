@@ -173,6 +173,24 @@ onZooKeeper("ZooKeeper under faults:", () => {
     expect(await (await there.acquire("abandoned", { waitMs: 60_000 })).release()).toBe(true);
   });
 
+  test("a waiter that leaves without a connection does not block the queue of a session that continues", async () => {
+    const [here, there] = [openThroughProxy({ sessionTimeoutMs: 10_000 }), open()];
+    const lease = await there.acquire("left", { ttlMs: 60_000 });
+    const leaving = new AbortController();
+    const waiting = here.acquire("left", { ttlMs: 500, waitMs: 60_000, signal: leaving.signal });
+    await queued(there, "left", 1);
+    proxy.refuse(true);
+    proxy.cut();
+    leaving.abort(new Error("no longer needed"));
+    await expect(waiting).rejects.toThrow("no longer needed");
+    const pause = await there.acquire("left: pause", { ttlMs: 2_000, renew: false });
+    await new Promise((resolve) => pause.signal.addEventListener("abort", resolve)); // the driver no longer repeats the removal
+    proxy.refuse(false);
+    await queued(there, "left", 0);
+    await here.inspect("left"); // the session continues
+    expect(await lease.release()).toBe(true);
+  });
+
   test("a waiter does not take a grant that was extended after the waiter had read it", async () => {
     const [waiter, heir] = [openThroughProxy(), open()];
     const ended = createLocks(zookeeper(server.address));
@@ -188,6 +206,20 @@ onZooKeeper("ZooKeeper under faults:", () => {
     expect(await heir.checkFence("late takeover", adopted.fencingToken)).toBe("current");
     expect(await adopted.release()).toBe(true);
     expect((await next).fencingToken).toBeGreaterThan(adopted.fencingToken);
+  });
+
+  test("a late extension of an earlier holder does not shorten the TTL of its heir", async () => {
+    const [here, heir] = [openThroughProxy(), open()];
+    const lease = await here.acquire("late extension", { ttlMs: 5_000, renew: false });
+    proxy.pause("requests");
+    const late = lease.extend().catch(() => undefined);
+    const adopted = await heir.adopt(lease.transfer());
+    await adopted.extend(600_000);
+    proxy.resume("requests");
+    await late;
+    expect((await here.inspect("late extension")).remainingMs).toBeGreaterThan(300_000);
+    await adopted.extend(600_000);
+    expect(await adopted.release()).toBe(true);
   });
 
   test("a server that cannot be reached is replaced by the next", async () => {

@@ -70,6 +70,27 @@ onEtcd("etcd under faults:", () => {
     expect(await open().acquire("order", { waitMs: 20_000 })).toBeDefined();
   });
 
+  test("a lease whose renewals get no reply is lost before another can hold the lock", async () => {
+    const loss = losing((path) => path === "/v3/lease/keepalive");
+    const lease = await open({ fetch: loss.fetch, commandTimeoutMs: 300 }).acquire("order", { ttlMs: 2_000 });
+    const waiting = open().acquire("order", { waitMs: 60_000 });
+    loss.losses = Infinity;
+    const next = await waiting;
+    expect(lease.signal.reason).toMatchObject({ code: "lease-lost", reason: "engine-unreachable" });
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+  });
+
+  test("a renewal by a former leader does not count", async () => {
+    const lease = await open({ fetch: renewedByFormerLeader }).acquire("order", {
+      ttlMs: 2_000,
+      renew: false,
+    });
+    await expect(lease.extend()).rejects.toMatchObject({ code: "engine-unavailable", retryable: true });
+    const next = await open().acquire("order", { waitMs: 60_000 });
+    expect(lease.signal.aborted).toBe(true);
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+  });
+
   test("an endpoint that cannot be reached is replaced by the next", async () => {
     const endpoints = [`http://127.0.0.1:${await freePort()}`, server.url];
     const lease = await open({}, endpoints).acquire("order");
@@ -112,6 +133,16 @@ function losing(applies: (path: string, body: string) => boolean): { fetch: type
     },
   };
   return loss;
+}
+
+/** A `fetch` whose renewals are answered by a leader of an earlier term, and have no effect. */
+async function renewedByFormerLeader(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const { pathname } = new URL(input instanceof Request ? input.url : input);
+  if (pathname !== "/v3/lease/keepalive") {
+    return fetch(input, init);
+  }
+  const { ID } = JSON.parse(init?.body as string) as { ID: string };
+  return Response.json({ result: { header: { revision: "1", raft_term: "1" }, ID, TTL: "2" } });
 }
 
 async function enableUsers(url: string): Promise<void> {

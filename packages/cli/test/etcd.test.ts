@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-import { freePort, waitUntil } from "@holdfast/test-kit";
+import { freePort, makeCertificates, waitUntil } from "@holdfast/test-kit";
 import { createLocks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -115,6 +115,26 @@ onEtcd("holdfast, with the URL of etcd,", () => {
       });
       expect(refused.out).toContain("authentication failed");
       expect(refused.out + refused.err).not.toContain("wrong");
+    } finally {
+      await secured.stop();
+    }
+  });
+
+  test("sends nothing to a server with a certificate of an unknown authority", async () => {
+    await using certificates = await makeCertificates();
+    const secured = await startEtcd(certificates);
+    try {
+      const target = { HOLDFAST_URL: secured.url.replace("https:", "etcds:") };
+      const trusting = { ...target, NODE_EXTRA_CA_CERTS: certificates.caFile };
+      const command = ["run", "-k", "nightly", "--wait", "0", "--", "true"];
+      expect((await cli.run(command, { env: trusting })).code).toBe(0);
+      const found = JSON.parse((await cli.run(["doctor", "--json"], { env: trusting })).out) as Diagnosis;
+      expect(found.probe?.acquire).toBeGreaterThan(0);
+      for (const args of [command, ["doctor"]]) {
+        const { code, err } = await cli.run(args, { env: target });
+        expect(code).toBe(69);
+        expect(err).toMatch(/certificate/);
+      }
     } finally {
       await secured.stop();
     }

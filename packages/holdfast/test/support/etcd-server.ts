@@ -33,20 +33,28 @@ export interface EtcdCluster {
   stop(): Promise<void>;
 }
 
-/** Starts a member on free ports of 127.0.0.1. */
-export async function startEtcd(): Promise<EtcdServer> {
-  const { members, stop } = await startEtcdCluster(1);
+/** The PEM files of a server with TLS. */
+interface Tls {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Starts a member on free ports of 127.0.0.1. @param tls encrypts the connections of clients */
+export async function startEtcd(tls?: Tls): Promise<EtcdServer> {
+  const { members, stop } = await startEtcdCluster(1, tls);
   return { ...(members[0] as EtcdMember), stop };
 }
 
 /** Starts the members of one cluster on free ports of 127.0.0.1. */
-export function startEtcdCluster(size: number): Promise<EtcdCluster> {
+export function startEtcdCluster(size: number, tls?: Tls): Promise<EtcdCluster> {
   return inFolder("etcd", async (folder) => {
     const peers = new Map<string, string>();
     for (let number = 1; number <= size; number += 1) {
       peers.set(`m${number}`, `http://127.0.0.1:${await freePort()}`);
     }
-    const started = await Promise.all([...peers.keys()].map((name) => startMember(folder, name, peers)));
+    const started = await Promise.all(
+      [...peers.keys()].map((name) => startMember(folder, name, { peers, tls })),
+    );
     const members = started.map(({ member }) => member);
     return {
       members,
@@ -62,9 +70,10 @@ export function startEtcdCluster(size: number): Promise<EtcdCluster> {
 async function startMember(
   folder: string,
   name: string,
-  peers: ReadonlyMap<string, string>,
+  { peers, tls }: { readonly peers: ReadonlyMap<string, string>; readonly tls: Tls | undefined },
 ): Promise<{ member: EtcdMember; stop: () => Promise<void> }> {
-  const url = `http://127.0.0.1:${await freePort()}`;
+  const url = `${tls ? "https" : "http"}://127.0.0.1:${await freePort()}`;
+  const health = `http://127.0.0.1:${await freePort()}`;
   const peer = peers.get(name) as string;
   const cluster = [...peers].map(([other, address]) => `${other}=${address}`).join(",");
   const options = {
@@ -76,9 +85,11 @@ async function startMember(
     "listen-peer-urls": peer,
     "initial-advertise-peer-urls": peer,
     "initial-cluster": cluster,
+    ...(tls && { "cert-file": tls.certFile, "key-file": tls.keyFile, "listen-metrics-urls": health }),
   };
   const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
-  const start = (): Promise<ServerProcess> => startServer([program as string, ...args], () => answers(url));
+  const start = (): Promise<ServerProcess> =>
+    startServer([program as string, ...args], () => (tls ? isHealthy(health) : answers(url)));
   let server = await start();
   const member = {
     url,
@@ -107,5 +118,13 @@ async function answers(url: string): Promise<void> {
   await response.text();
   if (response.status >= 500) {
     throw new Error(`HTTP status ${response.status}`);
+  }
+}
+
+async function isHealthy(url: string): Promise<void> {
+  const response = await fetch(`${url}/health`);
+  const text = await response.text();
+  if (!response.ok) {
+    throw new Error(text);
   }
 }

@@ -73,7 +73,7 @@ onEtcd("a cluster of three members of etcd", () => {
           return contend(locks, checker, { ...one, signal: stopped.signal });
         }),
       );
-      /** Everybody gets turns, after those that were under way. */
+      /** Each contender gets turns after those that were under way. */
       const progress = async (fault: string): Promise<void> => {
         const before = contenders.map(({ turns }) => turns());
         const isAhead = ({ turns }: Contender, index: number): boolean => turns() >= (before[index] ?? 0) + 2;

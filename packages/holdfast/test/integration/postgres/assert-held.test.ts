@@ -7,6 +7,7 @@ import pg from "pg";
 import postgresJs from "postgres";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 
+import { remainingAtLoss } from "../../support/loss.ts";
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
 
 onPostgres("assertHeld", () => {
@@ -54,7 +55,7 @@ onPostgres("assertHeld", () => {
 
   async function expired(): Promise<Lease> {
     const lease = await here.acquire(key, { ttlMs: 100, renew: false });
-    await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+    await remainingAtLoss(lease);
     await pool.query("SELECT pg_sleep(0.05)"); // the local deadline precedes the end at the server
     return lease;
   }

@@ -3,6 +3,7 @@ import { zookeeper } from "holdfast/zookeeper";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 
 import { ExclusionChecker } from "../../support/exclusion-checker.ts";
+import { remainingAtLoss } from "../../support/loss.ts";
 import { onZooKeeper, startEnsemble, type ZooKeeperServer } from "../../support/zookeeper-server.ts";
 
 onZooKeeper("an ensemble of three ZooKeeper servers", () => {
@@ -110,9 +111,7 @@ onZooKeeper("an ensemble of three ZooKeeper servers", () => {
     const lease = await here.acquire("minority", { ttlMs: 2_000 });
     const others = members.filter((member) => member !== follower);
     others.forEach((member) => member.freeze());
-    const left = await new Promise<number>((resolve) => {
-      lease.signal.addEventListener("abort", () => resolve(lease.remainingMs()));
-    });
+    const left = await remainingAtLoss(lease);
     others.forEach((member) => member.resume());
     expect(left).toBeGreaterThanOrEqual(0);
     const next = await open().acquire("minority", { waitMs: 120_000 });

@@ -15,8 +15,8 @@ export interface ZooKeeperOptions {
    */
   readonly sessionTimeoutMs?: number | undefined;
   /**
-   * How much later than its TTL a grant that nobody extends is certainly expired by the wall clock of the servers, ms. It must exceed the
-   * largest difference between the clocks of the servers, and their largest step. @defaultValue 60 000
+   * How long after its TTL a grant without extensions counts as expired by the wall clocks of the servers alone, ms. It must exceed the
+   * largest difference between these clocks, and their largest step. @defaultValue 60 000
    */
   readonly maxClockDifferenceMs?: number | undefined;
   /** How long a reply may take, ms. @defaultValue 2 000 */

@@ -132,7 +132,7 @@ onZooKeeper("ZooKeeper under faults:", () => {
     expect(await open().tryAcquire("lost grant")).not.toBeNull();
   });
 
-  test("a queue entry whose reply was lost leaves no ghost", async () => {
+  test("a queue entry whose reply was lost leaves no residue", async () => {
     const [here, there] = [openThroughProxy(), open()];
     const lease = await there.acquire("lost entry", { ttlMs: 60_000 });
     const lost = proxy.loseNextReply(/wait-/);
@@ -191,28 +191,28 @@ onZooKeeper("ZooKeeper under faults:", () => {
   });
 
   test("a waiter does not take a grant that was extended after the waiter had read it", async () => {
-    const [waiter, heir] = [openThroughProxy(), open()];
+    const [waiter, adopter] = [openThroughProxy(), open()];
     const ended = createLocks(zookeeper(server.address));
     const serialized = (await ended.acquire("late takeover", { ttlMs: 1_000 })).transfer();
-    await ended.close(); // nobody removes the grant at its end
+    await ended.close(); // no process removes the grant at its end
     proxy.holdBack(/"client":/); // the transaction of a grant
     const next = waiter.acquire("late takeover", { waitMs: 120_000 });
     await expect.poll(() => proxy.heldBack, { timeout: 30_000 }).toBe(1);
-    const adopted = await heir.adopt(serialized);
+    const adopted = await adopter.adopt(serialized);
     proxy.releaseHeld();
-    await queued(heir, "late takeover", 1);
+    await queued(adopter, "late takeover", 1);
     adopted.throwIfLost();
-    expect(await heir.checkFence("late takeover", adopted.fencingToken)).toBe("current");
+    expect(await adopter.checkFence("late takeover", adopted.fencingToken)).toBe("current");
     expect(await adopted.release()).toBe(true);
     expect((await next).fencingToken).toBeGreaterThan(adopted.fencingToken);
   });
 
-  test("a late extension of an earlier holder does not shorten the TTL of its heir", async () => {
-    const [here, heir] = [openThroughProxy(), open()];
+  test("a late extension of an earlier holder does not shorten the TTL of the next holder", async () => {
+    const [here, adopter] = [openThroughProxy(), open()];
     const lease = await here.acquire("late extension", { ttlMs: 5_000, renew: false });
     proxy.pause("requests");
     const late = lease.extend().catch(() => undefined);
-    const adopted = await heir.adopt(lease.transfer());
+    const adopted = await adopter.adopt(lease.transfer());
     await adopted.extend(600_000);
     proxy.resume("requests");
     await late;

@@ -105,6 +105,29 @@ export const leaseDeadlines: readonly Mutant[] = [
     killers: [byRules("lease/watchdog-deadline", "a loss that is declared early is no suspension")],
   },
   {
+    name: "signal-without-a-strong-reference",
+    brokenRule: "a caller that waits for the signal alone learns of the loss",
+    edits: [
+      edit(
+        "lease/lease-handle.ts",
+        "      this.#state.onLoss((loss) => controller.abort(loss));",
+        "      const weak = new WeakRef(controller);\n      this.#state.onLoss((loss) => weak.deref()?.abort(loss));",
+      ),
+    ],
+    killers: [byRules("lease/lease-leaks", "a lease renews for a caller that waits for the signal alone")],
+  },
+  {
+    name: "signal-of-several-keys-without-a-strong-reference",
+    brokenRule: "a caller that waits for the signal of a lease on several keys learns of the loss",
+    edits: [edit("kinds/multi-lease.ts", "lease.onLoss((loss) => this.#memberLost(loss)); // a", "// a")],
+    killers: [
+      byRules(
+        "lease/lease-leaks",
+        "a lease of several keys renews for a caller that waits for the signal alone",
+      ),
+    ],
+  },
+  {
     name: "loss-needs-a-timer",
     brokenRule: "after the event loop was blocked past the TTL, a check of the lease compares clocks",
     edits: [

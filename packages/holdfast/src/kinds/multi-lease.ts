@@ -1,24 +1,29 @@
-import { LockError, type LossReason } from "../errors.ts";
+import { LockError, type LeaseLostError, type LossReason } from "../errors.ts";
 import { BaseLease, lossControllerOf } from "../lease/base-lease.ts";
 import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { InternalLease, SerializedLease } from "../lease/lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
-import { onAbort } from "../runtime/abort-listeners.ts";
 
 /** One lease on several keys. If one key is lost, the lease is lost, and the other keys expire unless the lease is released. */
 export class MultiLease extends BaseLease implements InternalLease {
   readonly #leases: readonly LeaseHandle[];
   readonly #ifLost: ResolvedAcquire["ifLost"];
   #controller: AbortController | undefined;
-  #loss: { readonly reason: unknown } | undefined;
+  #loss: LeaseLostError | undefined;
   #releasing: Promise<boolean> | undefined;
 
   constructor(leases: readonly LeaseHandle[], { ifLost }: ResolvedAcquire) {
     super();
     this.#leases = leases;
     this.#ifLost = ifLost;
+    const weak = new WeakRef(this); // so that a dropped handle ends the renewals
     for (const lease of leases) {
-      onAbort(lease.signal, (reason) => this.#memberLost(reason));
+      lease.onLoss((loss) => {
+        const multiLease = weak.deref();
+        if (multiLease) {
+          multiLease.#memberLost(loss);
+        }
+      });
     }
   }
 
@@ -49,7 +54,9 @@ export class MultiLease extends BaseLease implements InternalLease {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = lossControllerOf(this);
-      this.currentLoss();
+      for (const lease of this.#leases) {
+        lease.onLoss((loss) => this.#memberLost(loss)); // a strong reference, because a caller may wait for the signal alone
+      }
       this.#abort();
     }
     return this.#controller.signal;
@@ -107,11 +114,11 @@ export class MultiLease extends BaseLease implements InternalLease {
     return (await Promise.all(releases)).every(Boolean);
   }
 
-  #memberLost(reason: unknown): void {
+  #memberLost(loss: LeaseLostError): void {
     if (this.#loss || this.#releasing) {
       return;
     }
-    this.#loss = { reason };
+    this.#loss = loss;
     for (const lease of this.#leases) {
       lease.orphan(); // no effect on a lost lease
     }
@@ -120,7 +127,7 @@ export class MultiLease extends BaseLease implements InternalLease {
 
   #abort(): void {
     if (this.#loss && this.#ifLost === "abort") {
-      this.#controller?.abort(this.#loss.reason);
+      this.#controller?.abort(this.#loss);
     }
   }
 }

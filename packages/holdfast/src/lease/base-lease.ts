@@ -4,7 +4,7 @@ type LeaseJson = ReturnType<Lease["toJSON"]>;
 
 const keepsAlive = Symbol("holdfast.lease");
 
-/** The controller of a signal that refers to its lease. While a caller refers to the signal, the lease is not garbage. */
+/** The controller of a signal that refers to its lease. While anything refers to the signal, the lease is not garbage. */
 export function lossControllerOf(lease: Lease): AbortController {
   const controller = new AbortController();
   Object.defineProperty(controller.signal, keepsAlive, { value: lease });

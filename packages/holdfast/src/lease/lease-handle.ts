@@ -4,6 +4,8 @@ import type { Validity } from "../validity.ts";
 import { BaseLease, lossControllerOf } from "./base-lease.ts";
 import type { InternalLease, SerializedLease, WriteLease } from "./lease.ts";
 
+export type LossListener = (loss: LeaseLostError) => void;
+
 /** The state that a handle shows and controls. */
 export interface LeaseControl {
   readonly key: string;
@@ -19,7 +21,8 @@ export interface LeaseControl {
   remainingMs(): number;
   currentLoss(): LeaseLostError | undefined;
   throwIfLost(): void;
-  abortOnLoss(controller: AbortController): void;
+  /** Calls the listener when the lease is lost, also if it already is. With `ifLost: "continue"` the listener is never called. */
+  onLoss(listener: LossListener): void;
   extend(ttlMs: number): Promise<void>;
   endAfter(ms: number): void;
   stopRenewing(): void;
@@ -29,7 +32,10 @@ export interface LeaseControl {
   downgrade(): Promise<LeaseHandle>;
 }
 
-/** The lease in the hands of a caller. From its first renewal on, the library refers to it weakly, so that a dropped handle ends the renewals. */
+/**
+ * The lease in the hands of a caller. From its first renewal on, the library refers to it weakly until its `signal` is used, so that a
+ * dropped handle ends the renewals.
+ */
 export class LeaseHandle extends BaseLease implements InternalLease, WriteLease {
   readonly #state: LeaseControl;
   #controller: AbortController | undefined;
@@ -63,13 +69,22 @@ export class LeaseHandle extends BaseLease implements InternalLease, WriteLease 
     return Math.min(this.#state.validity.until, this.#state.endsAt);
   }
 
-  /** Created at the first use, because most leases end without one. It keeps this handle alive. */
+  /**
+   * Created at the first use, because most leases end without one. A caller may wait for the signal alone, and then nothing else refers to
+   * that caller. Therefore the library refers to the signal until the end of the lease, and the signal refers to this handle.
+   */
   get signal(): AbortSignal {
     if (!this.#controller) {
-      this.#controller = lossControllerOf(this);
-      this.#state.abortOnLoss(this.#controller);
+      const controller = lossControllerOf(this);
+      this.#controller = controller;
+      this.#state.onLoss((loss) => controller.abort(loss));
     }
     return this.#controller.signal;
+  }
+
+  /** See {@link LeaseControl.onLoss}. */
+  onLoss(listener: LossListener): void {
+    this.#state.onLoss(listener);
   }
 
   remainingMs(): number {

@@ -5,7 +5,7 @@ import type { Holder } from "../lock-state.ts";
 import { extendValidity, remainingValidityMs, wasSuspended, type Validity } from "../validity.ts";
 import { downgradeGrant, releaseLostGrant, requestExtension, verifyGrant } from "./engine-requests.ts";
 import type { Handoverable, HandoverRun } from "./handover-run.ts";
-import { LeaseHandle, type LeaseControl } from "./lease-handle.ts";
+import { LeaseHandle, type LeaseControl, type LossListener } from "./lease-handle.ts";
 import type { CreatedLease, LeaseHost, LeaseStateOptions } from "./lease-host.ts";
 import { endHoldTrace, reportLeakedLease, startHoldTrace, traceRelease } from "./lease-trace.ts";
 import type { SerializedLease } from "./lease.ts";
@@ -33,7 +33,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   #downgradedLease: LeaseHandle | undefined;
   #isRenewed: boolean;
   #loss: LeaseLostError | undefined;
-  #controller: WeakRef<AbortController> | undefined;
+  #lossListeners: LossListener[] | undefined;
   #releasing: Promise<boolean> | undefined;
 
   private constructor(host: Host, grant: Grant, options: LeaseStateOptions, fencingToken: bigint) {
@@ -143,11 +143,14 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     }
   }
 
-  abortOnLoss(controller: AbortController): void {
-    this.#controller = new WeakRef(controller);
+  onLoss(listener: LossListener): void {
     const loss = this.currentLoss();
-    if (loss && this.#options.ifLost === "abort") {
-      controller.abort(loss);
+    if (this.#options.ifLost === "continue") {
+      return;
+    } else if (loss) {
+      listener(loss);
+    } else {
+      this.#lossListeners = [...(this.#lossListeners ?? []), listener];
     }
   }
 
@@ -201,7 +204,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     const released = this.release();
     if (wasHeld && this.#state === "released") {
       this.#loss = new LeaseLostError(this.key, "released", this.#host.clock.wall());
-      this.#abort(this.#loss);
+      this.#reportLoss(this.#loss);
     }
     return released;
   }
@@ -242,7 +245,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     if (this.#isLive) {
       this.#loss = new LeaseLostError(this.key, reason, this.#host.clock.wall(), { cause });
       this.#end("lost", reason);
-      this.#abort(this.#loss);
+      this.#reportLoss(this.#loss);
       publish("lost", () => ({ key: this.key, reason, fencingToken: this.fencingToken }));
       this.#host.leaseEnded(this);
     }
@@ -262,10 +265,8 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     }
   }
 
-  #abort(loss: LeaseLostError): void {
-    if (this.#options.ifLost === "abort") {
-      this.#controller?.deref()?.abort(loss);
-    }
+  #reportLoss(loss: LeaseLostError): void {
+    this.#lossListeners?.forEach((listener) => listener(loss));
   }
 
   get #isLive(): boolean {

@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
+import type { Lease, Locks } from "holdfast";
 import { expect, test, vi } from "vitest";
 
 import { clock, onManualClock, open, ttlMs } from "../support/lease-fixture.ts";
@@ -58,6 +59,47 @@ test("a lease with a referenced signal does not leak", async () => {
     await renewAndCollect(5);
     expect([leaks, warnings, signal.aborted]).toEqual([[], [], false]);
     expect(await open().tryAcquire("k")).toBeNull();
+  });
+});
+
+const kinds: Record<string, (locks: Locks) => Promise<Lease>> = {
+  "a lease": (locks) => locks.acquire("k", { ttlMs, maxHoldMs: 10 * ttlMs }),
+  "a lease of several keys": (locks) => locks.all(["k", "l"]).acquire({ ttlMs, maxHoldMs: 10 * ttlMs }),
+  "a lease that repeats of an attempt share": (locks) =>
+    locks.acquire("k", { ttlMs, maxHoldMs: 10 * ttlMs, attemptId: "a" }),
+};
+
+test.for(Object.entries(kinds))(
+  "%s renews for a caller that waits for the signal alone",
+  async ([, acquire]) => {
+    const locks = open();
+    await listening(async (warnings, leaks) => {
+      let lostAt: number | undefined;
+      const work = async (): Promise<void> => {
+        const lease = await acquire(locks);
+        await new Promise((resolve) => lease.signal.addEventListener("abort", resolve, { once: true }));
+        lostAt = lease.validUntil;
+      };
+      void work();
+      await renewAndCollect(9);
+      expect([leaks, warnings, lostAt]).toEqual([[], [], undefined]);
+      expect(await open().tryAcquire("k")).toBeNull();
+      await clock.advance(10 * ttlMs);
+      expect(lostAt).toBeGreaterThan(0);
+    });
+  },
+);
+
+test.for(Object.entries(kinds))("%s without a reference is reported", async ([, acquire]) => {
+  const locks = open();
+  await listening(async (warnings, leaks) => {
+    const forget = async (): Promise<void> => void (await acquire(locks));
+    await forget();
+    await renewAndCollect(3);
+    expect(leaks).toContainEqual({ key: "k", fencingToken: expect.any(BigInt) as bigint });
+    expect(warnings).toHaveLength(leaks.length);
+    await clock.advance(ttlMs);
+    expect(await open().tryAcquire("k")).not.toBeNull();
   });
 });
 

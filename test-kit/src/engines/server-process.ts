@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { endProcess, hasEnded, readOutput } from "@holdfast/test-kit";
+import { endProcess, hasEnded, readOutput } from "../child-process.ts";
 
 const startWithinMs = 60_000;
 
@@ -16,7 +16,7 @@ process.once("exit", () => {
   }
 });
 
-/** A server of a test file, in a folder of its own. */
+/** The process of a server. */
 export interface ServerProcess {
   readonly child: ChildProcess;
   /** Ends the server by its process id. */

@@ -83,9 +83,17 @@ export class Inbox {
     }
   }
 
-  /** Reads the breaks. The next change of the node is reported to the session. @returns the tokens of new breaks */
+  /**
+   * Reads the breaks. The next change of the node is reported to the session. A missing node is created, because the first connection of
+   * a session may have ended before {@link open}.
+   * @returns the tokens of new breaks
+   */
   async read(): Promise<string[]> {
-    const { data } = await this.#session.request(getData(this.path, true));
+    const data = await this.#watchedData();
+    if (data === undefined) {
+      await this.open();
+      return this.read();
+    }
     const added = (JSON.parse(data) as Break[]).filter(({ token }) => !this.#breaks.has(token));
     for (const { token, reason } of added) {
       this.#breaks.set(token, reason);
@@ -94,6 +102,17 @@ export class Inbox {
       }
     }
     return added.map(({ token }) => token);
+  }
+
+  async #watchedData(): Promise<string | undefined> {
+    try {
+      return (await this.#session.request(getData(this.path, true))).data;
+    } catch (error) {
+      if (hasCode(error, codes.noNode)) {
+        return undefined;
+      }
+      throw error;
+    }
   }
 
   /** The operation that reports a break to another inbox; undefined: that driver has no session now. */

@@ -1,4 +1,5 @@
-// Compares the public types of each published entry point with its report, `packages/<package>/etc/<entry>.api.md`. Needs a build.
+// Compares the public types of each published entry point with its report, `packages/<package>/etc/<entry>.api.md`, with
+// `-` for each `/` of the entry. Needs a build.
 //
 //   node scripts/api-report.mjs            writes the reports; commit the result
 //   node scripts/api-report.mjs --check    fails if a report differs from the types
@@ -16,7 +17,8 @@ for (const name of readdirSync(join(root, "packages"))) {
   const folder = join(root, "packages", name);
   const { private: isPrivate, exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   for (const [path, { types }] of isPrivate ? [] : Object.entries(exports)) {
-    if (types !== undefined) report(folder, path === "." ? "index" : path.slice(2), types);
+    if (types !== undefined)
+      report(folder, path === "." ? "index" : path.slice(2).replaceAll("/", "-"), types);
   }
 }
 

@@ -79,6 +79,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "CommandConnection",
         "Connection",
         "RedisClient",
+        "ObservedLibrary",
         "RedisOptions",
         "RedlockOptions",
         "Subscription",
@@ -148,6 +149,10 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
     },
     "holdfast/etcd": { values: ["etcd"], types: ["EtcdOptions"] },
     "holdfast/zookeeper": { values: ["zookeeper"], types: ["ZooKeeperOptions"] },
+    "holdfast/compat/redlock": {
+      values: ["ExecutionError", "Lock", "LockError", "Redlock", "ResourceLockedError", "default"],
+      types: ["ExecutionResult", "ExecutionStats", "LockHost", "RedlockAbortSignal", "Settings"],
+    },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

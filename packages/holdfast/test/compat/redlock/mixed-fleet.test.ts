@@ -1,0 +1,54 @@
+import { Redis } from "ioredis";
+import { Redlock as NewRedlock } from "holdfast/compat/redlock";
+import OldRedlock from "redlock";
+import { expect, test } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
+
+import { onRedis } from "../../support/servers.ts";
+
+/** The calls that both libraries have. */
+interface EitherRedlock {
+  acquire(resources: string[], duration: number): Promise<{ release(): Promise<unknown> }>;
+}
+
+const settings = { retryCount: -1, retryDelay: 20, retryJitter: 10 };
+const turnsPerProcess = 25;
+
+onRedis("old and new processes", () => {
+  test.each([1, 3])(
+    "exclude each other on %i servers, and all get their turns",
+    async (count) => {
+      const servers = await Promise.all(Array.from({ length: count }, () => startRedis()));
+      const clients: Redis[] = [];
+      const connect = (): Redis[] => {
+        const own = servers.map(({ port }) => new Redis(port, "127.0.0.1"));
+        clients.push(...own);
+        return own;
+      };
+      const fresh = [new NewRedlock(connect(), settings), new NewRedlock(connect(), settings)];
+      const old = [new OldRedlock(connect(), settings), new OldRedlock(connect(), settings)];
+      let [inside, turns] = [0, 0];
+      const work = async (redlock: EitherRedlock): Promise<void> => {
+        for (let turn = 0; turn < turnsPerProcess; turn += 1) {
+          const lock = await redlock.acquire(["shared resource"], 60_000);
+          inside += 1;
+          expect(inside).toBe(1);
+          await new Promise((resolve) => setTimeout(resolve, 2));
+          inside -= 1;
+          turns += 1;
+          await lock.release();
+          await new Promise((resolve) => setTimeout(resolve, 5)); // old processes poll, so they need a free moment
+        }
+      };
+      try {
+        await Promise.all([...fresh, ...old].map((redlock) => work(redlock as EitherRedlock)));
+        expect(turns).toBe(4 * turnsPerProcess);
+      } finally {
+        await Promise.all(fresh.map((redlock) => redlock.quit()));
+        clients.forEach((client) => client.disconnect());
+        await Promise.all(servers.map((server: RedisServer) => server.stop()));
+      }
+    },
+    120_000,
+  );
+});

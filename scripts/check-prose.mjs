@@ -22,7 +22,7 @@ const skipped = /generated|^bench\/results\/|^packages\/[^/]+\/etc\/|^scripts\/(
 
 const wordRules = [
   [/\b(he|him|his|himself)\b/i, "pronoun"],
-  [/\b(behind|meanwhile|mend(s|ed|ing)?|dear|tell(s|ing)?|told|hear(s|d|ing)?)\b/i, "word"],
+  [/\b(behind|meanwhile|mend(s|ed|ing)?|dear|tell(s|ing)?|told|hear(s|d|ing)?|nobody)\b/i, "word"],
   [/\bby (itself|themselves)\b/i, "word"],
   [/\bany ?more\b(?! than)/i, "word"],
   [/\b(give[sn]?|gave|giving|take[sn]?|took|taking) (it |them |that )?back\b/i, "word"],
@@ -32,8 +32,7 @@ const wordRules = [
   [/\bso (many|long|much)\b(?! as)/i, "word"],
   [/\bwhere (that|it|this) is\b/i, "word"],
 ];
-const opening =
-  /^(Who|What|Whoever|Whatever|Whose|That of|Those|The same|Nobody|Everybody|Somebody)\b(?!.*\?$)/;
+const opening = /^(Who|What|Whoever|Whatever|Whose|That of|Those|The same|Everybody|Somebody)\b(?!.*\?$)/;
 
 /** @returns [rule, text] for each finding in one paragraph of prose */
 export function check(paragraph) {

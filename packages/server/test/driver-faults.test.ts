@@ -111,7 +111,7 @@ test("an abort at any moment leaves no residue", async () => {
     }
     abort.abort();
     await Promise.all([released, waiting]);
-    await waitUntil(() => isFree(key), "nobody holds it and nobody waits");
+    await waitUntil(() => isFree(key), "it has no holder and no waiter");
   }
 });
 

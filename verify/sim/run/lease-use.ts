@@ -162,7 +162,7 @@ export class LeaseUse {
         void this.#adopt(recipient, use, JSON.parse(serialized) as SerializedLease);
       });
     } else {
-      this.#trace(`nobody adopts ${key} ${fencingToken}`);
+      this.#trace(`no process adopts ${key} ${fencingToken}`);
       this.#history.leaseAbandoned(use.ttlMs);
     }
   }

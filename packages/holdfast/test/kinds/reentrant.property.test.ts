@@ -125,7 +125,7 @@ class ScenarioPlayer {
 
   #enter(task: number, token: bigint): void {
     const others = [...this.#counts].filter(([other, count]) => other !== task && count > 0);
-    expect(others, "nobody else is inside").toEqual([]);
+    expect(others, "no other caller is inside").toEqual([]);
     const count = this.#counts.get(task) ?? 0;
     if (count === 0) {
       expect(

@@ -176,7 +176,7 @@ export class QuorumScriptFixture {
   async received(client: number): Promise<string[]> {
     const log = this.#logs.get(client);
     if (!log) {
-      throw new Error(`nobody listens to client ${client}`);
+      throw new Error(`client ${client} has no listener`);
     }
     this.#made += 1;
     const last = `last ${this.#made}`;

@@ -32,8 +32,8 @@ export interface ConnectionOptions {
   tlsVerify?: boolean | undefined;
 }
 
-/** Options of the drivers for one server and for a quorum. */
-export type DriverOptions = RedisOptions & RedlockOptions;
+/** Options of the drivers for one server and for a quorum. `observe` needs a client. */
+export type DriverOptions = Omit<RedisOptions, "observe"> & RedlockOptions;
 
 type DriverNames = Exclude<keyof DriverOptions, "clock" | "random">;
 

@@ -18,6 +18,11 @@ interface CommonOptions {
   random?: Random | undefined;
 }
 
+/** A library whose locks can be observed. */
+export type ObservedLibrary = "redisson";
+
+const observedLibraries: readonly ObservedLibrary[] = ["redisson"];
+
 export interface RedisOptions extends CommonOptions {
   /**
    * How many replicas must acknowledge a grant or an extension before it counts, 0 to 100. If fewer acknowledge it, the call fails with
@@ -25,6 +30,12 @@ export interface RedisOptions extends CommonOptions {
    * @defaultValue 0
    */
   minReplicas?: number | undefined;
+  /**
+   * Libraries whose locks count as held by another program, if they have the same key: a caller waits, and `inspect` shows the holder.
+   * Otherwise such a key is an error (`kind-mismatch`). The other library does not see the locks of this one.
+   * @defaultValue none
+   */
+  observe?: readonly ObservedLibrary[] | undefined;
 }
 
 export interface RedlockOptions extends CommonOptions {
@@ -63,6 +74,7 @@ export interface RedisSettings {
 
 export interface OneServerSettings extends RedisSettings {
   readonly minReplicas: number;
+  readonly observe: readonly ObservedLibrary[];
 }
 
 export interface RedlockSettings extends RedisSettings {
@@ -79,9 +91,13 @@ const dayMs = 86_400_000;
 
 /** @throws {TypeError | RangeError} with the option, the expected value and the actual value */
 export function resolveRedis(options: RedisOptions | undefined): OneServerSettings {
-  const given = objectOf(options, [...redisNames, "minReplicas"]);
+  const given = objectOf(options, [...redisNames, "minReplicas", "observe"]);
   const minReplicas = integerOr(0, "minReplicas", given.minReplicas, [0, 100]);
-  return { ...settingsOf(given), minReplicas };
+  const { observe = [] } = given;
+  if (!Array.isArray(observe) || observe.some((library) => !observedLibraries.includes(library))) {
+    throw invalidValue("observe", `an array with any of: ${observedLibraries.join(", ")}`, observe);
+  }
+  return { ...settingsOf(given), minReplicas, observe };
 }
 
 /** @throws {TypeError | RangeError} with the option, the expected value and the actual value */

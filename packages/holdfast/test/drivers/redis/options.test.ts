@@ -38,8 +38,8 @@ test("a prefix that a client adds cannot lead into our own name space either", (
   const connection: Connection = {
     keyPrefix: "hold",
     name: "a connection of one's own",
-    run: () => Promise.reject(new Error("nobody is there")),
-    command: () => Promise.reject(new Error("nobody is there")),
+    run: () => Promise.reject(new Error("no server is there")),
+    command: () => Promise.reject(new Error("no server is there")),
     subscribe: () => ({ close: () => undefined }),
     onDown: () => () => undefined,
   };

@@ -143,9 +143,9 @@ onPostgres("a driver for PostgreSQL", () => {
     await expect(missing.acquire(key, { waitMs: Infinity })).rejects.toThrow(
       'PostgreSQL: database "missing" does not exist',
     );
-    const unknown = open(server.url.replace("holdfast@", "nobody@"));
+    const unknown = open(server.url.replace("holdfast@", "stranger@"));
     await expect(unknown.acquire(key, { waitMs: Infinity })).rejects.toThrow(
-      'PostgreSQL: role "nobody" does not exist',
+      'PostgreSQL: role "stranger" does not exist',
     );
   });
 

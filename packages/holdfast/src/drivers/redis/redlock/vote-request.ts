@@ -4,7 +4,7 @@ import type { RequestHistory } from "../server/request-history.ts";
 import { messageOf, serverRefusal } from "../server/errors.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import { acquireStatus, type Reply } from "../protocol/operation.ts";
-import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
+import { foreignPollDelay, unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
 import type { VoteRequestHost } from "./vote-request-host.ts";
 import { VoteState } from "./vote-state.ts";
 import { readingOf } from "./clock-reading.ts";
@@ -13,8 +13,6 @@ import { quarantineRetryMs, quarantineMessage, type Quarantine } from "./restart
 import { nextRequestFor, voteByNotification, voteByReply, type Vote } from "./vote.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 import { VoteYield } from "./vote-yield.ts";
-
-/** The status of a request that the node executed after the latest time of the request, and therefore without effect. */
 
 /**
  * The request of one majority attempt for one node's vote: sends the request, retries it, and reads the node's replies and
@@ -273,7 +271,10 @@ export class VoteRequest extends VoteState {
 
   #pollDelay(random: Random, remainingMs: number): number {
     if (this.position !== undefined) {
-      return queuedPollDelay(random, this.position, remainingMs, this.#host.ttlMs);
+      return Math.min(
+        queuedPollDelay(random, this.position, remainingMs, this.#host.ttlMs),
+        foreignPollDelay(random, this.position, this.holder, this.history.count),
+      );
     }
     return this.mayQueue && !this.#sender.requestedQueueing
       ? 0 // notifications were verified after the request was sent

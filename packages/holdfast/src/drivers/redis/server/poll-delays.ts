@@ -1,8 +1,11 @@
 import { jittered, type Random } from "../../../runtime/random.ts";
+import { clientIdOf } from "../protocol/token.ts";
 
 const pollMs = 5_000;
 const minPollMs = 50;
 const maxPauseMs = 1_000;
+/** With jitter 500 ms, and about three polls a second. */
+const maxForeignPollMs = 333;
 /** The distance between the polls of neighbouring waiters. */
 const spacingMs = 20;
 /** The server reports this value instead of the holder's remaining TTL to a waiter far from the head of the queue. */
@@ -29,6 +32,18 @@ export function queuedPollDelay(
   }
   const spread = (position + random.nextFloat()) * spacingMs;
   return Math.min(pollMs, Math.max(minPollMs, waitMs + spread));
+}
+
+/**
+ * The delay until the first waiter polls while another program holds the lock: 100 to 500 ms, growing. The end of that program's value
+ * notifies no waiter. Infinity for later waiters, and if the holder's text is a token of this library.
+ * @param requests how often the waiter has sent its request
+ */
+export function foreignPollDelay(random: Random, position: number, holder: string, requests: number): number {
+  if (position > 0 || holder === "" || clientIdOf(holder) !== undefined) {
+    return Infinity;
+  }
+  return jittered(random, Math.min(maxForeignPollMs, minPollMs * 2 ** Math.min(requests, 6)), 0.5);
 }
 
 /** The delay until a waiter without a queue entry polls. The server sends it no notification, so its polls are frequent. */

@@ -23,8 +23,9 @@ import type { KeySpace } from "../protocol/keys.ts";
 import type { LockInspector } from "./inspect.ts";
 import type { RedisLatches } from "./latches.ts";
 import type { Reply } from "../protocol/operation.ts";
-import type { RedisSettings } from "../options.ts";
+import type { OneServerSettings } from "../options.ts";
 import type { ReleaseQueue } from "../server/release-queue.ts";
+import { ForeignLocks } from "./foreign-locks.ts";
 import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
 import { ServerAcquire } from "./request.ts";
 import { isTokenOf } from "../protocol/token.ts";
@@ -42,9 +43,11 @@ export class RedisDriver implements Driver {
   readonly #directory: ServerDirectory;
   readonly #keySpace: KeySpace;
   readonly #inspector: LockInspector;
+  /** Undefined: the locks of no other library are observed. */
+  readonly #foreignLocks: ForeignLocks | undefined;
   readonly #watches = new PollingWatches(this);
 
-  constructor(settings: RedisSettings, keyPrefix: string, createDirectory: CreateDirectory) {
+  constructor(settings: OneServerSettings, keyPrefix: string, createDirectory: CreateDirectory) {
     const { clock, random, claimMs } = settings;
     this.clock = clock;
     this.random = random;
@@ -64,6 +67,8 @@ export class RedisDriver implements Driver {
     this.#inspector = inspector;
     this.#releaseQueue = releaseQueue;
     this.latches = latches;
+    const { observe } = settings;
+    this.#foreignLocks = observe.length > 0 ? new ForeignLocks(this.#registry, observe) : undefined;
   }
 
   setOwner(owner: string): void {
@@ -90,9 +95,9 @@ export class RedisDriver implements Driver {
   }
 
   acquire(request: AcquireRequest): PendingAcquire {
-    return this.#registry.begin(
-      new ServerAcquire(this.#registry, request, this.#keySpace.keysOf(request.key)),
-    );
+    const begin = (): PendingAcquire =>
+      this.#registry.begin(new ServerAcquire(this.#registry, request, this.#keySpace.keysOf(request.key)));
+    return this.#foreignLocks ? this.#foreignLocks.acquire(request, begin) : begin();
   }
 
   requeue(previous: Grant, request: AcquireRequest): PendingRequeue {
@@ -169,7 +174,8 @@ export class RedisDriver implements Driver {
   }
 
   inspect(key: string): Promise<LockState> {
-    return this.#inspector.inspect(key);
+    const inspect = (): Promise<LockState> => this.#inspector.inspect(key);
+    return this.#foreignLocks ? this.#foreignLocks.inspect(key, inspect) : inspect();
   }
 
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {

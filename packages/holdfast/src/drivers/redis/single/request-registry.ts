@@ -65,7 +65,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
       clock,
       random,
       commandTimeoutMs,
-      keysOf: (key) => this.keySpace.keysOf(key),
+      keysOf: (key) => this.keysOf(key),
       tokenOf: (key, attemptId) => attemptToken({ key, attemptId, clientId: this.clientId }, random),
     });
   }
@@ -90,6 +90,10 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
     this.#requests.add(request);
     request.begin();
     return request;
+  }
+
+  keysOf(key: string): LockKeys {
+    return this.keySpace.keysOf(key);
   }
 
   serverFor(keys: LockKeys): RedisServer {

@@ -10,7 +10,7 @@ import type { GrantInUse } from "../server/grants-in-use.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import { acquireStatus, decodeAcquireReply, type Reply } from "../protocol/operation.ts";
-import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
+import { foreignPollDelay, unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
 import type { HandedOverGrant, PendingRelease } from "../server/pending-release.ts";
 import { queueArgument, queueEntryOf, residueExpiry } from "./queue-entry.ts";
 import { ServerCall } from "../server/server-call.ts";
@@ -61,7 +61,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     this.#ignoresQueueLimit = ignoresQueueLimit;
   }
 
-  /** The request was sent at least once, so its token is known. */
+  /** Whether the request was sent at least once, so that its token is known. */
   get wasSent(): boolean {
     return this.token !== "";
   }
@@ -180,7 +180,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 
   #handleHeld(answer: unknown[], reply: Reply): void {
-    const [, remainingMs, position, , runId] = answer;
+    const [, remainingMs, position, holder, runId] = answer;
     if (reply.sameConnection && runId !== "") {
       this.server.grantAges.observe(String(runId), reply.serverMicros, reply.sent);
     }
@@ -204,18 +204,18 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     if (this.history.count === 1) {
       publish("queued", () => ({ key: this.key, position: this.#position }));
     }
-    this.retryIn(this.#pollDelay(Number(remainingMs)));
+    this.retryIn(this.#pollDelay(Number(remainingMs), String(holder)));
   }
 
-  #pollDelay(remainingMs: number): number {
-    const { random } = this.#host;
-    if (this.#position === undefined) {
-      if (this.server.notificationStatus === "verified" && !this.#requestedQueueing) {
-        return 0; // the subscription was verified after the sending, so a repeat can request a queue entry
-      }
-      return unqueuedPollDelay(random, this.history.count, remainingMs);
+  #pollDelay(remainingMs: number, holder: string): number {
+    const [position, requests, random] = [this.#position, this.history.count, this.#host.random];
+    if (position !== undefined) {
+      const untilFreeMs = queuedPollDelay(random, position, remainingMs, this.#request.ttlMs);
+      return Math.min(untilFreeMs, foreignPollDelay(random, position, holder, requests));
     }
-    return queuedPollDelay(random, this.#position, remainingMs, this.#request.ttlMs);
+    return this.server.notificationStatus === "verified" && !this.#requestedQueueing
+      ? 0 // the subscription was verified after the sending, so a repeat can request a queue entry
+      : unqueuedPollDelay(random, requests, remainingMs);
   }
 
   protected expired(): void {

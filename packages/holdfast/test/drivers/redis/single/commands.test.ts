@@ -13,7 +13,7 @@ const since: Readonly<Record<string, number>> = {
   ...Object.fromEntries(
     "config del eval evalsha exists get hdel hexists hget hgetall hmget hset info pexpire pexpireat pttl publish"
       .concat(
-        " getrange scan set subscribe time type zadd zcard zrange zrangebyscore zrank zrem zremrangebyscore zscore",
+        " getrange hscan scan set subscribe time type zadd zcard zrange zrangebyscore zrank zrem zremrangebyscore zscore",
       )
       .split(" ")
       .map((command) => [command, 2.8]),
@@ -36,6 +36,7 @@ const sinceOfWords: Readonly<Record<string, number>> = {
   "pexpire GT": 7,
   "scan MATCH": 2.8,
   "scan COUNT": 2.8,
+  "hscan COUNT": 2.8,
   "zadd NX": 3,
   "zrange WITHSCORES": 1.2,
   "zrangebyscore LIMIT": 1.2,

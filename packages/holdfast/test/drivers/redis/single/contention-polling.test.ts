@@ -12,7 +12,8 @@ onRedis("the waiters of a lock that is held for 30 s", () => {
     const waiters = Array.from({ length: 4 }, () => createLocks(redis(server.client())));
     try {
       const probe = server.client();
-      await probe.set("lock:quiet", "another program's", "PX", 30_000);
+      const token = `${"a".repeat(32)}:${"b".repeat(32)}:1`;
+      await probe.set("lock:quiet", `${token} 1 1`, "PX", 30_000);
       const waits = waiters.map((locks) => locks.acquire("quiet", { waitMs: 30_000 }));
       const ended = Promise.allSettled(waits);
       await vi.waitFor(

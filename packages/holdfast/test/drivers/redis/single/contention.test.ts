@@ -236,7 +236,9 @@ function overlaps(entries: readonly RecordEntry[]): string[] {
         ? holder === undefined
         : holder?.who === entry.who && holder.fencingToken === entry.fencingToken;
     if (!isRight) {
-      wrong.push(`${entry.what} ${entry.who} ${entry.fencingToken} while ${holder?.who ?? "nobody"} held it`);
+      wrong.push(
+        `${entry.what} ${entry.who} ${entry.fencingToken} while ${holder?.who ?? "no caller"} held it`,
+      );
     }
     holder = entry.what === "begin" ? entry : undefined;
   }

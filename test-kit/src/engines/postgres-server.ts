@@ -105,7 +105,7 @@ interface User {
   readonly gid: number;
 }
 
-/** PostgreSQL refuses to run as root. The folder then belongs to `nobody`, who has the same number on every Linux. */
+/** PostgreSQL refuses to run as root. The folder then belongs to `nobody`, which has the same number on every Linux. */
 export async function ownerOf(folder: string): Promise<User | undefined> {
   if (process.getuid?.() !== 0) {
     return undefined;

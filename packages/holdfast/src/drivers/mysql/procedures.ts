@@ -29,11 +29,12 @@ const procedures: Readonly<Record<string, Procedure>> = {
     reply: "lost, (ends_at - at_time) / 1000 AS remainingMs",
   },
 
-  // If a transaction has locked the pin, the pin stays until that transaction has ended.
+  // If a transaction has locked the pin, the pin stays until that transaction has ended. Rows of other grants that have ended may be left
+  // without a pin, and no acquire would find them.
   release: {
     params: keyAndToken,
     body: `${lockKey} ${findOwn}
-  DELETE FROM holdfast_holders WHERE k = lock_key AND token = own;
+  DELETE FROM holdfast_holders WHERE k = lock_key AND (token = own OR expires_at <= at_time);
   ${unpin}
   DELETE FROM holdfast_waiters WHERE k = lock_key AND token = own;`,
     reply: "live IS NOT NULL AS held",

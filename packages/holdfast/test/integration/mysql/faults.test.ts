@@ -114,6 +114,27 @@ onMariaDb("holdfast/mysql under faults", () => {
     await locks.close();
   });
 
+  test("fencing tokens rise although the server's clock was set back", async () => {
+    const locks = createLocks(mysql(pool));
+    const first = await locks.acquire("set back");
+    await first.release();
+    await pool.query("UPDATE holdfast_locks SET fencing = fencing + 86400000000 WHERE k = 'set back'");
+    const second = await locks.acquire("set back");
+    expect(second.fencingToken).toBe(first.fencingToken + 86_400_000_001n);
+    await locks.close();
+  });
+
+  test("the row of a grant that has expired is removed, also after a release by another request", async () => {
+    const locks = createLocks(mysql(pool));
+    await locks.acquire("expired", { ttlMs: 100, renew: false });
+    await expect.poll(async () => (await locks.inspect("expired")).holders).toEqual([]);
+    await pool.query("CALL holdfast1_release('expired', 'another token')");
+    await (await locks.acquire("expired")).release();
+    const [rows] = await pool.query("SELECT token FROM holdfast_holders WHERE k = 'expired'");
+    expect(rows).toEqual([]);
+    await locks.close();
+  });
+
   test("keys are compared as bytes", async () => {
     const locks = createLocks(mysql(pool));
     const keys = ["a", "A", "a ", "á", "a\0", `'"\\${"😀".repeat(100)}`];

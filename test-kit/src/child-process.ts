@@ -30,6 +30,15 @@ export async function endProcess(child: ChildProcess): Promise<void> {
   clearTimeout(timeout);
 }
 
+/** Kills a process by its id, also if it is frozen. */
+export async function killProcess(child: ChildProcess): Promise<void> {
+  if (!hasEnded(child)) {
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+  }
+}
+
 export function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return pid === undefined || exitCode !== null || signalCode !== null;
 }

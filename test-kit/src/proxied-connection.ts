@@ -5,6 +5,9 @@ export type Direction = "requests" | "replies";
 /** The bytes that can be held: one direction, or only the replies to subscribed or unsubscribed connections. */
 export type Flow = Direction | "messages" | "answers";
 
+/** A request for messages: of Redis, PostgreSQL or etcd. */
+const subscription = /subscribe\r\n|listen "|POST \/v3\/watch/i;
+
 /** The disturbances that a proxy sets for all its connections. */
 export interface Disturbances {
   readonly paused: ReadonlySet<Flow>;
@@ -75,7 +78,7 @@ export class ProxiedConnection {
 
   #requested(bytes: Buffer): void {
     const text = bytes.toString("latin1");
-    this.isSubscribed ||= /subscribe\r\n/i.test(text);
+    this.isSubscribed ||= subscription.test(text);
     this.isHeldBack ||= this.#disturbances.pattern?.test(text) === true;
     if (this.#disturbances.replyLoss?.pattern.test(text) === true) {
       this.#dropsNextReply = true;

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -52,6 +52,7 @@ export class ServerClocks implements AsyncDisposable {
   static async make(count: number): Promise<ServerClocks> {
     const folder = await mkdtemp(join(tmpdir(), "holdfast-clock-"));
     try {
+      await chmod(folder, 0o755); // a server may run as another user
       const library = join(folder, "clock-shim.so");
       const compiled = spawnSync(compiler, ["-shared", "-fPIC", "-O2", "-o", library, source], {
         encoding: "utf8",

@@ -4,7 +4,7 @@ import { createLocks } from "holdfast";
 import { Caller } from "./run/caller.ts";
 import { SeededRandom } from "./plan/chance.ts";
 import type { ClientTask, FromClient, ToClient } from "./run/client-protocol.ts";
-import { engines } from "./plan/engine.ts";
+import { engines } from "./plan/engines.ts";
 import { requestOf, fullLocks } from "./run/task.ts";
 import { LatchCaller } from "./run/latches.ts";
 import { acquire, type Lock } from "./run/lock.ts";

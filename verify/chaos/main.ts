@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
 
 import { runPlan } from "./run/coordinator.ts";
-import { engines } from "./plan/engine.ts";
+import { engines } from "./plan/engines.ts";
 import { judge } from "./judge/judge.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import type { EngineName } from "./plan/plan.ts";
@@ -78,6 +79,6 @@ function writeLine(line: string): void {
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  writeLine(`verify:chaos: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  writeLine(`verify:chaos: ${inspect(error)}`);
   process.exit(1);
 });

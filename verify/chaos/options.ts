@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-import { engines } from "./plan/engine.ts";
+import { engines } from "./plan/engines.ts";
 import { engineNames, omissions, usualEngines, type EngineName, type Omission } from "./plan/plan.ts";
 
 export interface ResolvedOptions {
@@ -17,7 +17,8 @@ export interface ResolvedOptions {
 export const usage: string = `Usage: npm run verify:chaos -- [options]
 
   --minutes N      duration of all engines together (default: 2)
-  --engine NAME    ${engineNames.join(", ")},
+  --engine NAME    ${engineNames.slice(0, 6).join(", ")},
+                   ${engineNames.slice(6).join(", ")},
                    both (the first two) or all (default: both)
   --nodes N        servers of redlock: 5 or 3 (default: 5)
   --seed S         seed of the plan (default: 1)

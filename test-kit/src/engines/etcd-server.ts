@@ -1,16 +1,17 @@
-import { once } from "node:events";
 import { rm } from "node:fs/promises";
 
-import { hasEnded } from "../child-process.ts";
-import { freePort } from "../redis-server.ts";
+import { killProcess } from "../child-process.ts";
+import { stablePort } from "../redis-server.ts";
 import { inFolder, installed, startServer, type ServerProcess } from "./server-process.ts";
 
 const program = installed("etcd");
 
+/** Whether the program is installed. */
 export const hasEtcd: boolean = program !== undefined;
 
 /** A private, real member. */
 export interface EtcdMember {
+  readonly port: number;
   readonly url: string;
   readonly pid: number;
   /** Ends the member without a warning to it. */
@@ -50,7 +51,7 @@ export function startEtcdCluster(size: number, tls?: Tls): Promise<EtcdCluster> 
   return inFolder("etcd", async (folder) => {
     const peers = new Map<string, string>();
     for (let number = 1; number <= size; number += 1) {
-      peers.set(`m${number}`, `http://127.0.0.1:${await freePort()}`);
+      peers.set(`m${number}`, `http://127.0.0.1:${await stablePort()}`);
     }
     const started = await Promise.all(
       [...peers.keys()].map((name) => startMember(folder, name, { peers, tls })),
@@ -72,8 +73,9 @@ async function startMember(
   name: string,
   { peers, tls }: { readonly peers: ReadonlyMap<string, string>; readonly tls: Tls | undefined },
 ): Promise<{ member: EtcdMember; stop: () => Promise<void> }> {
-  const url = `${tls ? "https" : "http"}://127.0.0.1:${await freePort()}`;
-  const health = `http://127.0.0.1:${await freePort()}`;
+  const port = await stablePort();
+  const url = `${tls ? "https" : "http"}://127.0.0.1:${port}`;
+  const health = `http://127.0.0.1:${await stablePort()}`;
   const peer = peers.get(name) as string;
   const cluster = [...peers].map(([other, address]) => `${other}=${address}`).join(",");
   const options = {
@@ -92,17 +94,12 @@ async function startMember(
     startServer([program as string, ...args], () => (tls ? isHealthy(health) : answers(url)));
   let server = await start();
   const member: EtcdMember = {
+    port,
     url,
     get pid() {
       return server.child.pid as number;
     },
-    kill: async () => {
-      if (!hasEnded(server.child)) {
-        const exited = once(server.child, "exit");
-        server.child.kill("SIGKILL");
-        await exited;
-      }
-    },
+    kill: () => killProcess(server.child),
     freeze: () => void server.child.kill("SIGSTOP"),
     thaw: () => void server.child.kill("SIGCONT"),
     restart: async () => {

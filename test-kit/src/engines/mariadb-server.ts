@@ -1,17 +1,18 @@
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
 import { createConnection } from "mysql2/promise";
 
-import { freePort } from "../redis-server.ts";
+import { killProcess } from "../child-process.ts";
+import { stablePort } from "../redis-server.ts";
 import { inFolder, installed, startServer, type ServerProcess } from "./server-process.ts";
 
 const program = installed("mariadbd", "/usr/sbin/mariadbd");
 const initProgram = installed("mariadb-install-db", "/usr/bin/mariadb-install-db");
 
+/** Whether the programs are installed. */
 export const hasMariaDb: boolean = program !== undefined && initProgram !== undefined;
 
 /** A private, real server with the database `holdfast`. Its user is `root`, without a password. */
@@ -19,14 +20,23 @@ export interface MariaDbServer {
   readonly port: number;
   readonly pid: number;
   readonly url: string;
+  /** Ends the server without a warning to it. */
+  kill(): Promise<void>;
+  freeze(): void;
+  thaw(): void;
   /** Kills the server, and starts it again with its data after `whileDown`. */
   restart(whileDown?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts a server on a free port of 127.0.0.1. @param args options of the server */
+/**
+ * Starts a server on a free port of 127.0.0.1.
+ * @param args options of the server
+ * @param variables environment variables in addition to those of this process
+ */
 export function startMariaDb(
   args: readonly string[] = ["--innodb-flush-log-at-trx-commit=0"],
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<MariaDbServer> {
   return inFolder("mariadb", async (folder) => {
     const user = process.getuid?.() === 0 ? ["--user=root"] : [];
@@ -38,7 +48,7 @@ export function startMariaDb(
     await promisify(execFile)(initProgram as string, ["--no-defaults", `--datadir=${data}`, ...init], {
       env,
     });
-    const port = await freePort();
+    const port = await stablePort();
     const connection = { host: "127.0.0.1", port, user: "root" };
     const own = [
       "--no-defaults",
@@ -56,7 +66,7 @@ export function startMariaDb(
       await client.end();
     };
     const start = (): Promise<ServerProcess> =>
-      startServer([program as string, ...own, ...args], createDatabase, { env });
+      startServer([program as string, ...own, ...args], createDatabase, { env: { ...env, ...variables } });
     let server = await start();
     return {
       port,
@@ -64,10 +74,11 @@ export function startMariaDb(
         return server.child.pid as number;
       },
       url: `mysql://root@127.0.0.1:${port}/holdfast`,
+      kill: () => killProcess(server.child),
+      freeze: () => void server.child.kill("SIGSTOP"),
+      thaw: () => void server.child.kill("SIGCONT"),
       restart: async (whileDown) => {
-        const ended = once(server.child, "exit");
-        server.child.kill("SIGKILL");
-        await ended;
+        await killProcess(server.child);
         try {
           await whileDown?.();
         } finally {

@@ -1,11 +1,13 @@
-import { execFile } from "node:child_process";
+import { execFile, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { chmod, chown, rm } from "node:fs/promises";
 import { promisify } from "node:util";
 
 import pg from "pg";
 
-import { freePort } from "../redis-server.ts";
+import { hasEnded } from "../child-process.ts";
+import { stablePort } from "../redis-server.ts";
 import { inFolder, installed, startServer, type ServerProcess } from "./server-process.ts";
 
 const debian = "/usr/lib/postgresql";
@@ -16,6 +18,7 @@ const initProgram = installed("initdb", ...folders.map((folder) => `${folder}/in
 
 const closeWithinMs = 2_000;
 
+/** Whether the programs are installed. */
 export const hasPostgres: boolean = [program, initProgram, backupProgram].every((one) => one !== undefined);
 
 /** A private, real server. Every user of the machine may connect as `holdfast`, without a password. */
@@ -25,7 +28,12 @@ export interface PostgresServer {
   readonly url: string;
   /** Ends the server at once, like a crash. Its data stay. */
   crash(): Promise<void>;
-  /** Starts the server again after a crash. */
+  /** Kills all processes of the server. On Linux only. */
+  kill(): Promise<void>;
+  /** Stops all processes of the server, which then sends no replies. On Linux only. */
+  freeze(): void;
+  thaw(): void;
+  /** Starts the server again after its end. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -62,7 +70,7 @@ function start(
     const user = await ownerOf(folder);
     await chmod(folder, 0o700);
     await prepare(folder, user);
-    const port = await freePort();
+    const port = await stablePort();
     const url = `postgres://holdfast@127.0.0.1:${port}/postgres`;
     const own = ["-D", folder, "-p", String(port), "-h", "127.0.0.1", "-k", folder];
     const run = (): Promise<ServerProcess> =>
@@ -72,7 +80,7 @@ function start(
       });
     let server = await run();
     const end = async (signal: "SIGTERM" | "SIGQUIT"): Promise<void> => {
-      if (server.child.exitCode !== null) {
+      if (hasEnded(server.child)) {
         return;
       }
       const exited = once(server.child, "exit");
@@ -82,6 +90,7 @@ function start(
       await exited;
       clearTimeout(timer);
     };
+    const faults = faultsOf(() => server.child);
     return {
       port,
       url,
@@ -89,15 +98,71 @@ function start(
         return server.child.pid as number;
       },
       crash: () => end("SIGQUIT"),
+      ...faults,
       restart: async () => {
         server = await run();
       },
       stop: async () => {
+        faults.thaw();
         await end("SIGTERM");
         await rm(folder, { recursive: true, force: true });
       },
     };
   });
+}
+
+/** The faults of all processes of a server. */
+function faultsOf(child: () => ChildProcess): Pick<PostgresServer, "kill" | "freeze" | "thaw"> {
+  let isFrozen = false;
+  return {
+    kill: async () => {
+      if (!hasEnded(child())) {
+        const exited = once(child(), "exit");
+        signalAll(child().pid as number, "SIGKILL");
+        await exited;
+      }
+    },
+    freeze: () => {
+      isFrozen = true;
+      signalAll(child().pid as number, "SIGSTOP");
+    },
+    thaw: () => {
+      if (isFrozen && !hasEnded(child())) {
+        signalAll(child().pid as number, "SIGCONT");
+      }
+      isFrozen = false;
+    },
+  };
+}
+
+/** Frozen processes, which would not notice the end of the server. */
+const frozen = new Set<number>();
+process.once("exit", () => {
+  for (const pid of frozen) {
+    send(pid, "SIGCONT");
+  }
+});
+
+/** Signals all processes of a server. The first process is stopped before, so that it starts no other one. */
+function signalAll(pid: number, signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
+  send(pid, "SIGSTOP");
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  for (const one of [pid, ...children.map(Number)]) {
+    if (signal === "SIGSTOP") {
+      frozen.add(one);
+    } else {
+      frozen.delete(one);
+    }
+    send(one, signal);
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // the process has ended
+  }
 }
 
 interface User {

@@ -16,7 +16,7 @@ process.once("exit", () => {
   }
 });
 
-/** The process of a server. */
+/** A server in a folder of its own. */
 export interface ServerProcess {
   readonly child: ChildProcess;
   /** Ends the server by its process id. */

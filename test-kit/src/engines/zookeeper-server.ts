@@ -1,12 +1,13 @@
-import { once } from "node:events";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 
-import { freePort } from "../redis-server.ts";
+import { killProcess } from "../child-process.ts";
+import { stablePort } from "../redis-server.ts";
 import { inFolder, installed, startServer, type ServerProcess } from "./server-process.ts";
 
 const program = installed("zkServer.sh", "/usr/share/zookeeper/bin/zkServer.sh");
 
+/** Whether the program is installed. */
 export const hasZooKeeper: boolean = program !== undefined;
 
 /** A private, real server: alone, or a member of an ensemble. */
@@ -27,19 +28,35 @@ export interface ZooKeeperServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server on a free port of 127.0.0.1. @param flags of the Java virtual machine */
-export async function startZooKeeper(flags: string = testFlags): Promise<ZooKeeperServer> {
-  return start("", undefined, flags);
+type Variables = Readonly<Record<string, string>>;
+
+/**
+ * Starts a server on a free port of 127.0.0.1.
+ * @param flags of the Java virtual machine
+ * @param variables environment variables in addition to those of this process
+ */
+export async function startZooKeeper(
+  flags: string = testFlags,
+  variables: Variables = {},
+): Promise<ZooKeeperServer> {
+  return start("", undefined, { flags, variables });
 }
 
-/** Starts the members of an ensemble. */
-export async function startEnsemble(size = 3): Promise<ZooKeeperServer[]> {
-  const ports = await Promise.all(Array.from({ length: 2 * size }, () => freePort()));
+/** Starts the members of an ensemble. @param variables environment variables of each member */
+export async function startEnsemble(
+  size = 3,
+  variables: readonly Variables[] = [],
+): Promise<ZooKeeperServer[]> {
+  const ports = await Promise.all(Array.from({ length: 2 * size }, () => stablePort()));
   const members = Array.from(
     { length: size },
     (_, index) => `server.${index + 1}=127.0.0.1:${ports[2 * index]}:${ports[2 * index + 1]}`,
   ).join("\n");
-  return Promise.all(Array.from({ length: size }, (_, index) => start(members, index + 1, testFlags)));
+  return Promise.all(
+    Array.from({ length: size }, (_, index) => {
+      return start(members, index + 1, { flags: testFlags, variables: variables[index] ?? {} });
+    }),
+  );
 }
 
 /** A session timeout is between 2 and 20 ticks. */
@@ -49,9 +66,13 @@ const commonFlags =
 /** A fast start with little memory. A write does not wait for the disk. */
 const testFlags = "-Xmx192m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dzookeeper.forceSync=no";
 
-function start(members: string, id: number | undefined, flags: string): Promise<ZooKeeperServer> {
+function start(
+  members: string,
+  id: number | undefined,
+  { flags, variables }: { readonly flags: string; readonly variables: Variables },
+): Promise<ZooKeeperServer> {
   return inFolder("zookeeper", async (folder) => {
-    const port = await freePort();
+    const port = await stablePort();
     const data = `${folder}/data`;
     const own = [`dataDir=${data}`, `clientPort=${port}`, "clientPortAddress=127.0.0.1"];
     await mkdir(data);
@@ -61,6 +82,7 @@ function start(members: string, id: number | undefined, flags: string): Promise<
     }
     const env = {
       ...process.env,
+      ...variables,
       JMXDISABLE: "true",
       JVMFLAGS: `${commonFlags} ${flags} -Dzookeeper.log.dir=${folder}`,
     };
@@ -78,11 +100,7 @@ function start(members: string, id: number | undefined, flags: string): Promise<
         return server.child.pid as number;
       },
       role: () => roleOf(port),
-      kill: async () => {
-        const exited = once(server.child, "exit");
-        server.child.kill("SIGKILL");
-        await exited;
-      },
+      kill: () => killProcess(server.child),
       freeze: () => void server.child.kill("SIGSTOP"),
       resume: () => void server.child.kill("SIGCONT"),
       restart: async () => {

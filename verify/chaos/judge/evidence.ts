@@ -11,7 +11,9 @@ export function voteEvidence(
   const concernsLease = ({ at: moment, key: other }: MajorityConfirmation): boolean =>
     other === key && moment <= at;
   const grant = run.majorityGrants
-    .filter((each) => concernsLease(each) && each.token <= token && isSameGrantRun(each.token, token))
+    .filter(
+      (each) => concernsLease(each) && each.token <= token && isSameGrantRun(run.plan, each.token, token),
+    )
     .reduce((one: (typeof run.majorityGrants)[number] | undefined, each) => {
       // After a transfer or a repeat, another process extends the lease.
       const isBetter = !one || (each.process === process ? 1 : 0) >= (one.process === process ? 1 : 0);

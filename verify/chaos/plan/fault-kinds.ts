@@ -11,6 +11,8 @@ export type FaultKind =
   | "move a slot"
   | "step a clock"
   | "step the clock back"
+  | "step the server's clock"
+  | "step a client's clock"
   | "clock runs unevenly"
   | "flush scripts"
   | "end connections"
@@ -32,12 +34,12 @@ export type FaultKind =
   | "break a lock";
 
 /**
- * Why each fault is within the assumptions of docs/redlock.md and docs/drivers/redis.md, so that exclusion must hold. Faults outside them
+ * Why each fault is within the assumptions of docs/redlock.md and docs/drivers, so that exclusion must hold. Faults outside them
  * occur only with `--without`, for example a restart without data and without a guard.
  */
 export const faultLimits: Readonly<Record<FaultKind, string>> = {
   "restart with its data":
-    "SIGKILL of a server with `appendonly yes` and `appendfsync always`. The disk has every grant that the server confirmed, so the server votes at once.",
+    "SIGKILL of a server that stores every grant before its reply, in Redis with `appendonly yes` and `appendfsync always`. A server of a quorum votes at once.",
   "restart under a held lock":
     "SIGKILL of the one server, which is durable, while a client that holds a lock is frozen. Most often the lock is the hot one. No other client may get the lock before its TTL has passed.",
   "restart empty":
@@ -58,11 +60,17 @@ export const faultLimits: Readonly<Record<FaultKind, string>> = {
     "By 3 or 10 s in either direction, on a minority of a quorum. The step lasts longer than the largest TTL. So a grant that was valid at the step has expired at its end, because a client without requests in between cannot notice the step.",
   "step the clock back":
     "On one server, by at most 100 ms, and permanently, so that keys live longer. A step forward would expire keys early, and the exclusion of one server depends on its clock.",
+  "step the server's clock":
+    "By 3 or 10 s in either direction. The server's wall clock decides only about grants without extensions for a minute.",
+  "step a client's clock":
+    "The wall clock of one client process, by 3 or 10 s in either direction. A lease may be lost early, and never late.",
   "clock runs unevenly":
     "0.8 % fast or slow, then as much in the other direction. This is within the drift of 1 % that validity allows for.",
   "flush scripts": "SCRIPT FLUSH: clients send the scripts again.",
-  "end connections": "CLIENT KILL TYPE normal.",
-  "end subscriptions": "CLIENT KILL TYPE pubsub: grants by message may be lost.",
+  "end connections":
+    "The server ends the connections of all clients, in Redis by CLIENT KILL TYPE normal. For servers without such a command the proxies end them.",
+  "end subscriptions":
+    "The server ends the connections that receive notifications, in Redis by CLIENT KILL TYPE pubsub. Notifications may be lost.",
   "freeze a client": "SIGSTOP, and SIGCONT, shorter than a TTL.",
   "freeze a client past the TTL":
     "The client holds a lock, most often the hot one, and is between reading and writing. Its lease expires during the freeze. Its write after the thaw is late, and only the token prevents the write, so the counter without tokens may lose one.",

@@ -38,6 +38,8 @@ export const faultProfiles: Readonly<Record<FaultKind, FaultProfile>> = {
   "move a slot": { target: "primary", duration: "a moment" },
   "step a clock": { target: "unreliable clock", duration: "as long as a step", size: "step" },
   "step the clock back": { target: "clock", duration: "a moment", size: "step back" },
+  "step the server's clock": { target: "clock", duration: "long", size: "step" },
+  "step a client's clock": { target: "client", duration: "any", size: "step" },
   "clock runs unevenly": { target: "clock", duration: "long" },
   "flush scripts": { target: "server", duration: "a moment" },
   "end connections": { target: "server", duration: "a moment" },

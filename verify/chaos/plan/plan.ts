@@ -1,6 +1,17 @@
 import type { FaultKind } from "./fault-kinds.ts";
 
-export const engineNames = ["redis", "redlock", "sentinel", "cluster"] as const;
+export const engineNames = [
+  "redis",
+  "redlock",
+  "sentinel",
+  "cluster",
+  "postgres",
+  "mysql",
+  "etcd",
+  "etcd-cluster",
+  "zookeeper",
+  "zookeeper-ensemble",
+] as const;
 /** The engines of a run that names none. */
 export const usualEngines: readonly EngineName[] = ["redis", "redlock"];
 export type EngineName = (typeof engineNames)[number];
@@ -20,6 +31,8 @@ export interface Plan {
   readonly keys: Keys;
   /** The largest TTL of the run, in ms. */
   readonly maxTtlMs: number;
+  /** The largest difference between the fencing tokens of one grant, which its process hands over in memory. */
+  readonly tokenSpread: number;
   readonly bounds: Bounds;
   readonly storms: readonly Storm[];
 }
@@ -41,6 +54,7 @@ export interface Keys {
   readonly lukewarm: readonly string[];
   /** One key for each client. */
   readonly own: readonly string[];
+  /** The read-write locks, if the engine has them. */
   readonly readWrite: readonly string[];
   /** The semaphores, if the engine has them. */
   readonly semaphores: readonly { readonly key: string; readonly limit: number }[];

@@ -51,7 +51,7 @@ export function planOf(engine: Engine, options: PlanOptions): Plan {
       hot: "hot",
       lukewarm: ["lukewarm-1", "lukewarm-2", "lukewarm-3"],
       own: clients.map((_, index) => `own-${index}`),
-      readWrite: ["book-1", "book-2"],
+      readWrite: engine.hasReadWrite ? ["book-1", "book-2"] : [],
       semaphores: engine.hasSemaphores
         ? [
             { key: "permits-1", limit: 4 },
@@ -64,6 +64,7 @@ export function planOf(engine: Engine, options: PlanOptions): Plan {
       latches: engine.hasLatches ? latches : null,
     },
     maxTtlMs: engine.maxTtlMs,
+    tokenSpread: engine.tokenSpread,
     bounds,
     storms: Array.from({ length: cycles }, () => planner.storm(forMs)),
   };

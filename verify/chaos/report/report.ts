@@ -1,5 +1,6 @@
 import type { Figures, SlowRequest } from "./figures.ts";
 import { faultLimits, type FaultKind } from "../plan/fault-kinds.ts";
+import type { EngineName } from "../plan/plan.ts";
 import type { Violation } from "../judge/rule.ts";
 import { rules } from "../judge/rules.ts";
 import { minSamples, mean, mebibytes } from "../judge/rules/process.ts";
@@ -34,11 +35,17 @@ export function reportOf(
 }
 
 function nameOf({ plan }: RunHistory): string {
-  const names = {
+  const names: Readonly<Record<EngineName, string>> = {
     redis: "one server",
     redlock: `Redlock of ${plan.nodes.length}`,
     sentinel: `a primary and ${plan.nodes.length - 1} replicas, by sentinels`,
     cluster: `a cluster of ${plan.nodes.length / 2} primaries with a replica each`,
+    postgres: "PostgreSQL",
+    mysql: "MariaDB",
+    etcd: "etcd",
+    "etcd-cluster": `a cluster of ${plan.nodes.length} members of etcd`,
+    zookeeper: "ZooKeeper",
+    "zookeeper-ensemble": `an ensemble of ${plan.nodes.length} servers of ZooKeeper`,
   };
   const servers = names[plan.engine];
   return plan.without === null ? servers : `${servers}, without ${plan.without}`;

@@ -43,11 +43,17 @@ export class ClientProcess {
     });
   }
 
-  static async start(task: ClientTask, listener: ClientListener): Promise<ClientProcess> {
+  /** @param variables environment variables in addition to those of this process */
+  static async start(
+    task: ClientTask,
+    listener: ClientListener,
+    variables: Readonly<Record<string, string>>,
+  ): Promise<ClientProcess> {
     const child = startChild(() =>
       fork(program, [JSON.stringify(task)], {
         execArgv: ["--expose-gc"],
         stdio: ["ignore", "ignore", "inherit", "ipc"],
+        env: { ...process.env, ...variables },
       }),
     );
     const tooLate = AbortSignal.timeout(startTimeoutMs);

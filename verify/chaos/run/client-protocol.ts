@@ -11,8 +11,8 @@ export interface ServerAddresses {
   readonly servers: readonly number[];
   /** The ports of the sentinels, if there are any. */
   readonly sentinels: readonly number[];
-  /** The client library of the process, if the engine supports several. */
-  readonly library: "ioredis" | "node-redis";
+  /** The index of the client process, by which an engine selects one of its client libraries. */
+  readonly client: number;
 }
 
 /** The arguments of a client process. */

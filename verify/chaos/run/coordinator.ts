@@ -74,9 +74,11 @@ async function awaitNoResidue(environment: Environment, plan: Plan, round: numbe
 }
 
 async function countScripts(environment: Environment): Promise<void> {
-  const counts = await Promise.all(environment.servers.map((server) => server.scriptCount()));
-  const count = counts.reduce((sum, calls) => sum + calls, 0);
-  environment.write({ e: "scripts", at: environment.now(), count });
+  const counts = await Promise.all(environment.servers.map(async (server) => server.scriptCount?.()));
+  if (counts.every((calls) => calls !== undefined)) {
+    const count = counts.reduce((sum, calls) => sum + calls, 0);
+    environment.write({ e: "scripts", at: environment.now(), count });
+  }
 }
 
 function beginPhase(environment: Environment, phase: Phase, round: number): void {

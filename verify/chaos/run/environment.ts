@@ -4,15 +4,19 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { startProxy, type Proxy } from "@holdfast/test-kit";
+import { ServerClocks, startProxy, type Proxy } from "@holdfast/test-kit";
 
 import { startChild } from "./children.ts";
 import { ClientProcess } from "./client-process.ts";
 import type { HandedOver } from "./client-protocol.ts";
-import { startServerGroup, type ServerGroup } from "./servers.ts";
+import type { ServerGroup } from "./server-group.ts";
+import { startServerGroup } from "./servers.ts";
 import { FailoverWatch } from "./failover-watch.ts";
 import { HistoryFile, SharedClock, type CoordinatorRecord, type Failover } from "../judge/history.ts";
 import type { ClientSetup, Keys, Plan } from "../plan/plan.ts";
+import { engines } from "../plan/engines.ts";
+import type { Engine } from "../plan/engine.ts";
+import { ChaosClock } from "./chaos-clock.ts";
 import type { ChaosServer } from "./chaos-server.ts";
 import type { FailoverGroups } from "./succession.ts";
 
@@ -25,6 +29,8 @@ export class Environment implements AsyncDisposable {
   /** The groups of servers that replace each other. */
   readonly failovers: FailoverGroups | undefined;
   readonly clock: SharedClock;
+  /** The wall clocks of the clients. */
+  readonly clientClocks: readonly ChaosClock[];
   /** By client and server. */
   readonly links: readonly (readonly Proxy[])[];
   readonly #plan: Plan;
@@ -32,6 +38,7 @@ export class Environment implements AsyncDisposable {
   readonly #epoch: bigint;
   readonly #history: HistoryFile<CoordinatorRecord>;
   readonly #sentinels: readonly number[];
+  readonly #clocks: ServerClocks;
   readonly #resourcePort: number;
   readonly #clients: ClientProcess[] = [];
   readonly #cleanups: Cleanups;
@@ -44,6 +51,7 @@ export class Environment implements AsyncDisposable {
     readonly epoch: bigint;
     readonly ensemble: ServerGroup;
     readonly ways: readonly (readonly Proxy[])[];
+    readonly clocks: ServerClocks;
     readonly resourcePort: number;
     readonly endings: Cleanups;
   }) {
@@ -54,6 +62,8 @@ export class Environment implements AsyncDisposable {
     this.failovers = options.ensemble.failovers;
     this.#sentinels = options.ensemble.sentinels;
     this.links = options.ways;
+    this.#clocks = options.clocks;
+    this.clientClocks = options.clocks.clocks.map((clock) => new ChaosClock(clock));
     this.#resourcePort = options.resourcePort;
     this.#cleanups = options.endings;
     this.clock = new SharedClock(options.epoch);
@@ -88,6 +98,8 @@ export class Environment implements AsyncDisposable {
       plan.clients.map(() => Promise.all(servers.map(({ port }) => startProxy(port)))),
     );
     cleanups.add(() => Promise.all(links.flat().map((link) => link.stop())));
+    const clocks = await ServerClocks.make(plan.clients.length);
+    cleanups.add(() => clocks[Symbol.asyncDispose]());
     const resourcePort = await startResource(join(folder, "resource.ndjson"), epoch, cleanups);
     const environment = new Environment({
       plan,
@@ -95,6 +107,7 @@ export class Environment implements AsyncDisposable {
       epoch,
       ensemble: serverGroup,
       ways: links,
+      clocks,
       resourcePort,
       endings: cleanups,
     });
@@ -117,6 +130,10 @@ export class Environment implements AsyncDisposable {
 
   now(): number {
     return this.clock.now();
+  }
+
+  get engine(): Engine {
+    return engines[this.#plan.engine];
   }
 
   get keys(): Keys {
@@ -148,7 +165,7 @@ export class Environment implements AsyncDisposable {
         ports: (this.links[index] as readonly Proxy[]).map(({ port }) => port),
         servers: this.servers.map(({ port }) => port),
         sentinels: this.#sentinels,
-        library: index % 2 === 0 ? ("ioredis" as const) : ("node-redis" as const),
+        client: index,
       },
       resourcePort: this.#resourcePort,
       handover: setup.handover,
@@ -157,14 +174,18 @@ export class Environment implements AsyncDisposable {
       probeWaitMs: bounds.quietPeriodMs,
       seed: seed * 1_000 + this.#generations,
     };
-    const client = await ClientProcess.start(task, {
-      handedOver: (handed) => {
+    const listener = {
+      handedOver: (handed: HandedOver) => {
         this.#handOver(index, handed);
       },
-      crashed: (how) => {
+      crashed: (how: string) => {
         this.write({ e: "crashed", at: this.now(), process: name, how });
       },
-    });
+    };
+    // Without a step the clients use the clock of the machine.
+    const steps = this.engine.faults.includes("step a client's clock");
+    const variables = (steps && this.#clocks.clocks[index]?.env) || {};
+    const client = await ClientProcess.start(task, listener, variables);
     this.#clients[index] = client;
     return client;
   }

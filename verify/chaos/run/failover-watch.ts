@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import type { Failover } from "../judge/history.ts";
-import type { ChaosServer } from "./chaos-server.ts";
+import type { RedisChaosServer } from "./redis-chaos-server.ts";
 import type { FailoverGroups } from "./succession.ts";
 
 const pollMs = 40;
@@ -19,8 +19,8 @@ export class FailoverWatch {
   readonly #groups: FailoverGroups;
   readonly #now: () => number;
   readonly #onFailover: (failover: Failover) => void;
-  readonly #observations = new Map<ChaosServer, Observation>();
-  readonly #open = new Map<readonly ChaosServer[], Omit<Failover, "until" | "keys">>();
+  readonly #observations = new Map<RedisChaosServer, Observation>();
+  readonly #open = new Map<readonly RedisChaosServer[], Omit<Failover, "until" | "keys">>();
   #isOver = false;
 
   constructor(groups: FailoverGroups, now: () => number, onFailover: (failover: Failover) => void) {
@@ -42,7 +42,7 @@ export class FailoverWatch {
     }
   }
 
-  async #poll(group: readonly ChaosServer[], member: ChaosServer): Promise<void> {
+  async #poll(group: readonly RedisChaosServer[], member: RedisChaosServer): Promise<void> {
     while (!this.#isOver) {
       const sentAt = this.#now();
       const isPrimary = await member.isPrimary().catch(() => undefined);
@@ -53,7 +53,11 @@ export class FailoverWatch {
     }
   }
 
-  async #observe(group: readonly ChaosServer[], member: ChaosServer, seen: Observation): Promise<void> {
+  async #observe(
+    group: readonly RedisChaosServer[],
+    member: RedisChaosServer,
+    seen: Observation,
+  ): Promise<void> {
     const before = this.#observations.get(member);
     this.#observations.set(member, seen);
     for (const dead of group.filter(({ isUp }) => !isUp)) {
@@ -70,7 +74,7 @@ export class FailoverWatch {
     }
   }
 
-  async #close(group: readonly ChaosServer[], primary: ChaosServer): Promise<void> {
+  async #close(group: readonly RedisChaosServer[], primary: RedisChaosServer): Promise<void> {
     const failover = this.#open.get(group);
     this.#open.delete(group);
     if (failover) {

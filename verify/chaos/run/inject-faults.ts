@@ -4,15 +4,12 @@ import type { Proxy } from "@holdfast/test-kit";
 
 import type { ClientProcess } from "./client-process.ts";
 import type { FaultKind } from "../plan/fault-kinds.ts";
+import type { Engine } from "../plan/engine.ts";
 import type { Fault, Keys } from "../plan/plan.ts";
+import type { ChaosClock } from "./chaos-clock.ts";
 import type { ChaosServer } from "./chaos-server.ts";
 import type { Environment } from "./environment.ts";
 import type { FailoverGroups } from "./succession.ts";
-
-/** A request to run a script, which every operation of the library sends. */
-const anyScript = /evalsha|eval/i;
-/** A notification on a channel of the library, or the reply to its subscription. */
-const anyMessage = /holdfast:grants/;
 
 /** A client that is to be frozen usually gets a lock within this time. */
 const freezeWaitMs = 2_500;
@@ -43,18 +40,17 @@ const faultActions: Readonly<Record<FaultKind, FaultAction>> = {
   "move a slot": onFailoverGroups((succession, { faultId }, { hot, lukewarm }) =>
     succession.move([hot, ...lukewarm][faultId % (lukewarm.length + 1)] as string, faultId),
   ),
-  "step a clock": onServer(async (server, { forMs, size }) => {
-    server.step(size);
-    await pause(forMs);
-    server.step(-size);
+  "step a clock": onServer(({ clock }, fault) => stepAndBack(clock, fault)),
+  "step the clock back": onServer(async ({ clock }, { size }) => {
+    clock.step(size);
   }),
-  "step the clock back": onServer(async (server, { size }) => {
-    server.step(size);
-  }),
+  "step the server's clock": onServer(({ clock }, fault) => stepAndBack(clock, fault)),
+  "step a client's clock": (fault, { clientClocks }) =>
+    stepAndBack(clientClocks[fault.client as number] as ChaosClock, fault),
   "clock runs unevenly": onServer(runUnevenly),
-  "flush scripts": onServer((server) => server.flushScripts()),
-  "end connections": onServer((server) => server.endConnections()),
-  "end subscriptions": onServer((server) => server.endSubscriptions()),
+  "flush scripts": onServer(async (server) => server.flushScripts?.()),
+  "end connections": endConnections,
+  "end subscriptions": onServer(async (server) => server.endSubscriptions?.()),
   "freeze a client": onClient(async (client, { forMs }) => {
     client.freeze();
     await pause(forMs);
@@ -85,8 +81,8 @@ const faultActions: Readonly<Record<FaultKind, FaultAction>> = {
     await pause(forMs);
     link.delay(0);
   }),
-  "lose a reply": onLinks(async (link, { forMs }) => {
-    await Promise.race([link.loseNextReply(anyScript), pause(forMs)]);
+  "lose a reply": onLinks(async (link, { forMs }, { request }) => {
+    await Promise.race([link.loseNextReply(request), pause(forMs)]);
     link.cancelReplyLoss();
   }),
   "lose all replies": onLinks(async (link, { forMs }) => {
@@ -95,8 +91,8 @@ const faultActions: Readonly<Record<FaultKind, FaultAction>> = {
     link.cut(); // a connection that lost bytes cannot continue
     link.stopDroppingReplies();
   }),
-  "lose all messages": onLinks(async (link, { forMs }) => {
-    link.dropMatching(anyMessage);
+  "lose all messages": onLinks(async (link, { forMs }, { message }) => {
+    link.dropMatching(message);
     await pause(forMs);
     link.dropMatching(undefined);
   }),
@@ -128,10 +124,10 @@ function onClient(action: (client: ClientProcess, fault: Fault) => Promise<void>
 }
 
 /** Applies a fault to each of the client's links to the fault's servers at once. */
-function onLinks(action: (link: Proxy, fault: Fault) => Promise<void>): FaultAction {
+function onLinks(action: (link: Proxy, fault: Fault, engine: Engine) => Promise<void>): FaultAction {
   return async (fault, environment) => {
     const links = environment.links[fault.client as number] as readonly Proxy[];
-    await Promise.all(fault.nodes.map((node) => action(links[node] as Proxy, fault)));
+    await Promise.all(fault.nodes.map((node) => action(links[node] as Proxy, fault, environment.engine)));
   };
 }
 
@@ -139,6 +135,24 @@ async function freeze(server: ChaosServer, { forMs }: Fault): Promise<void> {
   server.freeze();
   await pause(forMs);
   server.thaw();
+}
+
+async function stepAndBack(clock: ChaosClock, { forMs, size }: Fault): Promise<void> {
+  clock.step(size);
+  await pause(forMs);
+  clock.step(-size);
+}
+
+/** Servers without a command for it leave it to the proxies. */
+async function endConnections({ nodes }: Fault, { servers, links }: Environment): Promise<void> {
+  for (const node of nodes) {
+    const server = servers[node] as ChaosServer;
+    if (server.endConnections) {
+      await server.endConnections();
+    } else {
+      links.forEach((own) => own[node]?.cut());
+    }
+  }
 }
 
 async function refuseLink(link: Proxy, { forMs }: Fault): Promise<void> {
@@ -160,13 +174,13 @@ async function blackHole(link: Proxy, { kind, forMs }: Fault): Promise<void> {
 }
 
 /** Runs the clock fast and then slow for the same time, or in the other order, so that the clock is correct afterwards. */
-async function runUnevenly(server: ChaosServer, { forMs, faultId }: Fault): Promise<void> {
+async function runUnevenly({ clock }: ChaosServer, { forMs, faultId }: Fault): Promise<void> {
   const drift = faultId % 2 === 0 ? 0.008 : -0.008;
-  server.setRate(1 + drift);
+  clock.setRate(1 + drift);
   await pause(forMs / 2);
-  server.setRate(1 - drift);
+  clock.setRate(1 - drift);
   await pause(forMs / 2);
-  server.setRate(1);
+  clock.setRate(1);
 }
 
 /** Kills a client, and starts a new one after a while. */

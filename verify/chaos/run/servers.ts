@@ -1,18 +1,12 @@
 import { ServerClocks, startCluster, startSentinels, type ServerClock } from "@holdfast/test-kit";
 
 import type { EngineName, NodeSetup, Plan } from "../plan/plan.ts";
-import { ChaosServer } from "./chaos-server.ts";
+import { startMysqlServers, startPostgresServers } from "./database-servers.ts";
+import { startEtcdServers, startZooKeeperServers } from "./consensus-servers.ts";
+import { keyNames } from "./key-names.ts";
+import type { ServerGroup } from "./server-group.ts";
+import { RedisChaosServer } from "./redis-chaos-server.ts";
 import { FailoverGroups } from "./succession.ts";
-
-/** The servers of a run. */
-export interface ServerGroup {
-  readonly servers: readonly ChaosServer[];
-  /** The ports of the sentinels. */
-  readonly sentinels: readonly number[];
-  /** Absent if no server replaces another. */
-  readonly failovers?: FailoverGroups;
-  stop(): Promise<void>;
-}
 
 export function startServerGroup(plan: Plan): Promise<ServerGroup> {
   return starters[plan.engine](plan);
@@ -23,13 +17,19 @@ const starters: Readonly<Record<EngineName, (plan: Plan) => Promise<ServerGroup>
   redlock: ({ nodes }) => startStandalone(nodes),
   sentinel: startSentinelServers,
   cluster: startClusterServers,
+  postgres: startPostgresServers,
+  mysql: startMysqlServers,
+  etcd: startEtcdServers,
+  "etcd-cluster": startEtcdServers,
+  zookeeper: startZooKeeperServers,
+  "zookeeper-ensemble": startZooKeeperServers,
 };
 
 /** Independent servers, each with its own clock. */
 async function startStandalone(nodes: readonly NodeSetup[]): Promise<ServerGroup> {
   const clocks = await ServerClocks.make(nodes.length);
   const servers = await Promise.all(
-    nodes.map((setup, index) => ChaosServer.start(setup, clocks.clocks[index] as ServerClock)),
+    nodes.map((setup, index) => RedisChaosServer.launch(setup, clocks.clocks[index] as ServerClock)),
   );
   return {
     servers,
@@ -44,7 +44,7 @@ async function startStandalone(nodes: readonly NodeSetup[]): Promise<ServerGroup
 /** One primary and its replicas. */
 async function startSentinelServers({ nodes }: Plan): Promise<ServerGroup> {
   const redis = await startSentinels({ replicas: nodes.length - 1 });
-  const servers = redis.servers.map((server) => new ChaosServer(server));
+  const servers = redis.servers.map((server) => new RedisChaosServer(server));
   const failovers = new FailoverGroups([servers], {
     topologyAgreed: async () => void (await redis.primary()),
     follow: (server, primary) => server.follow(primary),
@@ -66,13 +66,13 @@ async function startClusterServers({ nodes, keys }: Plan): Promise<ServerGroup> 
     nodeTimeoutMs,
     args: ["--cluster-allow-replica-migration", "no"],
   });
-  const servers = redis.servers.map((server) => new ChaosServer(server));
+  const servers = redis.servers.map((server) => new RedisChaosServer(server));
   const shards = servers.slice(0, primaries).map((server, index) => {
-    return [server, servers[index + primaries] as ChaosServer];
+    return [server, servers[index + primaries] as RedisChaosServer];
   });
   const slots = new Map<string, number>();
   for (const key of keyNames(keys)) {
-    slots.set(key, await (servers[0] as ChaosServer).slotOf(`lock:${key}`));
+    slots.set(key, await (servers[0] as RedisChaosServer).slotOf(`lock:${key}`));
   }
   const failovers = new FailoverGroups(shards, {
     topologyAgreed: () => redis.healthy(),
@@ -87,17 +87,4 @@ async function startClusterServers({ nodes, keys }: Plan): Promise<ServerGroup> 
     move: async (key, to) => redis.migrate(slots.get(key) as number, to.server),
   });
   return { servers, sentinels: [], failovers, stop: () => redis.stop() };
-}
-
-function keyNames(keys: Plan["keys"]): string[] {
-  return [
-    keys.hot,
-    ...keys.lukewarm,
-    ...keys.own,
-    ...keys.readWrite,
-    ...keys.semaphores.map(({ key }) => key),
-    ...keys.sets,
-    ...keys.reentrant,
-    ...keys.elections,
-  ];
 }

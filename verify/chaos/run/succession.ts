@@ -2,20 +2,20 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { waitUntil } from "@holdfast/test-kit";
 
-import type { ChaosServer } from "./chaos-server.ts";
+import type { RedisChaosServer } from "./redis-chaos-server.ts";
 
 /** The differences between the ways in which a server replaces another. */
 export interface FailoverRules {
   /** Resolves when the processes that decide about failovers agree. */
   topologyAgreed(): Promise<void>;
   /** The action of an operator on a former primary that still runs. */
-  follow(server: ChaosServer, primary: ChaosServer): Promise<unknown>;
+  follow(server: RedisChaosServer, primary: RedisChaosServer): Promise<unknown>;
   /** The arguments for a former primary that is started again. */
-  argsToFollow(primary: ChaosServer): readonly string[];
+  argsToFollow(primary: RedisChaosServer): readonly string[];
   /** The fixed keys of the run of which the server is the primary. null: all keys. */
-  keysOf(server: ChaosServer): Promise<readonly string[] | null>;
+  keysOf(server: RedisChaosServer): Promise<readonly string[] | null>;
   /** Moves a key, and the other keys of its slot, to another primary. */
-  move?(key: string, to: ChaosServer): Promise<void>;
+  move?(key: string, to: RedisChaosServer): Promise<void>;
 }
 
 const pollMs = 40;
@@ -24,11 +24,11 @@ const failoverTimeoutMs = 60_000;
 
 /** Groups of servers, each with one primary. Sentinels or the cluster choose the primary. */
 export class FailoverGroups {
-  readonly groups: readonly (readonly ChaosServer[])[];
+  readonly groups: readonly (readonly RedisChaosServer[])[];
   readonly #rules: FailoverRules;
   #last: Promise<void> = Promise.resolve();
 
-  constructor(groups: readonly (readonly ChaosServer[])[], rules: FailoverRules) {
+  constructor(groups: readonly (readonly RedisChaosServer[])[], rules: FailoverRules) {
     this.groups = groups;
     this.#rules = rules;
   }
@@ -37,7 +37,7 @@ export class FailoverGroups {
   replace(group: number, how: "kill" | "freeze", forMs: number): Promise<void> {
     return this.#runExclusive(async () => {
       await this.awaitStable();
-      const members = this.groups[group % this.groups.length] as readonly ChaosServer[];
+      const members = this.groups[group % this.groups.length] as readonly RedisChaosServer[];
       const former = await primaryOf(members);
       let successor = former;
       const replaced = async (): Promise<void> => {
@@ -63,7 +63,7 @@ export class FailoverGroups {
       await this.awaitStable();
       for (const [offset] of this.groups.entries()) {
         const to = await primaryOf(
-          this.groups[(group + offset) % this.groups.length] as readonly ChaosServer[],
+          this.groups[(group + offset) % this.groups.length] as readonly RedisChaosServer[],
         );
         if ((await this.#rules.keysOf(to))?.includes(key) !== true) {
           await this.#rules.move?.(key, to);
@@ -74,7 +74,7 @@ export class FailoverGroups {
     });
   }
 
-  keysOf(server: ChaosServer): Promise<readonly string[] | null> {
+  keysOf(server: RedisChaosServer): Promise<readonly string[] | null> {
     return this.#rules.keysOf(server);
   }
 
@@ -97,7 +97,7 @@ export class FailoverGroups {
 }
 
 /** The first server that reports the role of the primary. */
-async function primaryOf(members: readonly ChaosServer[]): Promise<ChaosServer> {
+async function primaryOf(members: readonly RedisChaosServer[]): Promise<RedisChaosServer> {
   const failsAt = performance.now() + failoverTimeoutMs;
   while (performance.now() < failsAt) {
     const answers = members
@@ -117,7 +117,7 @@ async function primaryOf(members: readonly ChaosServer[]): Promise<ChaosServer> 
   throw new Error(`no server was the primary within ${failoverTimeoutMs} ms`);
 }
 
-async function isInOrder(members: readonly ChaosServer[]): Promise<boolean> {
+async function isInOrder(members: readonly RedisChaosServer[]): Promise<boolean> {
   if (members.some(({ isUp }) => !isUp)) {
     return false;
   }
@@ -125,7 +125,7 @@ async function isInOrder(members: readonly ChaosServer[]): Promise<boolean> {
   return roles.filter((role) => role === "primary").length === 1 && !roles.includes("behind");
 }
 
-async function roleOf(member: ChaosServer): Promise<"primary" | "in step" | "behind"> {
+async function roleOf(member: RedisChaosServer): Promise<"primary" | "in step" | "behind"> {
   if (await member.isPrimary()) {
     return "primary";
   }

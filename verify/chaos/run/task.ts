@@ -61,7 +61,7 @@ export function fullLocks(keys: Keys): readonly Lock[] {
 function drawLock(random: SeededRandom, keys: Keys, index: number): Lock {
   const percent = random.between(0, 100);
   if (percent < 60) return drawMutex(random, keys, index);
-  if (percent < 76) {
+  if (percent < 76 && keys.readWrite.length > 0) {
     return { lockKind: random.happens(0.7) ? "read" : "write", key: random.pick(keys.readWrite) };
   }
   if (percent < 84 && keys.semaphores.length > 0) return drawPermits(random, keys);

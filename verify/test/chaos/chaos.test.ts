@@ -6,9 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { hasEtcd, hasMariaDb, hasPostgres, hasZooKeeper } from "@holdfast/test-kit/engines";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { engines } from "../../chaos/plan/engine.ts";
+import { engines } from "../../chaos/plan/engines.ts";
 import { lockKinds, type LockKind } from "../../chaos/run/lock.ts";
 import { parseOptions } from "../../chaos/options.ts";
 import { engineNames, usualEngines, type EngineName, type Plan } from "../../chaos/plan/plan.ts";
@@ -61,8 +62,8 @@ describe("options", () => {
   test.each([
     [["--minutes", "0"], "Expected --minutes to be a number from 0.2 to 1440"],
     [
-      ["--engine", "etcd"],
-      'Expected --engine to be redis, redlock, sentinel, cluster, both or all, got "etcd"',
+      ["--engine", "memcached"],
+      `Expected --engine to be ${engineNames.join(", ")}, both or all, got "memcached"`,
     ],
     [["--nodes", "4"], "Expected --nodes to be 5 or 3"],
     [["--seed", "x"], "Expected --seed to be an integer"],
@@ -80,7 +81,7 @@ describe("options", () => {
 
   test("the default engines are one server and Redlock, and `all` selects every engine", () => {
     expect(parseOptions([]).engines).toEqual(["redis", "redlock"]);
-    expect(parseOptions(["--engine", "all"]).engines).toEqual(["redis", "redlock", "sentinel", "cluster"]);
+    expect(parseOptions(["--engine", "all"]).engines).toEqual(engineNames);
   });
 });
 
@@ -133,6 +134,27 @@ test.each(["sentinel", "cluster"] as const)(
   120_000,
 );
 
+describe.each([
+  ["postgres", hasPostgres],
+  ["mysql", hasMariaDb],
+  ["etcd", hasEtcd],
+  ["zookeeper", hasZooKeeper],
+] as const)("chaos on %s", (name, isInstalled) => {
+  test.runIf(isInstalled || process.env["CI"])(
+    "violates nothing",
+    async () => {
+      const { code, output } = await run(["--engine", name, "--minutes", "0.2", "--folder", folder]);
+      const { violations, figures } = await readVerdict(name, output);
+      expect(violations, output).toEqual([]);
+      expect(code, output).toBe(0);
+      expect(figures.grants).toBeGreaterThan(minGrants / 4);
+      expect(figures.faults).toBeGreaterThan(0);
+      expect(figures.lostWithTokens).toBe(0);
+    },
+    240_000,
+  );
+});
+
 test("the checker detects a server that loses its data at a restart", async () => {
   const own = join(folder, "without");
   const { code, output } = await run(["--minutes", "0.5", "--without", "durability", "--folder", own]);
@@ -156,7 +178,10 @@ test("the checker detects votes of restarted nodes that vote at once", async () 
 }, 120_000);
 
 function lockNamesOf(name: EngineName): LockKind[] {
-  return lockKinds.filter((lock) => lock !== "semaphore" || engines[name].hasSemaphores);
+  const { hasReadWrite, hasSemaphores } = engines[name];
+  return lockKinds.filter((lock) => {
+    return lock === "semaphore" ? hasSemaphores : (lock !== "read" && lock !== "write") || hasReadWrite;
+  });
 }
 
 function planFor(name: EngineName, seed: number): Plan {

@@ -48,6 +48,29 @@ test("attempts with one name in two processes exclude each other", async () => {
   expect(await violated({ clients })).toEqual(["exclusion"]);
 });
 
+test.each<[EngineName, readonly string[]]>([
+  ["redis", []],
+  ["etcd", ["exclusion"]],
+])(
+  "a break also ends later grants only if they may be hand-overs in memory (%s)",
+  async (engine, expected) => {
+    const clients: Readonly<Record<string, readonly ClientRecord[]>> = {
+      "client-0.1": [
+        ...granted(1, 100, 10, { until: 300 }),
+        { e: "lost", at: 210, requestId: 1, reason: "broken" },
+        ...granted(2, 400, 12),
+        ...released(2, 500),
+      ],
+      "client-1.2": [
+        { e: "breaking", at: 200, key: "hot", token: "10" },
+        ...granted(1, 450, 13),
+        ...released(1, 460),
+      ],
+    };
+    expect(await violated({ engine, clients })).toEqual(expected);
+  },
+);
+
 test("the last release of an attempt's leases ends their grant", async () => {
   const attempt = { kind: "attempt", attemptId: "a" } as const;
   const clients = {

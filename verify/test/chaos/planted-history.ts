@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach } from "vitest";
 
-import { engines } from "../../chaos/plan/engine.ts";
+import { engines } from "../../chaos/plan/engines.ts";
 import type {
   LeaseRequest,
   ClientRecord,

@@ -29,7 +29,7 @@ export function wasLostInFailover(
 ): boolean {
   const first = run.attempts
     .filter((other) => other.key === key && other.process === lease.process)
-    .filter(({ token }) => token <= lease.token && isSameGrantRun(token, lease.token))
+    .filter(({ token }) => token <= lease.token && isSameGrantRun(run.plan, token, lease.token))
     .reduce((earliest, { requestedAt }) => Math.min(earliest, requestedAt), lease.requestedAt);
   return first < newer && crossesFailover(run, key, newer, lease.grantedAt);
 }

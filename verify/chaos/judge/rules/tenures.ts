@@ -14,12 +14,9 @@ export interface HoldInterval {
   readonly to: Instant;
 }
 
-/** A hand-over in memory uses the block of numbers of one grant, which has at most this size. */
-const maxRunLength = 64n;
-
 /** Whether the two tokens can belong to one grant that is handed over in memory. */
-export function isSameGrantRun(one: bigint, other: bigint): boolean {
-  return one - other <= maxRunLength && other - one <= maxRunLength;
+export function isSameGrantRun({ tokenSpread }: Plan, one: bigint, other: bigint): boolean {
+  return one - other <= BigInt(tokenSpread) && other - one <= BigInt(tokenSpread);
 }
 
 /** The capacity of a read-write lock, more than there are readers. A writer uses all of it. */
@@ -53,7 +50,8 @@ export function intervalsByKey(run: RunHistory): Map<string, HoldInterval[]> {
   for (const [key, held] of grantedByKey(run)) {
     const breaks = run.breaks.filter((broken) => broken.key === key);
     const intervals = grantsOf(held).map((leases) => intervalOf(key, leases));
-    endAtBreaks(intervals, breaks, run.plan.keys.readWrite.includes(key) ? 0n : maxRunLength);
+    const isReadWrite = run.plan.keys.readWrite.includes(key);
+    endAtBreaks(intervals, breaks, isReadWrite ? 0n : BigInt(run.plan.tokenSpread));
     byKey.set(
       key,
       intervals.sort((one, other) => one.from - other.from),

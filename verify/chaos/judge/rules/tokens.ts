@@ -177,8 +177,8 @@ export function checkRepeatedAttempts(run: RunHistory): Violation[] {
 }
 
 /** When an operator started to end the grant by force. Its holder may learn about the break late. */
-function brokenAt({ breaks }: RunHistory, { key, token }: GrantedAttempt): number {
-  const own = breaks.filter((broken) => broken.key === key && isSameGrantRun(broken.token, token));
+function brokenAt({ breaks, plan }: RunHistory, { key, token }: GrantedAttempt): number {
+  const own = breaks.filter((broken) => broken.key === key && isSameGrantRun(plan, broken.token, token));
   return Math.min(...own.map(({ at }) => at));
 }
 

@@ -1,6 +1,3 @@
-import { chmod, readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
-
 import { ServerClocks, type ServerClock } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { assertHeld, postgres } from "holdfast/postgres";
@@ -24,7 +21,6 @@ onPostgres("PostgreSQL", () => {
     beforeEach(async () => {
       clocks = await ServerClocks.make(1);
       [clock] = clocks.clocks as [ServerClock];
-      await letOthersRead(dirname(clock.env["HOLDFAST_CLOCK_FILE"] as string));
       server = await startPostgres(["-c", "fsync=off"], clock.env);
       pool = new pg.Pool({ connectionString: server.url });
       [here, there] = [createLocks(postgres(pool)), createLocks(postgres(pool))];
@@ -63,11 +59,3 @@ onPostgres("PostgreSQL", () => {
     });
   });
 });
-
-/** The server runs as another user. */
-async function letOthersRead(folder: string): Promise<void> {
-  await chmod(folder, 0o755);
-  for (const name of await readdir(folder)) {
-    await chmod(join(folder, name), 0o755);
-  }
-}

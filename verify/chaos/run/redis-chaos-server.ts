@@ -1,0 +1,140 @@
+import { startRedis, stablePort, type RedisServer, type ServerClock } from "@holdfast/test-kit";
+import { Redis } from "ioredis";
+
+import type { NodeSetup } from "../plan/plan.ts";
+import { ChaosServer } from "./chaos-server.ts";
+
+const durable = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
+const startTimeoutMs = 15_000;
+const startAttempts = 5;
+
+/** A server of Redis. */
+export class RedisChaosServer extends ChaosServer {
+  readonly port: number;
+  /** The server process. */
+  readonly server: RedisServer;
+  readonly #direct: Redis;
+  #scriptsBefore = 0;
+
+  constructor(server: RedisServer, clock?: ServerClock) {
+    super(clock);
+    this.port = server.port;
+    this.server = server;
+    this.#direct = server.client({
+      retryStrategy: () => 50,
+      maxRetriesPerRequest: null,
+      commandTimeout: startTimeoutMs,
+      readOnly: true, // replicas of a cluster must reply too
+    });
+  }
+
+  static async launch(setup: NodeSetup, clock: ServerClock): Promise<RedisChaosServer> {
+    const args = setup.durable ? durable : [];
+    for (let attempt = 1; ; attempt += 1) {
+      const port = await stablePort();
+      try {
+        return new RedisChaosServer(await startRedis({ port, args, env: clock.env }), clock);
+      } catch (error) {
+        // Between our check and the server's bind another program may have taken the port.
+        if (attempt === startAttempts) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  protected get runId(): string {
+    return this.server.runId;
+  }
+
+  protected async kill(): Promise<void> {
+    this.#scriptsBefore = await this.scriptCount();
+    this.server.kill("SIGKILL");
+  }
+
+  protected start(args: readonly string[]): Promise<void> {
+    return this.server.restart(args);
+  }
+
+  protected stopProcess(): void {
+    this.server.freeze();
+  }
+
+  protected continueProcess(): void {
+    this.server.thaw();
+  }
+
+  /** Whether the server reports the role of the primary. */
+  async isPrimary(): Promise<boolean> {
+    const [role] = (await this.#direct.call("ROLE")) as [string];
+    return role === "master";
+  }
+
+  /** Whether this replica has all earlier writes of its primary, and receives new ones. */
+  async isReplicationInSync(): Promise<boolean> {
+    return (await this.#direct.info("replication")).includes("master_link_status:up");
+  }
+
+  /** Makes the server a replica of another, as an operator would. */
+  follow({ port }: RedisChaosServer): Promise<unknown> {
+    return this.#direct.replicaof("127.0.0.1", port);
+  }
+
+  /** The slot of a key, in a cluster. */
+  async slotOf(key: string): Promise<number> {
+    return Number(await this.#direct.call("CLUSTER", "KEYSLOT", key));
+  }
+
+  /** The slots of which the server is the primary, in a cluster, as the server reports them. */
+  async slots(): Promise<[first: number, last: number][]> {
+    const reply = (await this.#direct.call("CLUSTER", "SLOTS")) as [number, number, [string, number]][];
+    return reply.flatMap(([first, last, [, port]]) => (port === this.port ? [[first, last]] : []));
+  }
+
+  override flushScripts(): Promise<unknown> {
+    return this.#direct.script("FLUSH");
+  }
+
+  override endConnections(): Promise<unknown> {
+    return this.#direct.call("CLIENT", "KILL", "TYPE", "normal");
+  }
+
+  override endSubscriptions(): Promise<unknown> {
+    return this.#direct.call("CLIENT", "KILL", "TYPE", "pubsub");
+  }
+
+  /** The number of scripts since the start of the run, as far as restarts let the server count. */
+  override async scriptCount(): Promise<number> {
+    const stats = await this.#direct.info("commandstats").catch(() => "");
+    const calls = Array.from(stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g), ([, count]) =>
+      Number(count),
+    );
+    return calls.reduce((sum, count) => sum + count, this.#scriptsBefore);
+  }
+
+  /**
+   * Keys that should not remain. Allowed are the counter of fencing numbers, and with a TTL a quorum's counters, latches and client records.
+   */
+  async residue(): Promise<string[]> {
+    const keys = await this.#direct.keys("*");
+    const remaining: string[] = [];
+    for (const key of keys) {
+      const mayStay = /^holdfast:(fence|client):|^(lock:|holdfast:queue:\{lock:)latch-/.test(key);
+      const ttlMs = await this.#direct.pttl(key);
+      if (!isCounter(key) && (mayStay ? ttlMs === -1 : ttlMs !== -2)) {
+        const type = await this.#direct.type(key);
+        const content =
+          type === "zset"
+            ? await this.#direct.zrange(key, "0", "9")
+            : await this.#direct.get(key).catch(() => type);
+        remaining.push(`${key} (${ttlMs === -1 ? "without a TTL" : `${ttlMs} ms`}): ${String(content)}`);
+      }
+    }
+    return remaining;
+  }
+}
+
+/** The counter of a server or of a slot, which has no expiry. A counter of a quorum is for one key: `holdfast:fence:{lock:...}`. */
+function isCounter(key: string): boolean {
+  return /^holdfast:fence(:\{[a-z\d]+\})?$/.test(key);
+}

@@ -11,14 +11,14 @@ import { run } from "./run.ts";
 import { killingFinding, type Verdict } from "./trial.ts";
 
 async function main(options: ResolvedOptions): Promise<boolean> {
-  const { workers, allLevels, json, random, seed } = options;
+  const { workers, allLevels, expectedOnly, json, random, seed } = options;
   const root = repositoryRoot();
   const mutants = random === null ? options.mutants : randomMutants(root, random, seed);
   let judgedCount = 0;
   const verdicts = await run(mutants, {
     root,
     workers,
-    mode: allLevels ? "all" : random === null ? "first" : "expected",
+    mode: allLevels ? "all" : random === null && !expectedOnly ? "first" : "expected",
     checksUnmutated: random === null, // people review the survivors of a random run
     print: logLine,
     onVerdict: (verdict) => {

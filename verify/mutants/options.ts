@@ -7,6 +7,8 @@ export interface ResolvedOptions {
   readonly list: boolean;
   readonly json: boolean;
   readonly allLevels: boolean;
+  /** Runs only the expected killers of each mutant. */
+  readonly expectedOnly: boolean;
   readonly workers: number;
   readonly mutants: readonly Mutant[];
   /** The number of random mutants; null: the mutants of the catalogue. */
@@ -28,6 +30,8 @@ Exit code 1: a mutant survives, or could not be judged.
   --workers N      the number of concurrent runs, each in its own copy (default: 2)
   --all-levels     runs every level as a whole on each mutant, and prints the killers;
                    takes minutes for each mutant
+  --expected-only  runs only the expected killers, which takes seconds for each mutant.
+                   A mutant that they do not kill counts as a survivor.
   --list           prints the mutants, and runs none
   --json           the verdicts as JSON
   --help           this text
@@ -43,6 +47,7 @@ export function parseOptions(args: readonly string[], catalogue: readonly Mutant
       seed: { type: "string", default: "1" },
       workers: { type: "string", default: "2" },
       "all-levels": { type: "boolean", default: false },
+      "expected-only": { type: "boolean", default: false },
       list: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -54,6 +59,7 @@ export function parseOptions(args: readonly string[], catalogue: readonly Mutant
     list,
     json,
     allLevels: values["all-levels"],
+    expectedOnly: values["expected-only"],
     workers: parseInteger("workers", values.workers, [1, 64]),
     random: values.random === undefined ? null : parseInteger("random", values.random, [1, 10_000]),
     seed: parseInteger("seed", values.seed, [0, 2 ** 27]),

@@ -3,15 +3,6 @@ import { byKept, byRules, byServer, edit, redis, type Mutant } from "../mutant.t
 /** Mutants of releases and clean-ups. */
 export const releases: readonly Mutant[] = [
   {
-    name: "clean-up-of-a-late-queue-entry-precedes-the-release",
-    brokenRule:
-      "release() resolves with true if the lease was held: the clean-up of a late queue entry does not precede the release",
-    edits: [
-      redis("redlock/grant-registry", "      release.lateQueueEntry(node, cleanUp);", "      cleanUp();"),
-    ],
-    killers: [byRules("drivers/redis/redlock/late-requests", "the release returns true although")],
-  },
-  {
     name: "release-has-no-time-budget",
     brokenRule: "if the engine is unreachable, a release rejects after its own short budget",
     edits: [

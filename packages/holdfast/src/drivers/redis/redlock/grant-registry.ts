@@ -140,22 +140,20 @@ export class GrantRegistry {
       if (vote) {
         this.#lateVote(held, voteRequest.node, vote);
       }
+    } else if (vote) {
+      this.#cleanUpLateVote(token, voteRequest.node, () => this.cleanUpVote(attempt, voteRequest));
     } else {
-      this.#cleanUpAfterRelease(token, voteRequest.node, vote !== undefined, () =>
-        this.cleanUpVote(attempt, voteRequest),
-      );
+      this.cleanUpVote(attempt, voteRequest);
     }
   }
 
-  /** Cleans up a late vote or queue entry. During a release of the token, the release does it, so that it still reports `true`. */
-  #cleanUpAfterRelease(token: string, node: QuorumNode, isVote: boolean, cleanUp: () => void): void {
+  /** Cleans up a late vote, unless a release of the token that is under way releases the vote as well. */
+  #cleanUpLateVote(token: string, node: QuorumNode, cleanUp: () => void): void {
     const release = this.#releases.get(token);
-    if (!release) {
-      cleanUp();
-    } else if (isVote) {
+    if (release) {
       release.lateVote(node, cleanUp);
     } else {
-      release.lateQueueEntry(node, cleanUp);
+      cleanUp();
     }
   }
 
@@ -178,7 +176,7 @@ export class GrantRegistry {
       const key = keySpace.keyOf(grant.lock);
       if (key !== undefined) {
         const { token } = grant;
-        this.#cleanUpAfterRelease(token, node, true, () => {
+        this.#cleanUpLateVote(token, node, () => {
           const until = this.#options.clock.now() + grant.ttlMs;
           this.#cleanUp(node, { key, keys: keySpace.keysOf(key), token, queueArgs: "", until });
         });

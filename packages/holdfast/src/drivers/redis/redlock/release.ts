@@ -105,27 +105,11 @@ export class QuorumRelease {
    * Otherwise the vote must be cleaned up.
    */
   lateVote(node: QuorumNode, cleanUp: () => void): void {
-    this.#afterReply(node, (isConfirmed) => {
-      if (!isConfirmed) {
-        cleanUp();
-      }
-    });
-  }
-
-  /**
-   * A queue entry of the grant arrived after the start of the release. The clean-up waits for the reply to the release, because an earlier
-   * clean-up would end the grant and make the release report `false`.
-   */
-  lateQueueEntry(node: QuorumNode, cleanUp: () => void): void {
-    this.#afterReply(node, cleanUp);
-  }
-
-  #afterReply(node: QuorumNode, action: (isConfirmed: boolean) => void): void {
     const release = this.#releases[node.index];
     if (release?.isOpen === true) {
-      release.afterReply = action;
+      release.ifUnconfirmed = cleanUp;
     } else {
-      action(false);
+      cleanUp();
     }
   }
 
@@ -171,8 +155,8 @@ class NodeRelease implements ReleaseListener {
   wasReleased = false;
   latencyMs: number | null = null;
   error: unknown;
-  /** Handles late votes and queue entries after the reply. `isConfirmed`: the node itself reported the release. */
-  afterReply: ((isConfirmed: boolean) => void) | undefined;
+  /** Cleans up a late vote, if the node itself does not report that it released the grant. */
+  ifUnconfirmed: (() => void) | undefined;
   readonly #release: QuorumRelease;
 
   constructor(release: QuorumRelease, node: QuorumNode) {
@@ -184,7 +168,9 @@ class NodeRelease implements ReleaseListener {
     this.wasReleased = wasReleased;
     this.error = undefined;
     this.#release.answered(this);
-    this.afterReply?.(isConfirmed);
+    if (!isConfirmed) {
+      this.ifUnconfirmed?.();
+    }
   }
 
   failed(error: unknown): void {

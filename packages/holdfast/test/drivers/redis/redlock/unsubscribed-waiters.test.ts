@@ -68,7 +68,7 @@ test("the earlier waiter soon requests a vote that a later one has yielded to it
     each.dropMessages((text) => text.startsWith("grant"));
   }
   for (const node of lab.nodes.slice(2)) {
-    node.set("lock:k", "of somebody else", 60_000); // so that no waiter has a majority
+    node.set("lock:k", `${"a".repeat(32)}:${"b".repeat(32)}:1`, 60_000); // so that no waiter has a majority
   }
   const waits = { ttlMs: 60_000, waitMs };
   const acquired = first.locks.acquire("k", waits);

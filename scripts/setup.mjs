@@ -1,5 +1,5 @@
 // Prepares a fresh clone: checks the Node version, and installs the packages of the lock file. It also installs the servers of the tests:
-// Redis, PostgreSQL, PgBouncer, MariaDB, etcd, ZooKeeper, and moto for S3.
+// Redis, PostgreSQL, PgBouncer, MariaDB, etcd, ZooKeeper, and moto for S3. The benchmark of ZooKeeper needs kazoo.
 // Scripts with the prefix `pre` run before node_modules exists, so this file may use only Node's built-ins.
 //
 // If a server cannot be installed, `node scripts/setup.mjs` fails with CI=true and otherwise prints a prominent warning.
@@ -57,15 +57,15 @@ const otherServers = [
     packages: { "apt-get": "zookeeper", apk: "zookeeper", dnf: "zookeeper", brew: "zookeeper" },
   },
 ];
-/** An S3-compatible server in Python that implements conditional writes. */
-const moto = { requirement: "moto[s3,server]==5.2.5", folder: join(root, "node_modules", ".cache", "moto") };
+/** Packages of Python: an S3-compatible server that implements conditional writes, and a client of ZooKeeper for the benchmark. */
+const pythonPackages = { moto: "moto[s3,server]==5.2.5", kazoo: "kazoo==2.11.0" };
 
 requireNode();
 installPackages();
 if (process.argv.includes("--optional-redis")) provide(redis, true);
 else if (!process.argv.includes("--no-redis")) {
   for (const server of [redis, ...otherServers]) provide(server, false);
-  provideMoto();
+  for (const [name, requirement] of Object.entries(pythonPackages)) providePackage(name, requirement);
 }
 
 function requireNode() {
@@ -138,20 +138,19 @@ function install({ manager, needsRoot, install: args, refresh }, name) {
 }
 
 /** The folder is complete only after the installation, because pip moves the packages there at its end. */
-function provideMoto() {
-  if (existsSync(join(moto.folder, "moto"))) return;
-  const args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", moto.folder];
-  logLine(`running python3 ${[...args, moto.requirement].join(" ")}`);
-  const isInstalled = isOnPath("python3") && run("python3", [...args, moto.requirement]) === 0;
-  if (!isInstalled) missing("moto is not installed; it needs python3 with pip", false);
+function providePackage(name, requirement) {
+  const folder = join(root, "node_modules", ".cache", name);
+  if (existsSync(join(folder, name))) return;
+  const args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder];
+  logLine(`running python3 ${[...args, requirement].join(" ")}`);
+  const isInstalled = isOnPath("python3") && run("python3", [...args, requirement]) === 0;
+  if (!isInstalled) missing(`${name} is not installed; it needs python3 with pip`, false);
 }
 
 function missing(advice, optional) {
   if (optional) return logLine(advice);
   if (process.env["CI"] === "true") fail(advice);
-  logLine(
-    `${"!".repeat(72)}\n${advice}\nEvery test that needs this server will be SKIPPED.\n${"!".repeat(72)}`,
-  );
+  logLine(`${"!".repeat(72)}\n${advice}\nEvery test that needs it will be SKIPPED.\n${"!".repeat(72)}`);
 }
 
 /** The prefix of a command that needs root, or undefined if this user may not run the command. */

@@ -34,9 +34,9 @@ async function recordOf(options: ResolvedOptions): Promise<RunRecord> {
   const placement = choosePlacement();
   const suites = plan(options);
   await using serverPool = await ServerPool.open(suites, placement, logLine);
-  const environment = await describeEnvironment(serverPool.admin, placement);
+  const environment = await describeEnvironment(await serverPool.versions(), placement);
   const date = new Date();
-  const outcome = await run(suites, (suite) => serverPool.siteOf(suite), logLine);
+  const outcome = await run(suites, serverPool, logLine);
   return { date, environment, suites, ...outcome };
 }
 

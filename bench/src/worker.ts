@@ -9,21 +9,19 @@ import { startWaiting } from "./loads/wait.ts";
 import { measureMemory } from "./measure/memory.ts";
 import type { Load, Reply, Request } from "./run/protocol.ts";
 import { errorText } from "./report/error-text.ts";
-import { loadContestant } from "./run/contestant-list.ts";
+import { openContestant } from "./run/contestant-list.ts";
 
-// The process in which one contestant runs: `worker.js <contestant> <port>[,<port>...]`. It ends when the channel to its parent
-// closes.
+// The process in which one contestant runs: `worker.js <contestant> <topology> <address>`. It ends when the channel to its parent closes.
 
-const [name = "", ports = ""] = process.argv.slice(2);
+const [name = "", topology = "", address = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());
 
 let session: Session | undefined;
 let load: RunningLoad | undefined;
 
 async function open(): Promise<Reply> {
-  const [first = Number.NaN, ...others] = ports.split(",").map(Number);
-  const contestant = await loadContestant(name, others.length === 0 ? "server" : "quorum");
-  session = await contestant.open([first, ...others]);
+  const contestant = await openContestant(name, topology, address);
+  session = contestant.session;
   return { outcome: "ready", settings: contestant.settings };
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 
+import { isEngine } from "../src/engines/engine.ts";
 import { parseOptions } from "../src/options.ts";
 import { plan } from "../src/run/plan.ts";
 import { peers } from "../src/run/contestant-list.ts";
@@ -29,6 +30,14 @@ test("suites on a quorum have five rounds, churn has one, and the others have th
     ["redlock-uncontended", 5],
     ["redlock-hot", 5],
     ["redlock-latency", 5],
+    ["postgres-uncontended", 3],
+    ["postgres-hot", 3],
+    ["mysql-uncontended", 3],
+    ["mysql-hot", 3],
+    ["etcd-uncontended", 3],
+    ["etcd-hot", 3],
+    ["zookeeper-uncontended", 3],
+    ["zookeeper-hot", 3],
   ]);
 });
 
@@ -76,9 +85,10 @@ test("a requested contestant that cannot run a suite has no turn, and its reason
   expect(hot?.absent).toEqual([{ contestants: ["raw"], reason: "locks one server only" }]);
 });
 
-test("every contestant has turns in every suite, or is reported as absent", () => {
+test("every contestant has turns in every suite on Redis, or is reported as absent", () => {
   const ours: readonly string[] = ["capacity", "churn", "command-line", "service"];
-  for (const { name, contestants, absent } of planned()) {
+  for (const { name, topology, contestants, absent } of planned()) {
+    if (isEngine(topology)) continue;
     const mentioned = [...contestants, ...absent.flatMap((absence) => absence.contestants)];
     const isMentioned = (peer: string): boolean =>
       mentioned.some((contestant) => contestant.startsWith(peer));
@@ -113,6 +123,21 @@ test("the uncontended lock is measured with fresh keys first, then with a key pe
     "a key per task, 512 tasks",
   ]);
   expect(uncontended?.contestants).toEqual(["raw", ...peers, "holdfast"]);
+});
+
+test("on each engine Holdfast is compared with the engine's own lock, and on a hot key with a poller of a row", () => {
+  const names = "postgres-uncontended,postgres-hot,mysql-hot,etcd-hot,zookeeper-hot";
+  const compared = planned("--suite", names).map(({ contestants, absent, reference }) => [
+    [...contestants, ...absent.flatMap((one) => one.contestants)].toSorted(),
+    reference,
+  ]);
+  expect(compared).toEqual([
+    [["advisory-lock", "holdfast", "postgres-poller"], "advisory-lock"],
+    [["advisory-lock", "holdfast", "postgres-poller"], "postgres-poller"],
+    [["get-lock", "holdfast", "mysql-poller"], "mysql-poller"],
+    [["holdfast", "lock-rpc", "lock-rpc-own-lease"], "lock-rpc"],
+    [["holdfast", "kazoo"], "kazoo"],
+  ]);
 });
 
 test("on a hot key, Holdfast also runs without handover", () => {

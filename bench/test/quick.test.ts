@@ -8,6 +8,7 @@ import { afterAll, expect, test } from "vitest";
 
 import { fromJson, type RunRecord } from "../src/report/record.ts";
 import { questions, suiteNames } from "../src/report/suite-names.ts";
+import { rivals } from "../src/run/engine-contestants.ts";
 
 // Smoke tests of the suites with real servers and processes. The figures of such short runs are not meaningful.
 
@@ -15,7 +16,14 @@ const program = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 const call = promisify(execFile);
 
 /** Few contestants and no peers, because each costs the start of at least one process. */
-const contestants = ["holdfast", "holdfast-far", "holdfast-several", "holdfast-service", "bare-http"];
+const contestants = [
+  "holdfast",
+  "holdfast-far",
+  "holdfast-several",
+  "holdfast-service",
+  "bare-http",
+  ...rivals,
+];
 
 const mostMs = 120_000;
 const folders: string[] = [];
@@ -115,6 +123,27 @@ test.concurrent(
   async () => {
     const names = ["redlock-uncontended", "redlock-hot", "redlock-latency"];
     expectComplete(await runQuick(...names), names);
+  },
+);
+
+test.concurrent.each([
+  {
+    engines: "PostgreSQL and MariaDB",
+    names: ["postgres-uncontended", "postgres-hot", "mysql-uncontended", "mysql-hot"],
+  },
+  {
+    engines: "etcd and ZooKeeper",
+    names: ["etcd-uncontended", "etcd-hot", "zookeeper-uncontended", "zookeeper-hot"],
+  },
+])(
+  "the suites for $engines run, with the locks that programs write by hand",
+  { timeout: mostMs },
+  async ({ names }) => {
+    const outcome = await runQuick(...names);
+    expectComplete(outcome, names);
+    const missing = outcome.record.suites.flatMap(({ absent }) => absent);
+    if (process.env["CI"]) expect(missing).toEqual([]);
+    expect(outcome.record.notes).toEqual([]);
   },
 );
 

@@ -6,7 +6,7 @@ import type { Sample, SuiteDescription } from "../src/suites/suite.ts";
 export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): RunRecord {
   const environment: RunRecord["environment"] = {
     node: "v20.0.0",
-    redis: "7.0.0",
+    servers: ["Redis 7.0.0"],
     system: "",
     cpu: "",
     cpus: 1,

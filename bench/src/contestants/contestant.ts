@@ -1,11 +1,11 @@
 /**
- * A library under test, on one Redis server or on the nodes of a quorum. Each contestant runs in its own processes, so that its
+ * A lock under test, on one Redis server, on the nodes of a quorum, or on another engine. Each contestant runs in its own processes, so that its
  * garbage and its compiled code do not affect the figures of another.
  */
-export interface Contestant {
+export interface Contestant<Address = Ports> {
   /** The settings that differ from its defaults, for the report. */
   readonly settings: string;
-  open(ports: Ports): Promise<Session>;
+  open(address: Address): Promise<Session>;
 }
 
 /** The port of one server, or the ports of the nodes of a quorum. */

@@ -1,7 +1,7 @@
 import { createLocks, type AcquireOptions, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { connect } from "../run/client.ts";
-import type { Contestant } from "./contestant.ts";
+import type { Contestant, Session } from "./contestant.ts";
 
 /** Acquires a lock of one kind. */
 type AcquireCall = (key: string, options: AcquireOptions, writes: boolean) => Promise<AcquiredLease>;
@@ -11,7 +11,7 @@ interface AcquiredLease {
   release(): Promise<unknown>;
 }
 
-const mutex =
+export const mutex =
   (locks: Locks): AcquireCall =>
   (key, options) =>
     locks.acquire(key, options);
@@ -31,18 +31,19 @@ export function contestant(
 ): Contestant {
   return {
     settings,
-    open: async ([port]) => {
-      const acquire = acquireCall(createLocks(redis(connect(port)), options));
-      return {
-        acquire: async (key, ttlMs, writes) => {
-          const lease = await acquire(key, { ttlMs, waitMs: Infinity }, writes);
-          return () => lease.release();
-        },
-        hold: async (key, ttlMs) => {
-          const lease = await acquire(key, { ttlMs, waitMs: Infinity }, true);
-          return { isLost: () => lease.signal?.aborted === true };
-        },
-      };
+    open: async ([port]) => sessionOf(acquireCall(createLocks(redis(connect(port)), options))),
+  };
+}
+
+export function sessionOf(acquire: AcquireCall): Session {
+  return {
+    acquire: async (key, ttlMs, writes) => {
+      const lease = await acquire(key, { ttlMs, waitMs: Infinity }, writes);
+      return () => lease.release();
+    },
+    hold: async (key, ttlMs) => {
+      const lease = await acquire(key, { ttlMs, waitMs: Infinity }, true);
+      return { isLost: () => lease.signal?.aborted === true };
     },
   };
 }

@@ -3,7 +3,7 @@ import type { WorkerGroup } from "../run/workers.ts";
 import type { Measurement } from "../run/protocol.ts";
 import { readStats, type ServerStats } from "./server-stats.ts";
 import { sum } from "./statistics.ts";
-import type { Site } from "../suites/suite.ts";
+import type { EngineSite, Site } from "../suites/suite.ts";
 
 export interface Timing {
   /** The load runs for this time before the measurement. */
@@ -26,7 +26,7 @@ export interface Window {
 /** Lets running workers warm up, then measures them. No task starts or stops during the measurement. */
 export async function measureWindow(
   workerGroup: WorkerGroup,
-  site: Site,
+  site: Site | EngineSite,
   { warmUpMs, measureMs }: Timing,
 ): Promise<Window> {
   await sleep(warmUpMs);
@@ -44,8 +44,9 @@ export async function measureWindow(
 }
 
 /** The sums over all servers of the site. */
-async function statsOf({ servers }: Site): Promise<ServerStats> {
-  const stats = await Promise.all(servers.map(({ admin }) => readStats(admin)));
+async function statsOf(site: Site | EngineSite): Promise<ServerStats> {
+  if ("engine" in site) return site.readStats();
+  const stats = await Promise.all(site.servers.map(({ admin }) => readStats(admin)));
   return {
     commands: sum(stats.map(({ commands }) => commands)),
     cpuMs: sum(stats.map(({ cpuMs }) => cpuMs)),

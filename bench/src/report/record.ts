@@ -28,7 +28,12 @@ export function fromJson(text: string): RunRecord {
   if (!date || !environment || !isWhole || !samples || !notes) {
     throw new TypeError("Expected the record of a run with all fields that tables and charts need");
   }
-  return { date: new Date(date), environment, suites, samples, notes };
+  return { date: new Date(date), environment: withServers(environment), suites, samples, notes };
+}
+
+/** Records of runs before 25 November 2026, 20:00 UTC, have only the version of Redis. */
+function withServers(environment: Environment & { readonly redis?: string }): Environment {
+  return { ...environment, servers: environment.servers ?? [`Redis ${environment.redis}`] };
 }
 
 /** The description alone, without the function that measures. */

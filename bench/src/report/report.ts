@@ -24,9 +24,9 @@ export function chartName(record: RunRecord, { name }: SuiteDescription): string
 }
 
 function conditions({ environment }: RunRecord): string {
-  const { node, redis, cpu, cpus, memoryGiB, system, placement, loadAverage } = environment;
+  const { node, servers, cpu, cpus, memoryGiB, system, placement, loadAverage } = environment;
   const lines = [
-    `- Node ${node}, Redis ${redis} on the same machine: ${placement}`,
+    `- Node ${node}, ${servers.join(", ")} on the same machine: ${placement}`,
     `- ${system}, ${cpus} × ${cpu}, ${memoryGiB} GiB, load average ${loadAverage} before the run`,
     "- bench/README.md explains the columns",
   ];
@@ -100,9 +100,12 @@ function settings(samples: readonly Sample[], { versions }: Environment): string
   return [...new Set(lines)].join("\n");
 }
 
+/** The clients that contestants use which are no packages. */
+const clients: readonly string[] = ["ioredis", "pg", "mysql2"];
+
 function named(contestant: ContestantName, versions: Environment["versions"]): string {
   const used = packageOf(contestant);
   const version = versions[used];
   if (version === undefined) return contestant;
-  return `${contestant} (${used === "ioredis" ? `ioredis ${version}` : version})`;
+  return `${contestant} (${clients.includes(used) ? `${used} ${version}` : version})`;
 }

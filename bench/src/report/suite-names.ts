@@ -18,6 +18,14 @@ export const questions = {
   "redlock-uncontended": "What does a lock on a majority cost, with all nodes and with nodes down?",
   "redlock-hot": "How often is a contended lock on a majority granted, with all nodes and with nodes down?",
   "redlock-latency": "How many round trips does a lock on a majority take?",
+  "postgres-uncontended": "What does a lock in PostgreSQL cost without contention?",
+  "postgres-hot": "How often is a contended lock in PostgreSQL granted?",
+  "mysql-uncontended": "What does a lock in MariaDB cost without contention?",
+  "mysql-hot": "How often is a contended lock in MariaDB granted?",
+  "etcd-uncontended": "What does a lock in etcd cost without contention?",
+  "etcd-hot": "How often is a contended lock in etcd granted?",
+  "zookeeper-uncontended": "What does a lock in ZooKeeper cost without contention?",
+  "zookeeper-hot": "How often is a contended lock in ZooKeeper granted?",
 } as const;
 
 export type SuiteName = keyof typeof questions;

@@ -1,4 +1,5 @@
 import { isPeer, packageOf, type ContestantName } from "../run/contestant-list.ts";
+import { isRival } from "../run/engine-contestants.ts";
 import { median } from "../measure/statistics.ts";
 import type { Metric, Sample, SuiteDescription } from "../suites/suite.ts";
 
@@ -59,7 +60,7 @@ export function hasPeers({ contestants }: SuiteDescription): boolean {
 }
 
 function isCompetitor(contestant: ContestantName): boolean {
-  return isPeer(packageOf(contestant));
+  return isRival(contestant) || isPeer(packageOf(contestant));
 }
 
 function bestPeer(

@@ -1,4 +1,6 @@
-import type { Contestant } from "../contestants/contestant.ts";
+import type { Contestant, Session } from "../contestants/contestant.ts";
+import { isEngine, type Engine } from "../engines/engine.ts";
+import { clientOf, isRival, onEngines, rivals, type Rival } from "./engine-contestants.ts";
 
 /** The names of peers are those of their packages. */
 export const peers = [
@@ -31,10 +33,12 @@ type Kind = "read" | "write" | "semaphore" | "reentrant" | "several" | "election
 /** The baselines: commands and requests without a library. */
 type Floor = "raw" | "raw-several" | "bare-http";
 
-export type ContestantName = Floor | Peer | Variant | Own;
+export type ContestantName = Floor | Peer | Variant | Own | Rival;
 
-/** Whether a contestant runs on one server or on the nodes of a quorum. */
-export type Topology = "server" | "quorum";
+/** Whether a contestant runs on one Redis server or on the nodes of a quorum. */
+export type RedisTopology = "server" | "quorum";
+
+export type Topology = RedisTopology | Engine;
 
 type Loaders = Readonly<Partial<Record<ContestantName, () => Promise<Contestant>>>>;
 
@@ -81,20 +85,35 @@ const onQuorum: Loaders = {
   "holdfast-far": async () => (await import("../contestants/quorum/holdfast.ts")).holdfastFar,
 };
 
-const loadersOn: Readonly<Record<Topology, Loaders>> = { server: onServer, quorum: onQuorum };
+const loadersOn: Readonly<Record<RedisTopology, Loaders>> = { server: onServer, quorum: onQuorum };
 
 /** These contestants run in processes that their suites start. */
 const startedBySuites = ["bare-http", "holdfast-service"] as const satisfies readonly ContestantName[];
 
 export const contestants: readonly string[] = [
-  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...startedBySuites]),
+  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...startedBySuites, ...rivals]),
 ];
 
-export async function loadContestant(name: string, topology: Topology): Promise<Contestant> {
-  const loaders = loadersOn[topology];
-  const load = Object.hasOwn(loaders, name) ? loaders[name as ContestantName] : undefined;
-  if (!load) throw new RangeError(`Expected a contestant of ${Object.keys(loaders).join(", ")}, got ${name}`);
-  return load();
+/** @param address the ports of Redis servers, separated by commas, or the address of a server of another engine */
+export async function openContestant(
+  name: string,
+  topology: string,
+  address: string,
+): Promise<{ readonly settings: string; readonly session: Session }> {
+  if (isEngine(topology)) {
+    const contestant = await load(onEngines[topology], name);
+    return { settings: contestant.settings, session: await contestant.open(address) };
+  }
+  const contestant = await load(loadersOn[topology as RedisTopology], name);
+  const [first = Number.NaN, ...others] = address.split(",").map(Number);
+  return { settings: contestant.settings, session: await contestant.open([first, ...others]) };
+}
+
+async function load<Any>(loaders: Readonly<Record<string, () => Promise<Any>>>, name: string): Promise<Any> {
+  const found = Object.hasOwn(loaders, name) ? loaders[name] : undefined;
+  if (!found)
+    throw new RangeError(`Expected a contestant of ${Object.keys(loaders).join(", ")}, got ${name}`);
+  return found();
 }
 
 /** Whether the contestant can lock on a majority of several servers. */
@@ -103,7 +122,10 @@ export function hasQuorum(contestant: ContestantName): boolean {
 }
 
 /** The package that a contestant runs. */
-export function packageOf(contestant: ContestantName): Peer | "ioredis" | "holdfast" | "node" {
+export function packageOf(
+  contestant: ContestantName,
+): Peer | "ioredis" | "holdfast" | "node" | ReturnType<typeof clientOf> {
+  if (isRival(contestant)) return clientOf(contestant);
   if (contestant === "bare-http") return "node";
   if (contestant.startsWith("raw")) return "ioredis";
   if (contestant.startsWith("holdfast")) return "holdfast";

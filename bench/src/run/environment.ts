@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { arch, availableParallelism, cpus, loadavg, platform, totalmem } from "node:os";
-import type { Redis } from "ioredis";
 import type { Placement } from "./placement.ts";
 
 /** The environment of the measurements: enough to judge the figures, and nothing that identifies the machine. */
 export interface Environment {
   readonly node: string;
-  readonly redis: string;
+  /** The servers of the run with their versions. */
+  readonly servers: readonly string[];
   readonly system: string;
   readonly cpu: string;
   readonly cpus: number;
@@ -18,11 +18,13 @@ export interface Environment {
   readonly versions: Readonly<Record<string, string>>;
 }
 
-export async function describeEnvironment(admin: Redis, placement: Placement): Promise<Environment> {
-  const info = await admin.info("server");
+export async function describeEnvironment(
+  servers: readonly string[],
+  placement: Placement,
+): Promise<Environment> {
   return {
     node: process.version,
-    redis: /^redis_version:(\S+)/m.exec(info)?.[1] ?? "unknown",
+    servers,
     system: `${platform()} ${arch()}`,
     cpu: cpus()[0]?.model.trim() ?? "unknown",
     cpus: availableParallelism(),

@@ -1,10 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
-
-/** Linux counts a process's time in hundredths of a second. */
-const cpuTickMicros = 10_000;
+import { cpuMsOf } from "../measure/process-cpu.ts";
 
 /** An HTTP server in its own process, with connections to the server. The server prints its address on its first line. */
 export class HttpServer implements AsyncDisposable {
@@ -39,8 +36,7 @@ export class HttpServer implements AsyncDisposable {
 
   /** The CPU time of the server's process since its start. */
   get cpuMicros(): number {
-    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    return (Number(fields[11]) + Number(fields[12])) * cpuTickMicros;
+    return cpuMsOf(this.#child.pid ?? Number.NaN) * 1_000;
   }
 
   /** @throws {Error} if the status is no success */

@@ -32,6 +32,12 @@ export function pinnedTo(cpus: string): [program: string, ...args: string[]] {
   return ["taskset", "--cpu-list", cpus];
 }
 
+/** Restricts all threads of a running process to these CPUs. Threads and children that start later inherit the restriction. */
+export function pinProcess(pid: number, cpus: string): void {
+  const [program] = pinnedTo(cpus);
+  spawnSync(program, ["--all-tasks", "--cpu-list", "--pid", cpus, String(pid)]);
+}
+
 function canPinTo(cpus: string): boolean {
   const [program, ...args] = pinnedTo(cpus);
   return spawnSync(program, [...args, "true"]).status === 0;

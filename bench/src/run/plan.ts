@@ -1,4 +1,6 @@
 import type { ResolvedOptions } from "../options.ts";
+import { engines, type Engine } from "../engines/engine.ts";
+import { rivals, rivalsOf } from "./engine-contestants.ts";
 import { hasQuorum, withKinds, withVariants, semaphoresOf, type ContestantName } from "./contestant-list.ts";
 import { quickSizes, fullSizes, type Sizes } from "./sizes.ts";
 import type { Suite } from "../suites/suite.ts";
@@ -29,8 +31,8 @@ type PlanOptions = Pick<
 /** The requested suites. */
 export function plan(options: PlanOptions): readonly Suite[] {
   const suites = byName(options, sizesFor(options));
-  const topologies: readonly ContestantName[] = ["raw", ...options.peers];
-  return options.suites.map((name) => withOnly(availableOnly(suites[name](), topologies), options.only));
+  const requested = options.only ?? ["raw", ...options.peers, "holdfast", ...rivals];
+  return options.suites.map((name) => withOnly(availableOnly(suites[name](), requested), options.only));
 }
 
 type SuiteFactories = Readonly<Record<SuiteName, () => Suite>>;
@@ -61,7 +63,21 @@ function byName({ peers, ...options }: PlanOptions, sizes: Sizes): SuiteFactorie
     "redlock-uncontended": () => redlockUncontended(voting, sizes.redlockUncontended, redlockRounds),
     "redlock-hot": () => redlockHot(withVariants(voting), sizes.redlockHot, redlockRounds),
     "redlock-latency": () => redlockLatency(votingFar, sizes.redlockLatency, redlockRounds),
+    ...onEngines(sizes, rounds),
   };
+}
+
+type EngineFactories = Pick<SuiteFactories, `${Engine}-${"uncontended" | "hot"}`>;
+
+function onEngines(sizes: Sizes, rounds: number): EngineFactories {
+  const factories = engines.flatMap((engine) => {
+    const all: readonly ContestantName[] = [...rivalsOf[engine], "holdfast"];
+    return [
+      [`${engine}-uncontended`, () => uncontended(all, sizes.engineUncontended, rounds, engine)],
+      [`${engine}-hot`, () => hot(all, sizes.engineHot, rounds, engine)],
+    ] as const;
+  });
+  return Object.fromEntries(factories) as EngineFactories;
 }
 
 /** The sizes of the suites, with the requested durations. */
@@ -85,6 +101,8 @@ function sizesFor({ quick, measureMs, minutes }: PlanOptions): Sizes {
     service: timing(sizes.service),
     redlockUncontended: timed(sizes.redlockUncontended),
     redlockHot: timed(sizes.redlockHot),
+    engineUncontended: timed(sizes.engineUncontended),
+    engineHot: timed(sizes.engineHot),
     redlockLatency: timed(sizes.redlockLatency),
   };
 }
@@ -104,5 +122,5 @@ function availableOnly(suite: Suite, requested: readonly ContestantName[]): Suit
 function withOnly(suite: Suite, only: readonly ContestantName[] | null): Suite {
   return only === null
     ? suite
-    : { ...suite, contestants: suite.contestants.filter((one) => only.includes(one)), absent: [] };
+    : { ...suite, contestants: suite.contestants.filter((one) => only.includes(one)) };
 }

@@ -1,6 +1,7 @@
 import { errorText } from "../report/error-text.ts";
 import type { ContestantName } from "./contestant-list.ts";
-import type { Figures, Note, Sample, Site, Suite } from "../suites/suite.ts";
+import type { Figures, Note, Sample, Suite } from "../suites/suite.ts";
+import type { ServerPool } from "./server-pool.ts";
 
 export interface Outcome {
   readonly samples: readonly Sample[];
@@ -18,7 +19,7 @@ interface Turn {
  */
 export async function run(
   suites: readonly Suite[],
-  siteOf: (suite: Suite) => Promise<Site>,
+  serverPool: ServerPool,
   print: (line: string) => void,
 ): Promise<Outcome> {
   const samples: Sample[] = [];
@@ -27,9 +28,8 @@ export async function run(
   for (const [index, { suite, contestant, round }] of turns.entries()) {
     if (notes.some((note) => note.suite === suite.name && note.contestant === contestant)) continue;
     const where = `[${index + 1}/${turns.length}] ${suite.name}, round ${round} of ${suite.rounds}, ${contestant}`;
-    const site = await siteOf(suite);
     try {
-      for await (const figures of suite.measure(contestant, site)) {
+      for await (const figures of serverPool.measure(suite, contestant)) {
         samples.push({ suite: suite.name, contestant, round, ...figures });
         print(`${where}, ${figures.case}: ${headline(suite, figures)}`);
       }
@@ -38,7 +38,7 @@ export async function run(
       notes.push({ suite: suite.name, contestant, text });
       print(`${where}: left out: ${text}`);
     }
-    await Promise.all(site.servers.map(({ admin }) => admin.flushall()));
+    await serverPool.clear(suite);
   }
   return { samples, notes: [...notes, ...failuresIn(samples)] };
 }

@@ -31,6 +31,11 @@ export class Servers implements AsyncDisposable {
     return this.#processes.map(([, server]) => server);
   }
 
+  async version(): Promise<string> {
+    const info = await this.#processes[0]?.[1].admin.info("server");
+    return `Redis ${/^redis_version:(\S+)/m.exec(info ?? "")?.[1] ?? "of an unknown version"}`;
+  }
+
   /** Resolves when every server reports an uptime of at least `forMs`. */
   async awaitUptime(forMs: number): Promise<void> {
     for (;;) {

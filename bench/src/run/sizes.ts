@@ -35,6 +35,8 @@ export interface Sizes {
   readonly redlockUncontended: RedlockUncontendedSize;
   readonly redlockHot: RedlockHotSize;
   readonly redlockLatency: LatencySize;
+  readonly engineUncontended: UncontendedSize;
+  readonly engineHot: HotSize;
 }
 
 export const fullSizes: Sizes = {
@@ -82,6 +84,9 @@ export const fullSizes: Sizes = {
     ],
   },
   redlockLatency: { timing: { warmUpMs: 500, measureMs: 3_000 }, oneWaysMs: [1, 10, 50] },
+  // More tasks would only wait for the ten connections of a database.
+  engineUncontended: { timing: { warmUpMs: 1_000, measureMs: 1_000 }, taskCounts: [1, 8, 64] },
+  engineHot: { timing: { warmUpMs: 1_000, measureMs: 3_000 }, holdsMs: [0, 1], processCounts: [4] },
 };
 
 const minimalTiming: Timing = { warmUpMs: 50, measureMs: 100 };
@@ -107,4 +112,6 @@ export const quickSizes: Sizes = {
   redlockUncontended: { timing: minimalTiming, taskCounts: [8], sites: [{ nodes: 5, unreachable: 2 }] },
   redlockHot: { timing: { warmUpMs: 50, measureMs: 200 }, sites: [{ nodes: 3, unreachable: 1 }] },
   redlockLatency: { timing: { warmUpMs: 50, measureMs: 200 }, oneWaysMs: [2] },
+  engineUncontended: { timing: minimalTiming, taskCounts: [8] },
+  engineHot: { timing: minimalTiming, holdsMs: [0], processCounts: [2] },
 };

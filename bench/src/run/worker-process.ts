@@ -1,14 +1,20 @@
-import { fork, type ChildProcess, type ForkOptions } from "node:child_process";
+import { spawn, type ChildProcess, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { Ports } from "../contestants/contestant.ts";
+import { kazooProgram, pythonEnv } from "./kazoo.ts";
 import { pinnedTo } from "./placement.ts";
 import type { Load, Measurement, Memory, Reply, Request } from "./protocol.ts";
-import type { ContestantName } from "./contestant-list.ts";
+import type { ContestantName, Topology } from "./contestant-list.ts";
 
 const program = fileURLToPath(new URL("../worker.js", import.meta.url));
 const replyWithinMs = 60_000;
+
+/** Where a worker connects to: the ports of Redis servers, separated by commas, or the address of a server of another engine. */
+export interface Target {
+  readonly topology: Topology;
+  readonly address: string;
+}
 
 /** The parent's side of a worker process. Only one call runs at a time. A call rejects if the worker ends or does not reply. */
 export class WorkerProcess implements AsyncDisposable {
@@ -20,10 +26,16 @@ export class WorkerProcess implements AsyncDisposable {
     this.settings = settings;
   }
 
-  static async open(contestant: ContestantName, ports: Ports, cpus: string | null): Promise<WorkerProcess> {
-    const child = fork(program, [contestant, ports.join(",")], {
-      serialization: "advanced",
-      ...spawnCommand(cpus),
+  static async open(
+    contestant: ContestantName,
+    { topology, address }: Target,
+    cpus: string | null,
+  ): Promise<WorkerProcess> {
+    const { command, options } = programOf(contestant);
+    const [executable, ...args] = cpus === null ? command : [...pinnedTo(cpus), ...command];
+    const child = spawn(executable, [...args, contestant, topology, address], {
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+      ...options,
     });
     try {
       const reply = await nextReply(child);
@@ -46,7 +58,7 @@ export class WorkerProcess implements AsyncDisposable {
   async end(): Promise<Measurement> {
     const reply = await this.#call({ call: "end" });
     if (reply.outcome !== "measured") throw new Error(`Expected a measurement, got ${reply.outcome}`);
-    return reply.measurement;
+    return measurementFrom(reply.measurement);
   }
 
   async memory(): Promise<Memory> {
@@ -72,11 +84,25 @@ export class WorkerProcess implements AsyncDisposable {
   }
 }
 
+interface Program {
+  readonly command: readonly [executable: string, ...args: string[]];
+  readonly options: SpawnOptions;
+}
+
 /** With `--expose-gc`, the worker can collect garbage before it measures its memory. */
-function spawnCommand(cpus: string | null): ForkOptions {
-  const node = [process.execPath, "--expose-gc"];
-  const [execPath, ...execArgv] = cpus === null ? node : [...pinnedTo(cpus), ...node];
-  return { execPath, execArgv };
+function programOf(contestant: ContestantName): Program {
+  return contestant === "kazoo"
+    ? { command: ["python3", kazooProgram], options: { serialization: "json", env: pythonEnv } }
+    : { command: [process.execPath, "--expose-gc", program], options: { serialization: "advanced" } };
+}
+
+/** A worker that is no Node process sends arrays of numbers as JSON. */
+function measurementFrom({ tasks, holds, ...rest }: Measurement): Measurement {
+  return {
+    ...rest,
+    holds: Float64Array.from(holds),
+    tasks: tasks.map((task) => ({ ...task, waitsMs: Float64Array.from(task.waitsMs) })),
+  };
 }
 
 async function nextReply(child: ChildProcess): Promise<Reply> {

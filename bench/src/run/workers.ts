@@ -1,8 +1,8 @@
 import type { Load, Measurement, Memory } from "./protocol.ts";
 import type { ContestantName } from "./contestant-list.ts";
 import { sum } from "../measure/statistics.ts";
-import { portsOf, type Site } from "../suites/suite.ts";
-import { WorkerProcess } from "./worker-process.ts";
+import { portsOf, type EngineSite, type Site } from "../suites/suite.ts";
+import { WorkerProcess, type Target } from "./worker-process.ts";
 
 /** Workers of one contestant, which run the same load and end together. */
 export class WorkerGroup implements AsyncDisposable {
@@ -14,9 +14,10 @@ export class WorkerGroup implements AsyncDisposable {
     this.settings = workers[0]?.settings ?? "";
   }
 
-  static async open(contestant: ContestantName, site: Site, size: number): Promise<WorkerGroup> {
+  static async open(contestant: ContestantName, site: Site | EngineSite, size: number): Promise<WorkerGroup> {
     const cpus = size === 1 ? site.placement.singleWorkerCpus : null;
-    const opening = Array.from({ length: size }, () => WorkerProcess.open(contestant, portsOf(site), cpus));
+    const target = targetOf(site);
+    const opening = Array.from({ length: size }, () => WorkerProcess.open(contestant, target, cpus));
     const settled = await Promise.allSettled(opening);
     const workerGroup = new WorkerGroup(
       settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])),
@@ -57,4 +58,10 @@ export class WorkerGroup implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker[Symbol.asyncDispose]()));
   }
+}
+
+export function targetOf(site: Site | EngineSite): Target {
+  if ("engine" in site) return { topology: site.engine, address: site.address };
+  const ports = portsOf(site);
+  return { topology: ports.length === 1 ? "server" : "quorum", address: ports.join(",") };
 }

@@ -1,9 +1,11 @@
 import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
+import type { Engine } from "../engines/engine.ts";
 import { WorkerGroup } from "../run/workers.ts";
 import { assertOverlapIn } from "../run/overlap.ts";
 import { figures } from "../measure/figures.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
-import type { Figures, Site, Suite } from "./suite.ts";
+import { placeOf } from "./place.ts";
+import type { EngineSite, Figures, Site, Suite } from "./suite.ts";
 import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
 const tasksPerProcess = 8;
@@ -25,10 +27,14 @@ export function hot(
   contestants: readonly ContestantName[],
   { timing, holdsMs, processCounts }: HotSize,
   rounds: number,
+  engine: Engine | null = null,
 ): Suite {
   const cases = processCounts.flatMap((processes) => holdsMs.map((holdMs) => ({ processes, holdMs })));
 
-  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(
+    contestant: ContestantName,
+    site: Site | EngineSite,
+  ): AsyncGenerator<Figures, void, void> {
     for (const one of cases) {
       // Each case has new processes and a new key, so that no waiter of the previous case remains.
       await using workerGroup = await WorkerGroup.open(contestant, site, one.processes);
@@ -48,13 +54,9 @@ export function hot(
 
   const even = processCounts.map((processes) => evenShare(processes * tasksPerProcess)).join(", ");
   return {
-    name: "hot",
-    title: "One hot key",
+    ...placeOf("hot", "One hot key", engine),
     method: `${tasksPerProcess} tasks in each of ${processCounts.join(", ")} processes; an even share is ${even}. ${timingText(timing)}.`,
     contestants,
-    absent: [],
-    reference: "raw",
-    topology: "server",
     rounds,
     cases: cases.map(label),
     metrics: contentionMetrics,

@@ -5,7 +5,7 @@ import { withProxies } from "../run/proxied-site.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
 import { noQuorum, type MissingContestants } from "../run/missing-contestants.ts";
 import { grantsPerSecond } from "../measure/statistics.ts";
-import type { Figures, Metric, Site, Suite } from "./suite.ts";
+import type { Figures, Metric, RedisSuite, Site, Suite } from "./suite.ts";
 import { waitsOf } from "../measure/waits.ts";
 import { timingText, measureWindow, type Timing, type Window } from "../measure/window.ts";
 
@@ -47,7 +47,7 @@ export const redlockLatency = (
     absent: noQuorum,
   });
 
-interface Kind extends Pick<Suite, "name" | "title" | "topology" | "reference"> {
+interface Kind extends Pick<RedisSuite, "name" | "title" | "topology" | "reference"> {
   readonly absent: readonly MissingContestants[];
 }
 

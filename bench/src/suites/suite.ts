@@ -1,16 +1,26 @@
 import type { Redis } from "ioredis";
 import type { Ports } from "../contestants/contestant.ts";
+import { isEngine, type Engine } from "../engines/engine.ts";
+import type { ServerStats } from "../measure/server-stats.ts";
 import type { Placement } from "../run/placement.ts";
-import type { ContestantName, Topology } from "../run/contestant-list.ts";
+import type { ContestantName, RedisTopology, Topology } from "../run/contestant-list.ts";
 import type { MissingContestants } from "../run/missing-contestants.ts";
 import type { SuiteName } from "../report/suite-names.ts";
 
 /** One measurement, which every contestant runs in turn. */
-export interface Suite extends SuiteDescription {
-  /** The topology of the suite: one server, or the nodes of a quorum. */
-  readonly topology: Topology;
+export type Suite = RedisSuite | EngineSuite;
+export type RedisSuite = SuiteOn<RedisTopology, Site>;
+export type EngineSuite = SuiteOn<Engine, EngineSite>;
+
+interface SuiteOn<Where extends Topology, At> extends SuiteDescription {
+  /** One Redis server, the nodes of a quorum, or a server of another engine. */
+  readonly topology: Where;
   /** Yields once for each case. Throws if the contestant cannot take part. */
-  measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void>;
+  measure(contestant: ContestantName, site: At): AsyncGenerator<Figures, void, void>;
+}
+
+export function isOnEngine(suite: Suite): suite is EngineSuite {
+  return isEngine(suite.topology);
 }
 
 /** The description of a suite in a report. It is recorded with the figures, so that tables and charts can be made again. */
@@ -45,7 +55,7 @@ export type Panel =
   /** Over the time of the case, from zero. */
   | { readonly form: "curves"; readonly label: string; readonly series: string };
 
-/** The servers of a suite, and their placement. */
+/** The Redis servers of a suite, and their placement. */
 export interface Site {
   readonly placement: Placement;
   /** One server, or the nodes of a quorum. */
@@ -54,7 +64,16 @@ export interface Site {
   readonly deadPorts: readonly number[];
 }
 
-/** A server under load, with an admin connection. */
+/** The server of another engine, and its placement. */
+export interface EngineSite {
+  readonly placement: Placement;
+  readonly engine: Engine;
+  /** The URL or `host:port` for clients. */
+  readonly address: string;
+  readStats(): Promise<ServerStats>;
+}
+
+/** A Redis server under load, with an admin connection. */
 export interface Server {
   readonly port: number;
   readonly admin: Redis;

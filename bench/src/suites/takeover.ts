@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { leaseEnd } from "../measure/lease-end.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
-import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
 import {
   latenessOf,
   spreadTimes,
@@ -11,6 +11,7 @@ import {
   type Takeover,
 } from "../measure/takeovers.ts";
 import { WorkerProcess } from "../run/worker-process.ts";
+import { targetOf } from "../run/workers.ts";
 
 const metrics: readonly Metric[] = [
   { id: "late", label: "late by p50 ms", digits: 0 },
@@ -59,11 +60,11 @@ export function takeover(
     killAfterMs: number,
   ): Promise<Repetition> {
     const [{ admin }] = site.servers;
-    const ports = portsOf(site);
-    await using holder = await WorkerProcess.open(contestant, ports, null);
+    const target = targetOf(site);
+    await using holder = await WorkerProcess.open(contestant, target, null);
     await holder.start({ kind: "hold", keys: [key], ttlMs });
     const headStart = sleep(headStartMs);
-    await using waiter = await WorkerProcess.open(contestant, ports, null);
+    await using waiter = await WorkerProcess.open(contestant, target, null);
     await headStart;
     await waiter.start({ kind: "wait", key, ttlMs });
     const killing = sleep(killAfterMs).then(() => kill(holder, admin, key));

@@ -1,9 +1,11 @@
 import { costOf } from "../measure/cost.ts";
+import type { Engine } from "../engines/engine.ts";
 import { WorkerGroup } from "../run/workers.ts";
 import { figures } from "../measure/figures.ts";
 import type { KeyChoice } from "../run/protocol.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
-import type { Figures, Metric, Site, Suite } from "./suite.ts";
+import { placeOf } from "./place.ts";
+import type { EngineSite, Figures, Metric, Site, Suite } from "./suite.ts";
 import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
@@ -31,6 +33,7 @@ export function uncontended(
   contestants: readonly ContestantName[],
   { timing, taskCounts }: UncontendedSize,
   rounds: number,
+  engine: Engine | null = null,
 ): Suite {
   const cases = [
     ...casesOf("fresh keys", { by: "acquisition" }),
@@ -45,7 +48,10 @@ export function uncontended(
     }));
   }
 
-  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(
+    contestant: ContestantName,
+    site: Site | EngineSite,
+  ): AsyncGenerator<Figures, void, void> {
     await using workerGroup = await WorkerGroup.open(contestant, site, 1);
     for (const { label, tasks, keys } of cases) {
       await workerGroup.start({ kind: "cycle", tasks, keys, ttlMs: 10_000, holdMs: 0 });
@@ -56,13 +62,9 @@ export function uncontended(
   }
 
   return {
-    name: "uncontended",
-    title: "Uncontended: acquire and release",
+    ...placeOf("uncontended", "Uncontended: acquire and release", engine),
     method: `One process. Fresh keys: a new key for every acquisition. ${timingText(timing)}.`,
     contestants,
-    absent: [],
-    reference: "raw",
-    topology: "server",
     rounds,
     cases: cases.map(({ label }) => label),
     metrics,

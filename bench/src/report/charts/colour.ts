@@ -6,5 +6,5 @@ export type Colour = "floor" | "peer" | "own";
 export function colourOf(contestant: ContestantName): Colour {
   const used = packageOf(contestant);
   if (used === "holdfast") return "own";
-  return isPeer(used) ? "peer" : "floor";
+  return isPeer(used) || used === "kazoo" ? "peer" : "floor";
 }

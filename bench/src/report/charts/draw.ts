@@ -41,7 +41,7 @@ function head({ title, rounds }: SuiteDescription, { date, environment }: RunRec
   const of =
     rounds === 1 ? "one round" : `medians of ${rounds} rounds, thin lines from the smallest to the largest`;
   const day = date.toISOString().slice(0, 10);
-  const heading = `${day}, Node ${environment.node}, Redis ${environment.redis}, ${of}`;
+  const heading = `${day}, Node ${environment.node}, ${environment.servers.join(", ")}, ${of}`;
   const legend = [
     ["floor", "commands by hand"],
     ["peer", "other libraries"],

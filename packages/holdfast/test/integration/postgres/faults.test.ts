@@ -128,6 +128,27 @@ onPostgres("a driver for PostgreSQL", () => {
     );
   });
 
+  test("an acquire that waited for a row lock expires its grant by the time after the wait", async () => {
+    await (await direct.acquire(key)).release();
+    const blocker = new pg.Client({ connectionString: server.url });
+    await blocker.connect();
+    await blocker.query("BEGIN");
+    await blocker.query("SELECT FROM holdfast.locks WHERE key = $1 FOR UPDATE", [key]);
+    const waiting = direct.acquire(key, { ttlMs: 60_000 });
+    await waitUntil(async () => {
+      const { rows } = await blocker.query("SELECT FROM pg_locks WHERE NOT granted");
+      return rows.length > 0;
+    }, "the acquire waits");
+    const { rows } = await blocker.query<{ us: string }>(
+      "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text AS us",
+    );
+    await blocker.query("COMMIT");
+    await blocker.end();
+    const lease = await waiting;
+    expect(lease.fencingToken).toBeGreaterThan(BigInt(rows[0]?.us as string));
+    await lease.release();
+  });
+
   test("an unreachable server rejects a try within the time limit, and a wait at its deadline", async () => {
     const locks = open("postgres://holdfast@127.0.0.1:1/postgres", { commandTimeoutMs: 300 });
     await expect(locks.tryAcquire(key)).rejects.toMatchObject({

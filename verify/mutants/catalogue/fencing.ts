@@ -199,7 +199,7 @@ export const fencing: readonly Mutant[] = [
       edit(
         "local/coordinator.ts",
         'return outcome === "valid" && own.isHeld ? "current" : "stale";',
-        'return outcome === "held" || own.isHeld ? "current" : "stale";',
+        'return outcome === "valid" || own.isHeld ? "current" : "stale";',
       ),
     ],
     killers: [

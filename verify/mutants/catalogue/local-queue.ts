@@ -129,7 +129,7 @@ export const localQueue: readonly Mutant[] = [
       edit(
         "local/acquisition.ts",
         "return (\n      renew &&\n      leaseState.canBeHandedOver",
-        "return (renew || leaseState.canBeHandedOver) && leaseState.canBeHandedOver",
+        "return (\n      (renew || leaseState.canBeHandedOver) &&\n      leaseState.canBeHandedOver",
       ),
     ],
     killers: [byRules("lease/lease-numbers", "a caller without renewal gets a whole TTL")],

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 /** The folders of the engines that only their own entry points load. */
-const engines = ["store", "postgres", "mysql", "etcd", "zookeeper"].map((name) => `drivers/${name}`);
+const engines = ["store", "postgres", "mysql", "etcd", "zookeeper", "nacos"].map((name) => `drivers/${name}`);
 
 /** All files of the built package that an import of `file` loads. */
 async function loadedBy(file: string, found: Set<string> = new Set()): Promise<Set<string>> {

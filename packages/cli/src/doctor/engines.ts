@@ -19,6 +19,8 @@ export type EngineDoctor = (url: string, use: Use) => Promise<Examination>;
 const engines: Readonly<Record<string, () => Promise<EngineDoctor>>> = {
   etcd: async () => (await import("./engines/etcd.ts")).examineEtcd,
   etcds: async () => (await import("./engines/etcd.ts")).examineEtcd,
+  nacos: async () => (await import("./engines/nacos.ts")).examineNacos,
+  nacoss: async () => (await import("./engines/nacos.ts")).examineNacos,
   postgres: async () => (await import("./engines/postgres.ts")).examinePostgres,
   postgresql: async () => (await import("./engines/postgres.ts")).examinePostgres,
   zookeeper: async () => (await import("./engines/zookeeper.ts")).examineZooKeeper,

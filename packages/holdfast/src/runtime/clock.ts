@@ -34,6 +34,12 @@ export function elapsedSince(start: Instant, clock: Clock): number {
   return Math.max(clock.now() - start.now, clock.wall() - start.wall);
 }
 
+/** The time in a header of HTTP, milliseconds since 1970; undefined: the header is missing, or is no time. */
+export function parseHttpDate(header: string | null): number | undefined {
+  const time = Date.parse(header ?? "");
+  return Number.isNaN(time) ? undefined : time;
+}
+
 const maxTimerMs = 2 ** 31 - 1;
 const hasImmediates = "setImmediate" in globalThis;
 

@@ -63,6 +63,11 @@ export function hash32(...texts: readonly string[]): string {
   return hash.digest("hex").slice(0, 32);
 }
 
+/** The hash by which Nacos identifies a content. */
+export function md5(text: string): string {
+  return createHash("md5").update(text).digest("hex");
+}
+
 /** The hash by which a server's script cache identifies a script. */
 export function sha1(text: string): string {
   return createHash("sha1").update(text).digest("hex");

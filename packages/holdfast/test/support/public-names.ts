@@ -153,6 +153,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       values: ["ExecutionError", "Lock", "LockError", "Redlock", "ResourceLockedError", "default"],
       types: ["ExecutionResult", "ExecutionStats", "LockHost", "RedlockAbortSignal", "Settings"],
     },
+    "holdfast/nacos": { values: ["nacos"], types: ["NacosOptions"] },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

@@ -11,6 +11,8 @@ const engines: Readonly<Record<string, () => Promise<EngineOpener>>> = {
   postgresql: async () => (await import("./postgres.ts")).connectPostgres,
   etcd: async () => (await import("./etcd.ts")).connectEtcd,
   etcds: async () => (await import("./etcd.ts")).connectEtcd,
+  nacos: async () => (await import("./nacos.ts")).connectNacos,
+  nacoss: async () => (await import("./nacos.ts")).connectNacos,
   zookeeper: async () => (await import("./zookeeper.ts")).connectZooKeeper,
 };
 

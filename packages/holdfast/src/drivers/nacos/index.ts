@@ -1,0 +1,2 @@
+export { nacos } from "./driver.ts";
+export type { NacosOptions } from "./options.ts";

@@ -1,0 +1,24 @@
+import { nacos } from "holdfast/nacos";
+import { driverConformance } from "holdfast/testing";
+import { describe, test } from "vitest";
+
+import { startNacos } from "../../support/nacos-simulator/simulator.ts";
+
+describe.concurrent("the driver for Nacos 3 passes the conformance suite:", () => {
+  driverConformance({ test, open: () => openPair({ servers: 2 }) });
+});
+
+describe.concurrent("the driver for the embedded database of Nacos 2 passes the conformance suite:", () => {
+  driverConformance({ test, open: () => openPair({ servers: 2, embedded: true, version: "2.4.3" }) });
+});
+
+/** Two drivers, each with a server of its own cluster first. */
+async function openPair(options: Parameters<typeof startNacos>[0]): Promise<{
+  driver: ReturnType<typeof nacos>;
+  other: ReturnType<typeof nacos>;
+  cleanup: () => Promise<void>;
+}> {
+  const { urls, stop } = await startNacos(options);
+  const own = { commandTimeoutMs: 10_000 }; // the servers share the event loop with all tests
+  return { driver: nacos(urls, own), other: nacos(urls.toReversed(), own), cleanup: stop };
+}

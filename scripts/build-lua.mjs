@@ -12,7 +12,11 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const includeLine = /^\s*---\s*@include\s+"([^"]*)"\s*$/;
-const foldersWithScripts = ["packages/holdfast/src/drivers/redis/protocol", "packages/holdfast/src/fencing"];
+const foldersWithScripts = [
+  "packages/holdfast/src/drivers/redis/protocol",
+  "packages/holdfast/src/fencing",
+  "packages/holdfast/src/compat/redis-semaphore",
+];
 const fileName = /^[a-z][a-z0-9]*(-[a-z0-9]+)*\.lua$/;
 
 main(process.argv.slice(2));

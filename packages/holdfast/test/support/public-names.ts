@@ -154,6 +154,20 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       types: ["ExecutionResult", "ExecutionStats", "LockHost", "RedlockAbortSignal", "Settings"],
     },
     "holdfast/nacos": { values: ["nacos"], types: ["NacosOptions"] },
+    "holdfast/compat/redis-semaphore": {
+      values: [
+        "LostLockError",
+        "MultiSemaphore",
+        "Mutex",
+        "RedlockMultiSemaphore",
+        "RedlockMutex",
+        "RedlockSemaphore",
+        "Semaphore",
+        "TimeoutError",
+        "defaultTimeoutOptions",
+      ],
+      types: ["Lock", "LockLostCallback", "LockOptions", "RedisClient", "TimeoutOptions"],
+    },
     "holdfast/testing": {
       values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
       types: [

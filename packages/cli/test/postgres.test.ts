@@ -8,6 +8,7 @@ import {
   startPostgres,
   type PostgresServer,
 } from "../../holdfast/test/support/postgres-server.ts";
+import { onPgBouncer, startPgBouncer } from "../../holdfast/test/support/pgbouncer-server.ts";
 import { commandLine, type ExitResult, type RunningProcess } from "./support/cli.ts";
 
 onPostgres("holdfast, with the URL of PostgreSQL,", () => {
@@ -79,5 +80,24 @@ onPostgres("holdfast, with the URL of PostgreSQL,", () => {
     expect(code).toBe(69);
     expect(err).toContain("ECONNREFUSED");
     expect(err).not.toContain("secret");
+  });
+});
+
+onPgBouncer("holdfast doctor, with the URL of a pooler in transaction mode,", () => {
+  const cli = commandLine();
+
+  test("finds the pooler, which `mode=advisory` does not work with", async () => {
+    const server = await startPostgres();
+    const pooler = await startPgBouncer(server, { roundRobin: false });
+    const doctor = async (query: string): Promise<ExitResult> =>
+      cli.run(["doctor", "--no-probe", "--json"], { env: { HOLDFAST_URL: `${pooler.url}${query}` } });
+    const levelOf = ({ out }: ExitResult): string | undefined =>
+      (JSON.parse(out) as { findings: { id: string; level: string }[] }).findings.find(
+        ({ id }) => id === "transaction-pooler",
+      )?.level;
+    expect(levelOf(await doctor(""))).toBe("perf");
+    expect(levelOf(await doctor("?mode=advisory"))).toBe("critical");
+    await pooler.stop();
+    await server.stop();
   });
 });

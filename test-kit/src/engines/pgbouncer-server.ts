@@ -9,14 +9,25 @@ const program = installed("pgbouncer", "/usr/sbin/pgbouncer");
 
 export const hasPgBouncer: boolean = program !== undefined;
 
-/** A pooler in transaction mode: each transaction of a client may get another connection to the server. */
+/** A pooler. In transaction mode each transaction of a client may get another connection to the server. */
 export interface PgBouncer {
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Starts a pooler in front of a server, with up to `poolSize` connections to the server. */
-export function startPgBouncer({ port: serverPort }: { port: number }, poolSize = 4): Promise<PgBouncer> {
+export interface PgBouncerOptions {
+  readonly mode?: "transaction" | "session";
+  /** The largest number of connections to the server. */
+  readonly poolSize?: number;
+  /** Whether consecutive transactions get different connections. Otherwise they get the one that was used last. */
+  readonly roundRobin?: boolean;
+}
+
+/** Starts a pooler in front of a server. */
+export function startPgBouncer(
+  { port: serverPort }: { port: number },
+  { mode = "transaction", poolSize = 4, roundRobin = true }: PgBouncerOptions = {},
+): Promise<PgBouncer> {
   return inFolder("pgbouncer", async (folder) => {
     const port = await freePort();
     const file = join(folder, "pgbouncer.ini");
@@ -31,9 +42,9 @@ export function startPgBouncer({ port: serverPort }: { port: number }, poolSize 
         `listen_port = ${port}`,
         `unix_socket_dir = ${folder}`,
         "auth_type = any",
-        "pool_mode = transaction",
+        `pool_mode = ${mode}`,
         `default_pool_size = ${poolSize}`,
-        "server_round_robin = 1", // so that consecutive transactions get different connections
+        `server_round_robin = ${Number(roundRobin)}`,
         "max_client_conn = 200",
       ].join("\n"),
     );

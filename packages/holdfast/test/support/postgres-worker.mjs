@@ -5,10 +5,11 @@ import pg from "pg";
 import { createLocks } from "../../dist/index.js";
 import { assertHeld, postgres } from "../../dist/drivers/postgres/index.js";
 
-const [, , url, listen] = process.argv;
+const [, , url, option] = process.argv;
 const pool = new pg.Pool({ connectionString: url, max: 3 });
 pool.on("error", () => undefined);
-const locks = createLocks(postgres(pool, { listen: listen === "listen" }), { owner: "worker" });
+const mode = option === "advisory" ? "advisory" : "lease";
+const locks = createLocks(postgres(pool, { listen: option === "listen", mode }), { owner: "worker" });
 
 /** Leases without a reference are garbage-collected, and then report nothing. */
 const held = [];

@@ -14,7 +14,9 @@ interface Facts {
   readonly synchronousStandbys: string;
   readonly standbys: number;
   readonly isolation: string;
-  readonly backends: readonly string[];
+  /** Whether several clients share one connection to the server. */
+  readonly isPooled: boolean;
+  readonly mode: string | null;
 }
 
 type Check = (facts: Facts) => Omit<Finding, "node"> | undefined;
@@ -31,29 +33,39 @@ const sql = `SELECT current_setting('server_version_num')::integer AS version, p
 /** Checks the durability and the role of a PostgreSQL server, and whether a pooler is between. */
 export const examinePostgres: EngineDoctor = async (url) => {
   const address = new URL(url);
+  const mode = address.searchParams.get("mode");
   for (const name of ["schema", "createSchema", "listen", "mode", "commandTimeoutMs", "maxConnections"]) {
     address.searchParams.delete(name);
   }
   const node = address.host;
-  const client = new pg.Client({ connectionString: address.href, connectionTimeoutMillis: connectTimeoutMs });
-  client.on("error", () => undefined);
+  const open = (): pg.Client => {
+    const options = { connectionString: address.href, connectionTimeoutMillis: connectTimeoutMs };
+    return new pg.Client(options).on("error", () => undefined);
+  };
+  const [client, other] = [open(), open()];
   try {
     await client.connect();
-    const { rows } = await client.query<Omit<Facts, "backends">>(sql);
-    const backends = [await backendOf(client), await backendOf(client)];
-    const facts = { ...(rows[0] as Omit<Facts, "backends">), backends };
+    const { rows } = await client.query<Omit<Facts, "isPooled" | "mode">>(sql);
+    await other.connect();
+    const [before, between, after] = [
+      await backendOf(client),
+      await backendOf(other),
+      await backendOf(client),
+    ];
+    const isPooled = before !== after || before === between;
+    const facts = { ...(rows[0] as Omit<Facts, "isPooled" | "mode">), isPooled, mode };
     const findings = checks.flatMap((check) => check(facts) ?? []);
     return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
   } catch (error) {
     throw new Exit(exitCodes.unavailable, `${node}: ${errorMessage(error)}`, error);
   } finally {
-    await client.end().catch(() => undefined);
+    await Promise.allSettled([client.end(), other.end()]);
   }
 };
 
-async function backendOf(client: pg.Client): Promise<string> {
+async function backendOf(client: pg.Client): Promise<number | undefined> {
   const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
-  return String(rows[0]?.pid);
+  return rows[0]?.pid;
 }
 
 const checks: readonly Check[] = [
@@ -100,17 +112,27 @@ const checks: readonly Check[] = [
           fix: "set the level of the user of the locks",
           command: "ALTER ROLE <user> SET default_transaction_isolation = 'read committed'",
         },
-  ({ backends }) =>
-    new Set(backends).size > 1
+  ({ isPooled, mode }) => {
+    const observed = "clients share a connection to the server, so a pooler in transaction mode is between";
+    if (!isPooled) {
+      return undefined;
+    }
+    return mode === "advisory"
       ? {
+          level: "critical",
+          id: "transaction-pooler",
+          observed,
+          impact: "a session does not stay with its client, so the driver rejects every acquire",
+          fix: "name the server itself in the URL, or remove mode=advisory from the URL",
+        }
+      : {
           level: "perf",
           id: "transaction-pooler",
-          observed:
-            "two statements ran on different server connections, so a pooler in transaction mode is between",
+          observed,
           impact: "notifications do not arrive, so waiters poll",
           fix: "name the server itself in the URL, or add listen=false to the URL",
-        }
-      : undefined,
+        };
+  },
   ({ version }) =>
     version < 140_000
       ? {

@@ -12,6 +12,7 @@ const known: Readonly<
   schema: "text",
   createSchema: "boolean",
   listen: "boolean",
+  mode: "text",
   commandTimeoutMs: "number",
   maxConnections: "number",
 };
@@ -22,7 +23,7 @@ const connectTimeoutMs = 5_000;
 
 /**
  * Opens a driver on a pool of its own, of at most `maxConnections` connections (default 10). Unless `listen` is false, one more
- * connection receives notifications. `pg` reads the other parameters of the URL, for example `sslmode`.
+ * connection receives notifications, and with `mode=advisory` one more keeps a session. `pg` reads the other parameters of the URL, for example `sslmode`.
  */
 export async function connectPostgres(text: string, given: object): Promise<Driver> {
   const { url, options } = readEngineUrl(text, given, known);

@@ -4,21 +4,23 @@ import { queryOf, type PostgresClient } from "./client.ts";
 import { Notifications } from "./notifications.ts";
 import { listeningOf } from "./listen.ts";
 import { resolveOptions, type PostgresOptions } from "./options.ts";
+import { AdvisorySession } from "./session.ts";
 import { PostgresStore } from "./store.ts";
 
 /**
  * Locks in a PostgreSQL database. A grant is a row, which the server commits before its reply. Exclusion therefore
  * reaches as far as the durability of the database: a failover to a standby without the last commits may lose a grant.
  *
- * Every operation is one statement without session state, so a pooler in transaction mode may be between. The driver never closes the
- * client.
+ * Every operation is one statement without session state, so a pooler in transaction mode may be between, except with
+ * `mode: "advisory"`. The driver never closes the client.
  * @param client a `Pool` of `pg`, an instance of `postgres`, or a function that runs one statement and resolves with its rows. The
  * function must not run the statement within a transaction
  * @throws {TypeError | RangeError} for an invalid client or option
  */
 export function postgres(client: PostgresClient, options: PostgresOptions = {}): Driver {
-  const { listen, ...resolved } = resolveOptions(options);
+  const { listen, mode, ...resolved } = resolveOptions(options);
   const query = queryOf("client", client);
   const notifications = listen ? new Notifications(listeningOf(client), query, resolved) : undefined;
-  return new StoreDriver(new PostgresStore(query, notifications, resolved), resolved);
+  const session = mode === "advisory" ? new AdvisorySession(client, query, resolved) : undefined;
+  return new StoreDriver(new PostgresStore(query, { notifications, session }, resolved), resolved);
 }

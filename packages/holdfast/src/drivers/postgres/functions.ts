@@ -69,14 +69,17 @@ BEGIN
   END LOOP;
   at_time := clock_timestamp();
   SELECT coalesce(sum(weight), 0) AS used, count(*) AS n, bool_or(broken IS NOT NULL OR expires_at <= at_time) AS has_ended,
+      bool_or(session IS NOT NULL) AS is_bound,
       max(fencing) FILTER (WHERE token = own AND broken IS NULL AND expires_at > at_time) AS fencing,
       EXISTS (SELECT FROM {schema}.waiters WHERE key = k) AS has_waiters
     INTO held FROM {schema}.holders WHERE key = k;
   has_waiters := held.has_waiters;
+  IF held.is_bound THEN PERFORM {schema}.end_sessions(k); END IF;
   -- A grant and an extension must survive a crash of the server. Other changes may be lost, because they end with their TTL.
   IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   IF held.fencing IS NOT NULL THEN
-    UPDATE {schema}.holders SET expires_at = greatest(expires_at, at_time + ttl) WHERE key = k AND token = own;
+    UPDATE {schema}.holders SET expires_at = greatest(expires_at, at_time + ttl), ttl_ms = greatest(ttl_ms, (r->>'ttlMs')::double precision)
+      WHERE key = k AND token = own;
     RETURN json_build_object('outcome', 'granted', 'fencing', held.fencing::text);
   END IF;
 
@@ -111,7 +114,7 @@ BEGIN
     given := greatest(lock.fencing + 1, floor(extract(epoch FROM at_time) * 1000000)::bigint);
     UPDATE {schema}.locks SET fencing = given, kind = r->>'kind', capacity = size WHERE key = k;
     INSERT INTO {schema}.holders VALUES (k, own, wanted, given, at_time + ttl, r->>'owner', r->>'reason', r->'labels', r->>'channel', NULL)
-      ON CONFLICT (key, token) DO UPDATE SET weight = wanted, fencing = given, expires_at = at_time + ttl, broken = NULL;
+      ON CONFLICT (key, token) DO UPDATE SET weight = wanted, fencing = given, expires_at = at_time + ttl, broken = NULL, session = NULL;
     IF is_queued THEN
       DELETE FROM {schema}.waiters WHERE key = k AND token = own;
       IF held.used + wanted < size THEN PERFORM {schema}.wake(k); END IF;
@@ -134,7 +137,7 @@ BEGIN
       at_time + (r->>'entryTtlMs')::double precision * interval '1 millisecond', r->>'owner', r->>'channel')
     ON CONFLICT (key, token) DO UPDATE SET deadline = excluded.deadline, seen_until = excluded.seen_until;
   RETURN json_build_object('outcome', 'queued', 'ticket', place::text, 'position', ahead, 'remainingMs',
-    (SELECT {schema}.ms_until(min(expires_at)) FROM {schema}.holders WHERE key = k AND broken IS NULL AND expires_at > at_time));
+    (SELECT min({schema}.left_ms(expires_at, ttl_ms)) FROM {schema}.holders WHERE key = k AND broken IS NULL AND expires_at > at_time));
 END $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.leave(k text, own text) RETURNS void LANGUAGE plpgsql AS $body$
@@ -155,31 +158,13 @@ BEGIN
     DELETE FROM {schema}.holders WHERE key = k AND token = own;
   ELSE
     SELECT broken IS NULL AND expires_at > clock_timestamp() INTO was_held FROM {schema}.holders WHERE key = k AND token = own;
-    UPDATE {schema}.holders SET expires_at = '-infinity' WHERE key = k AND token = own;
+    UPDATE {schema}.holders SET expires_at = '-infinity', session = NULL WHERE key = k AND token = own;
   END IF;
   IF EXISTS (SELECT FROM {schema}.waiters WHERE key = k) THEN
     DELETE FROM {schema}.waiters WHERE key = k AND token = own;
     PERFORM {schema}.wake(k);
   END IF;
   RETURN json_build_object('held', coalesce(was_held, false));
-END $body$;
-
--- Needs no row lock of the key, because the grant stays the same.
-CREATE OR REPLACE FUNCTION {schema}.extend(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r jsonb := request::jsonb; left_ms double precision;
-BEGIN
-  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
-  UPDATE {schema}.holders SET
-      expires_at = greatest(expires_at, clock_timestamp() + (r->>'ttlMs')::double precision * interval '1 millisecond'),
-      owner = coalesce(r->>'owner', owner),
-      reason = CASE WHEN r->>'owner' IS NULL THEN reason ELSE r->>'reason' END,
-      labels = CASE WHEN r->>'owner' IS NULL THEN labels ELSE r->'labels' END,
-      channel = r->>'channel'
-    WHERE key = r->>'key' AND token = r->>'token' AND fencing <= (r->>'fencing')::bigint AND broken IS NULL
-      AND expires_at > clock_timestamp()
-    RETURNING {schema}.ms_until(expires_at) INTO left_ms;
-  IF FOUND THEN RETURN json_build_object('remainingMs', left_ms); END IF;
-  RETURN json_build_object('lost', {schema}.loss_of(r->>'key', r->>'token'));
 END $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.downgrade(request text) RETURNS text LANGUAGE plpgsql AS $body$
@@ -209,7 +194,8 @@ CREATE OR REPLACE FUNCTION {schema}.break_grant(request text) RETURNS text LANGU
 DECLARE r jsonb := request::jsonb; k text := r->>'key'; grant_row record;
 BEGIN
   PERFORM {schema}.own_key(k);
-  UPDATE {schema}.holders SET broken = r->>'reason'
+  UPDATE {schema}.holders SET broken = r->>'reason', session = NULL, expires_at = CASE WHEN session IS NULL THEN expires_at
+      ELSE clock_timestamp() + ttl_ms * interval '1 millisecond' END
     WHERE key = k AND fencing = (r->>'fencing')::bigint AND broken IS NULL AND expires_at > clock_timestamp()
     RETURNING token, channel INTO grant_row;
   IF NOT FOUND THEN RETURN json_build_object('token', NULL); END IF;
@@ -238,6 +224,7 @@ CREATE OR REPLACE FUNCTION {schema}.sweep(request text) RETURNS text LANGUAGE pl
 DECLARE idle text[]; removed integer;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM {schema}.end_sessions(key) FROM (SELECT DISTINCT key FROM {schema}.holders WHERE session IS NOT NULL) bound;
   SELECT array_agg(key) INTO idle FROM (SELECT key FROM {schema}.locks l
     WHERE fencing < floor(extract(epoch FROM clock_timestamp() - interval '1 hour') * 1000000)
       AND NOT EXISTS (SELECT FROM {schema}.holders h WHERE h.key = l.key AND h.expires_at > clock_timestamp())

@@ -17,6 +17,12 @@ export interface PostgresOptions {
    * `postgres`. If no notification arrives, for example with a pooler in transaction mode, waiters poll. @defaultValue false
    */
   readonly listen?: boolean | undefined;
+  /**
+   * `lease`: each renewal writes the row of its lease. `advisory`: the driver opens one more connection, whose session holds an advisory
+   * lock. The first renewal binds a lease to the session, and later ones write nothing. Needs a `Pool` of `pg`, PostgreSQL 14, and no
+   * pooler in transaction mode. @defaultValue "lease"
+   */
+  readonly mode?: "lease" | "advisory" | undefined;
   /** How long a reply may take, ms. @defaultValue 2 000 */
   readonly commandTimeoutMs?: number | undefined;
   /** Time and timers. @defaultValue the clock of the process */
@@ -29,6 +35,7 @@ export interface ResolvedOptions {
   readonly schema: string;
   readonly createSchema: boolean;
   readonly listen: boolean;
+  readonly mode: "lease" | "advisory";
   readonly commandTimeoutMs: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -36,16 +43,32 @@ export interface ResolvedOptions {
 
 /** @throws {TypeError | RangeError} */
 export function resolveOptions(options: PostgresOptions): ResolvedOptions {
-  checkOptionNames(options, ["schema", "createSchema", "listen", "commandTimeoutMs", "clock", "random"]);
+  checkOptionNames(options, [
+    "schema",
+    "createSchema",
+    "listen",
+    "mode",
+    "commandTimeoutMs",
+    "clock",
+    "random",
+  ]);
   const { createSchema = true, listen = false, commandTimeoutMs = defaultCommandTimeoutMs } = options;
   return {
     schema: checkSchema(options.schema),
     createSchema: checkBoolean("createSchema", createSchema),
     listen: checkBoolean("listen", listen),
+    mode: checkMode(options.mode),
     commandTimeoutMs: checkInteger("commandTimeoutMs", commandTimeoutMs, 10, 600_000),
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
   };
+}
+
+function checkMode(mode: unknown = "lease"): "lease" | "advisory" {
+  if (mode !== "lease" && mode !== "advisory") {
+    throw invalidValue("mode", '"lease" or "advisory"', mode);
+  }
+  return mode;
 }
 
 /** @throws {TypeError | RangeError} */

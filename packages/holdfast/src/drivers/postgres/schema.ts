@@ -1,9 +1,10 @@
 import { functions } from "./functions.ts";
 import { checkSchema, quoted } from "./options.ts";
+import { sessionFunctions } from "./session-functions.ts";
 import { views } from "./views.ts";
 
 /** The version of the functions. A client installs its schema where the version is lower. */
-export const schemaVersion = 1;
+export const schemaVersion = 2;
 
 /**
  * The schema of the locks: three tables, and one function for each operation. The statement may be repeated, and several clients may
@@ -33,6 +34,10 @@ CREATE TABLE IF NOT EXISTS {schema}.waiters (
   key text COLLATE "C", token text COLLATE "C", ticket bigint NOT NULL, deadline timestamptz NOT NULL, seen_until timestamptz NOT NULL,
   owner text NOT NULL, channel text, PRIMARY KEY (key, token)) WITH (fillfactor = 50);
 
+ALTER TABLE {schema}.holders ADD COLUMN IF NOT EXISTS session bigint, ADD COLUMN IF NOT EXISTS ttl_ms double precision;
+CREATE INDEX IF NOT EXISTS holders_session ON {schema}.holders (session) WHERE session IS NOT NULL;
+
+${sessionFunctions}
 ${views}
 ${functions}
 CREATE OR REPLACE FUNCTION {schema}.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $body$ SELECT ${schemaVersion} $body$;

@@ -21,6 +21,13 @@ import { quoted, type ResolvedOptions } from "./options.ts";
 import { holderOf, stateOf, type HolderRow, type StateRow } from "./rows.ts";
 import { maxSweptRows } from "./functions.ts";
 import { postgresSchema, schemaVersion } from "./schema.ts";
+import type { AdvisorySession } from "./session.ts";
+
+/** The connections that the driver opens. */
+interface OwnConnections {
+  readonly notifications: Notifications | undefined;
+  readonly session: AdvisorySession | undefined;
+}
 
 const dayMs = 86_400_000;
 const sweepEveryMs = 600_000;
@@ -31,6 +38,7 @@ export class PostgresStore implements LeaseStore {
   readonly subscribe?: (listener: StoreListener) => () => void;
   readonly #query: PostgresQuery;
   readonly #notifications: Notifications | undefined;
+  readonly #session: AdvisorySession | undefined;
   readonly #schema: string;
   readonly #createsSchema: boolean;
   readonly #clock: Clock;
@@ -39,11 +47,12 @@ export class PostgresStore implements LeaseStore {
 
   constructor(
     query: PostgresQuery,
-    notifications: Notifications | undefined,
+    { notifications, session }: OwnConnections,
     { schema, createSchema, clock }: Pick<ResolvedOptions, "schema" | "createSchema" | "clock">,
   ) {
     this.#query = query;
     this.#notifications = notifications;
+    this.#session = session;
     this.#schema = schema;
     this.#createsSchema = createSchema;
     this.#clock = clock;
@@ -73,6 +82,9 @@ export class PostgresStore implements LeaseStore {
   }
 
   async acquire({ lockMode, waitMs, ...rest }: StoreAttempt): Promise<StoreReply> {
+    if (this.#session?.refusal) {
+      throw this.#session.refusal;
+    }
     const wait = waitMs === null ? null : Math.min(waitMs, Number.MAX_SAFE_INTEGER);
     const request = { ...rest, ...sharesOf(lockMode), waitMs: wait, channel: this.#notifications?.channel };
     const reply = (await this.#call("acquire", request)) as AcquireRow;
@@ -95,7 +107,14 @@ export class PostgresStore implements LeaseStore {
   async extend({ fencingToken, info, ...request }: StoreExtension): Promise<number | LossReason> {
     const fencing = fencingToken.toString();
     const channel = this.#notifications?.channel;
-    return remainingOf(await this.#call("extend", { ...request, ...info, fencing, channel }));
+    const session = this.#session?.id;
+    const sent = this.#clock.now();
+    const extension = { ...request, ...info, fencing, channel, session };
+    const remaining = remainingOf(await this.#call("extend", extension));
+    if (typeof remaining === "number" && session !== undefined) {
+      this.#session?.renewed(request.token, sent + remaining);
+    }
+    return remaining;
   }
 
   async verify(key: string, token: string, fencingToken?: bigint): Promise<number | LossReason> {
@@ -104,6 +123,7 @@ export class PostgresStore implements LeaseStore {
 
   async release(key: string, token: string): Promise<boolean> {
     const { held } = (await this.#call("release", { key, token })) as { held: boolean };
+    this.#session?.released(token);
     this.#sweepSometimes();
     return held;
   }
@@ -153,6 +173,7 @@ export class PostgresStore implements LeaseStore {
 
   async close(): Promise<void> {
     await this.#ready?.catch(() => undefined);
+    this.#session?.close();
   }
 
   async #call(name: string, request: object): Promise<unknown> {
@@ -168,7 +189,7 @@ export class PostgresStore implements LeaseStore {
     return callFunction(this.#query, `${quoted(this.#schema)}.${name}`, request);
   }
 
-  /** Creates the schema if it is missing or older. */
+  /** Creates the schema if it is missing or older, and opens the session. */
   async #prepare(): Promise<void> {
     let version = 0;
     try {
@@ -182,6 +203,7 @@ export class PostgresStore implements LeaseStore {
     if (version < schemaVersion && this.#createsSchema) {
       await this.#query(postgresSchema(this.#schema), []);
     }
+    await this.#session?.start();
   }
 
   /** Removes old lock rows in the background. */

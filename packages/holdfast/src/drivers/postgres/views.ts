@@ -3,6 +3,11 @@ export const views = `
 CREATE OR REPLACE FUNCTION {schema}.ms_until(moment timestamptz) RETURNS double precision LANGUAGE sql VOLATILE AS
   $body$ SELECT extract(epoch FROM moment - clock_timestamp())::double precision * 1000 $body$;
 
+-- The remaining TTL of a grant, ms. A bound grant has its whole TTL left, because the TTL starts at the end of the session.
+CREATE OR REPLACE FUNCTION {schema}.left_ms(expires_at timestamptz, ttl_ms double precision) RETURNS double precision
+LANGUAGE sql VOLATILE AS
+  $body$ SELECT CASE WHEN isfinite(expires_at) THEN {schema}.ms_until(expires_at) ELSE ttl_ms END $body$;
+
 CREATE OR REPLACE FUNCTION {schema}.is_held(k text) RETURNS boolean LANGUAGE sql VOLATILE AS $body$
   SELECT EXISTS (SELECT FROM {schema}.holders WHERE key = k AND broken IS NULL AND expires_at > clock_timestamp()) $body$;
 
@@ -17,23 +22,13 @@ CREATE OR REPLACE FUNCTION {schema}.loss_of(k text, own text) RETURNS text LANGU
       AND token <> own AND broken IS NULL AND expires_at > clock_timestamp()) THEN 'stolen'
     ELSE 'expired' END $body$;
 
-CREATE OR REPLACE FUNCTION {schema}.verify(request text) RETURNS text LANGUAGE plpgsql AS $body$
-DECLARE r jsonb := request::jsonb; left_ms double precision;
-BEGIN
-  SELECT {schema}.ms_until(expires_at) INTO left_ms FROM {schema}.holders
-    WHERE key = r->>'key' AND token = r->>'token' AND broken IS NULL AND expires_at > clock_timestamp()
-      AND (r->>'fencing' IS NULL OR fencing <= (r->>'fencing')::bigint);
-  IF FOUND THEN RETURN json_build_object('remainingMs', left_ms); END IF;
-  RETURN json_build_object('lost', {schema}.loss_of(r->>'key', r->>'token'));
-END $body$;
-
 CREATE OR REPLACE FUNCTION {schema}.is_current(request text) RETURNS text LANGUAGE sql VOLATILE AS $body$
   SELECT json_build_object('current', EXISTS (SELECT FROM {schema}.holders WHERE key = request::json->>'key'
     AND fencing = (request::json->>'fencing')::bigint AND broken IS NULL AND expires_at > clock_timestamp()))::text $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.holder_json(h {schema}.holders) RETURNS json LANGUAGE sql VOLATILE AS $body$
   SELECT json_build_object('owner', h.owner, 'reason', h.reason, 'labels', h.labels, 'fencing', h.fencing::text,
-    'weight', h.weight, 'remainingMs', {schema}.ms_until(h.expires_at)) $body$;
+    'weight', h.weight, 'remainingMs', {schema}.left_ms(h.expires_at, h.ttl_ms)) $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.first_holder(k text) RETURNS json LANGUAGE sql VOLATILE AS $body$
   SELECT {schema}.holder_json(h) FROM {schema}.holders h WHERE key = k AND broken IS NULL AND expires_at > clock_timestamp()
@@ -41,6 +36,7 @@ CREATE OR REPLACE FUNCTION {schema}.first_holder(k text) RETURNS json LANGUAGE s
 
 -- The holders, the first 100 waiters and the number of waiters of one key.
 CREATE OR REPLACE FUNCTION {schema}.state_of(k text) RETURNS text LANGUAGE sql VOLATILE AS $body$
+  SELECT {schema}.end_sessions(k);
   SELECT json_build_object('key', k,
     'kind', (SELECT kind FROM {schema}.locks WHERE key = k),
     'capacity', (SELECT capacity FROM {schema}.locks WHERE key = k),

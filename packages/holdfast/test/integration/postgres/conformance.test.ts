@@ -34,6 +34,31 @@ onPostgres("a driver with notifications, by postgres.js,", () => {
   });
 });
 
+onPostgres("a driver whose leases are bound to a session, by a pool of pg,", () => {
+  let pools: [pg.Pool, pg.Pool];
+
+  beforeAll(async () => {
+    server = await startPostgres();
+    const open = (): pg.Pool => new pg.Pool({ connectionString: server.url, max: 5 });
+    pools = [open(), open()];
+  });
+
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.end()));
+    await server.stop();
+  });
+
+  describe.concurrent("passes the conformance suite:", () => {
+    driverConformance({
+      test,
+      open: async () => {
+        const [here, there] = pools.map((pool) => postgres(pool, { mode: "advisory" }));
+        return { driver: here as ReturnType<typeof postgres>, other: there };
+      },
+    });
+  });
+});
+
 onPgBouncer("a driver without notifications, by a pool of pg and PgBouncer in transaction mode,", () => {
   let pooler: PgBouncer;
   let pools: [pg.Pool, pg.Pool];

@@ -44,6 +44,17 @@ onPostgres("connect, with the URL of PostgreSQL,", () => {
     await waitUntil(async () => (await connections()) === 0, "all connections are closed");
   });
 
+  test("keeps a session with `mode=advisory`, and closes its connection", async () => {
+    const locks = createLocks(await connect(`${server.url}?mode=advisory&listen=false&maxConnections=1`));
+    const lease = await locks.acquire("bound", { renew: false });
+    await lease.extend();
+    expect((await admin.query("SELECT FROM holdfast.holders WHERE session IS NOT NULL")).rowCount).toBe(1);
+    expect(await connections()).toBe(2);
+    await lease.release();
+    await locks.close();
+    await waitUntil(async () => (await connections()) === 0, "all connections are closed");
+  });
+
   test("takes options in the query, and leaves the other parameters to the client library", async () => {
     const url = `${server.url}?schema=by_url&listen=false&maxConnections=1&application_name=holdfast&sslmode=disable`;
     const driver = await connect(url, { commandTimeoutMs: 1_000 });
@@ -60,6 +71,7 @@ onPostgres("connect, with the URL of PostgreSQL,", () => {
   test.each([
     ["?schema=A", "Expected `schema` to be"],
     ["?listen=yes", "Expected `listen` in the URL to be true or false"],
+    ["?mode=session", 'Expected `mode` to be "lease" or "advisory"'],
     ["?maxConnections=0", "Expected `maxConnections` to be an integer from 1 to 1000"],
     ["?commandTimeoutMs=x", "Expected `commandTimeoutMs` in the URL to be a number"],
     ["?schema=a&schema=b", "Expected `schema` to be given once"],

@@ -1,7 +1,3 @@
-import { fork, type ChildProcess } from "node:child_process";
-import { on } from "node:events";
-import { fileURLToPath } from "node:url";
-
 import { startProxy, waitUntil, type Proxy } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { postgres, type PostgresOptions } from "holdfast/postgres";
@@ -9,8 +5,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
-
-const program = fileURLToPath(new URL("../../support/postgres-worker.mjs", import.meta.url));
+import { startPostgresWorker, type PostgresWorker } from "../../support/postgres-workers.ts";
 
 onPostgres("a driver for PostgreSQL", () => {
   let server: PostgresServer;
@@ -170,12 +165,10 @@ onPostgres("a driver for PostgreSQL", () => {
     );
   });
 
-  /** A process with its messages in order. */
-  function startWorker(...args: string[]): { child: ChildProcess; next(): Promise<unknown> } {
-    const child = fork(program, [server.url, ...args], { stdio: ["ignore", 2, 2, "ipc"], execArgv: [] });
-    closing.push(async () => child.kill("SIGKILL"));
-    const messages = on(child, "message");
-    return { child, next: async () => ((await messages.next()).value as [unknown])[0] };
+  function startWorker(option?: "listen"): PostgresWorker {
+    const worker = startPostgresWorker(server.url, option);
+    closing.push(async () => worker.child.kill("SIGKILL"));
+    return worker;
   }
 
   test("the lock of a killed process is free after the TTL, and its queue entry leaves the queue", async () => {

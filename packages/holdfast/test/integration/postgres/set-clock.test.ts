@@ -57,5 +57,17 @@ onPostgres("PostgreSQL", () => {
       const third = await here.acquire("key");
       expect(third.fencingToken).toBe(second.fencingToken + 1n);
     });
+
+    test("forward: a lease that is bound to a session keeps its lock", async () => {
+      const bound = createLocks(postgres(pool, { mode: "advisory" }));
+      const lease = await bound.acquire("key", { renew: false });
+      await lease.extend();
+      clock.set({ aheadMs: hourMs });
+      expect(await there.tryAcquire("key")).toBeNull();
+      await lease.extend();
+      expect(await lease.release()).toBe(true);
+      expect((await there.acquire("key")).fencingToken).toBeGreaterThan(lease.fencingToken);
+      await bound.close();
+    });
   });
 });

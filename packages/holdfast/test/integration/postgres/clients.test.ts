@@ -23,7 +23,7 @@ onPostgres("postgres()", () => {
     await server.stop();
   });
 
-  test("locks by a pool of pg, postgres.js, and a function over Kysely or Drizzle, for the same keys", async () => {
+  test("locks by a pool of pg, postgres.js, and a function over an ORM or query builder, for the same keys", async () => {
     const sql = postgresJs(server.url, { max: 2, onnotice: () => undefined });
     const kysely = new Kysely<object>({ dialect: new PostgresDialect({ pool }) });
     const orm = drizzle(pool);
@@ -31,7 +31,7 @@ onPostgres("postgres()", () => {
       pg: pool,
       "postgres.js": sql,
       Kysely: async (text, params) =>
-        (await kysely.executeQuery(CompiledQuery.raw(text, params))).rows as object[],
+        (await kysely.executeQuery<object>(CompiledQuery.raw(text, params))).rows,
       Drizzle: async (text, params) => {
         const [before = "", after] = text.split("$1");
         const query = drizzleSql.raw(before);
@@ -58,7 +58,15 @@ onPostgres("postgres()", () => {
       ),
     );
     await Promise.all(use);
-    expect(turns).toBe(15);
+    for (const [index, client] of Object.values(clients).entries()) {
+      const own = createLocks(postgres(client, { schema: `by_client_${index}` }));
+      const lease = await own.acquire("key", { labels: { text: "?$1 'x'" } });
+      await lease.extend();
+      expect((await own.inspect("key")).holders).toMatchObject([{ labels: { text: "?$1 'x'" } }]);
+      expect(await lease.release()).toBe(true);
+      await own.close();
+    }
+    expect(turns).toBe(use.length);
     await Promise.all(locks.map((one) => one.close()));
     await sql.end();
   });

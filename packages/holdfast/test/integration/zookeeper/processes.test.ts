@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 
 import { onZooKeeper, startZooKeeper, type ZooKeeperServer } from "../../support/zookeeper-server.ts";
 
-const program = fileURLToPath(new URL("../../support/zookeeper-worker.mjs", import.meta.url));
+const program = fileURLToPath(new URL("../../support/url-worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../../dist/index.js", import.meta.url));
 
 onZooKeeper("processes with leases in ZooKeeper:", () => {

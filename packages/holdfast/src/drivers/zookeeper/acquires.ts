@@ -69,6 +69,9 @@ export class Acquires {
       if (reply?.outcome === "held") {
         own.delete(token, mark);
       }
+      if (reply?.outcome === "queued" && own.get(token) === undefined) {
+        own.set({ ...mark, until: clock.now() + entryTtlMs }); // a later request of the token has ended
+      }
       if (reply) {
         return reply;
       }
@@ -79,10 +82,12 @@ export class Acquires {
 
   /** @returns undefined if the lock has changed, so that the request is to be decided again */
   async #decide(attempt: StoreAttempt, view: View): Promise<AcquireReply | undefined> {
+    const place = placeOf(view, attempt);
     if (view.held?.token === attempt.token) {
+      // An earlier request of the token has entered the queue while this grant was under way.
+      await this.#host.nodes.removeAll(place.own.map(({ path }) => path));
       return this.#again(attempt, view.held.path);
     }
-    const place = placeOf(view, attempt);
     const isFirst = place.earlier.length === 0;
     if (isFirst && !view.held) {
       return this.#grant(attempt, place.own, undefined);

@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { freePort, startProxy, type Proxy } from "@holdfast/test-kit";
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
@@ -143,6 +145,22 @@ onZooKeeper("ZooKeeper under faults:", () => {
     expect(await (await next).release()).toBe(true);
     await queued(there, "lost entry", 0);
     expect(await there.tryAcquire("lost entry")).not.toBeNull();
+  });
+
+  test("a late request of a granted attempt leaves no queue entry", async () => {
+    const [here, there] = [openThroughProxy(), open()];
+    await (await here.acquire("late entry")).release();
+    const lease = await there.acquire("late entry", { ttlMs: 60_000 });
+    proxy.holdBack(/held-/); // the first request reads the grant
+    const next = here.acquire("late entry", { ttlMs: 60_000, waitMs: 60_000 });
+    await expect.poll(() => proxy.heldBack, { timeout: 30_000 }).toBe(1);
+    await expect(here.inspect("late entry")).rejects.toMatchObject({ code: "engine-unavailable" });
+    await pause(1_000); // the proxy holds the repeat, too
+    await lease.release();
+    proxy.releaseHeld(); // the first request enters the queue, and its repeat is granted
+    expect(await (await next).release()).toBe(true);
+    await queued(there, "late entry", 0);
+    expect(await there.tryAcquire("late entry")).not.toBeNull();
   });
 
   test("a release whose reply was lost is confirmed by the repeat", async () => {

@@ -1,5 +1,9 @@
 import { calls } from "./catalogue/calls.ts";
 import { latestTimes } from "./catalogue/latest-time.ts";
+import { etcd } from "./catalogue/etcd.ts";
+import { mysql } from "./catalogue/mysql.ts";
+import { postgres } from "./catalogue/postgres.ts";
+import { zookeeper } from "./catalogue/zookeeper.ts";
 import { cluster } from "./catalogue/cluster.ts";
 import { counter } from "./catalogue/quorum-counter.ts";
 import { extension } from "./catalogue/extension.ts";
@@ -64,4 +68,8 @@ export const catalogue: readonly Mutant[] = [
   ...latch,
   ...kinds,
   ...cluster,
+  ...postgres,
+  ...mysql,
+  ...etcd,
+  ...zookeeper,
 ];

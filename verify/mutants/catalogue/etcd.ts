@@ -1,0 +1,55 @@
+import { byServer, edit, type Mutant } from "../mutant.ts";
+
+/** Mutants of the driver for etcd. */
+export const etcd: readonly Mutant[] = [
+  {
+    name: "etcd-renewal-by-a-former-leader",
+    brokenRule:
+      "a renewal counts only if a later linearizable read shows the same term, because a leader renews alone",
+    edits: [edit("drivers/etcd/store.ts", " && renewed.term === term;", ";")],
+    killers: [byServer("integration/etcd/faults", "a renewal by a former leader does not count")],
+  },
+  {
+    name: "etcd-grant-over-a-grant",
+    brokenRule: "the transaction of a grant demands that the key has no grant",
+    edits: [
+      edit(
+        "drivers/etcd/acquires.ts",
+        "compare: [{ ...absent, key: grantKey }, ...(isNew",
+        "compare: [...(isNew",
+      ),
+    ],
+    killers: [byServer("integration/etcd/conformance", "a try of another process does not get a held lock")],
+  },
+  {
+    name: "etcd-repeat-is-another-request",
+    brokenRule: "a repeat of a granted request gets that grant",
+    edits: [
+      edit(
+        "drivers/etcd/acquires.ts",
+        "if (view?.grant?.token === token) {",
+        'if (view?.grant?.token === token && token === "") {',
+      ),
+    ],
+    killers: [byServer("integration/etcd/faults", "a grant whose reply was lost is found by the repeat")],
+  },
+  {
+    name: "etcd-longer-ttl-without-a-new-lease",
+    brokenRule: "a longer TTL needs another lease of etcd, because the TTL of a lease cannot change",
+    edits: [
+      edit("drivers/etcd/store.ts", "if (Math.ceil(ttlMs / 1_000) > grant.ttl) {", "if (grant.ttl < 0) {"),
+      edit("drivers/etcd/store.ts", "return isConfirmed ? renewed.ttl * 1_000", "return isConfirmed ? ttlMs"),
+    ],
+    killers: [
+      byServer("integration/etcd/conformance", "extend raises the TTL of a lease and never lowers it"),
+    ],
+  },
+  {
+    name: "etcd-break-of-a-later-grant",
+    brokenRule: "a break ends only the grant with its fencing token",
+    edits: [edit("drivers/etcd/store.ts", "if (grant?.fencingToken !== fencingToken) {", "if (!grant) {")],
+    killers: [
+      byServer("integration/etcd/conformance", "a break with another grant's number changes nothing"),
+    ],
+  },
+];

@@ -1,0 +1,49 @@
+import { byServer, edit, type Mutant } from "../mutant.ts";
+
+const acquire = "drivers/mysql/acquire-procedure.ts";
+
+/** Mutants of the procedures and of the fence in MySQL and MariaDB. */
+export const mysql: readonly Mutant[] = [
+  {
+    name: "mysql-number-is-the-time-alone",
+    brokenRule:
+      "a fencing token is larger than the last one of its key, also after the server's clock was set back",
+    edits: [edit(acquire, "given = GREATEST(lock_fencing + 1, at_time)", "given = at_time")],
+    killers: [byServer("integration/mysql/faults", "fencing tokens rise although the server's clock")],
+  },
+  {
+    name: "mysql-time-before-the-row-lock",
+    brokenRule: "a grant starts after its request got the row lock, so the time is read after that",
+    edits: [
+      edit(
+        acquire,
+        "`SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing\n    FROM holdfast_locks WHERE k = lock_key FOR UPDATE;\n  SET at_time = ${now};`",
+        "`SET at_time = ${now};\n  SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing\n    FROM holdfast_locks WHERE k = lock_key FOR UPDATE;`",
+      ),
+    ],
+    killers: [byServer("integration/mysql/faults", "an acquire that waited for a row lock")],
+  },
+  {
+    name: "mysql-waiters-are-overtaken",
+    brokenRule: "a lock is granted only to the first in its queue",
+    edits: [edit(acquire, "IF result IS NULL AND ahead = 0 AND used", "IF result IS NULL AND used")],
+    killers: [byServer("integration/mysql/conformance", "without hand-over all callers get the lock in the")],
+  },
+  {
+    name: "mysql-repeat-is-another-request",
+    brokenRule: "a repeat of a granted request gets that grant",
+    edits: [edit(acquire, "  IF live IS NOT NULL THEN\n    UPDATE", "  IF live < 0 THEN\n    UPDATE")],
+    killers: [byServer("integration/mysql/faults", "an acquire whose reply is lost gets its own grant")],
+  },
+  {
+    name: "mysql-fence-locks-no-pin",
+    brokenRule: "a transaction with a checked lease keeps the pin of the grant locked until its end",
+    edits: [edit("drivers/mysql/assert-held.ts", " AND fencing = ? LOCK IN SHARE MODE", " AND fencing = ?")],
+    killers: [
+      byServer(
+        "integration/mysql/assert-held",
+        "no other holder gets the key before the transaction ends, although the lease is released",
+      ),
+    ],
+  },
+];

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import pg from "pg";
 import type { Engine } from "./engine.ts";
 
-/** What the benchmark does with a server beside the contestants. */
+/** The work of the benchmark on a server, beside the contestants. */
 export interface Administration {
   readonly version: string;
   /** The requests that the server has received; NaN: it has no exact count. */

@@ -187,9 +187,9 @@ export const releases: readonly Mutant[] = [
     brokenRule: "a release reports true if a majority of the nodes had the grant, and each node counts once",
     edits: [
       redis(
-        "server/release-queue",
-        "    this.#retries.cancel(release); // a late reply may",
-        "    // a late reply may",
+        "server/release-call",
+        "    if (!this.isReported) {\n      this.isReported = true;",
+        "    if (!this.isReported || wasReleased) {\n      this.isReported = true;",
       ),
     ],
     killers: [

@@ -70,7 +70,7 @@ test("a lost notification delays a wait by at most 5 s", async () => {
 test("a waiter polls as soon as its lost subscription is back", async () => {
   const { world, waiting, open } = await waitingWorld();
   await world.clock.advance(200);
-  world.faults[1]?.dropMessages((text) => text.startsWith("open"));
+  world.faults[1]?.dropMessages((text) => text.startsWith("latch-open"));
   await open();
   world.faults[1]?.dropSubscription();
   await world.clock.advance(20);

@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -34,6 +35,7 @@ export class WorkingCopy implements Disposable {
 
   constructor(root: string) {
     this.#home = mkdtempSync(join(realpathSync(tmpdir()), "holdfast-mutants-"));
+    chmodSync(this.#home, 0o711); // PostgreSQL runs as another user, with its data in this folder
     open.add(this.#home);
     this.#folder = join(this.#home, "copy");
     this.#temporary = join(this.#home, "tmp");

@@ -182,18 +182,4 @@ export const releases: readonly Mutant[] = [
       ),
     ],
   },
-  {
-    name: "each-reply-to-a-release-counts",
-    brokenRule: "a release reports true if a majority of the nodes had the grant, and each node counts once",
-    edits: [
-      redis(
-        "server/release-call",
-        "    if (!this.isReported) {\n      this.isReported = true;",
-        "    if (!this.isReported || wasReleased) {\n      this.isReported = true;",
-      ),
-    ],
-    killers: [
-      byRules("drivers/redis/redlock/returned-votes", "a node that gets two releases, because its reply is"),
-    ],
-  },
 ];

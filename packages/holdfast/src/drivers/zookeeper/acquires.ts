@@ -144,11 +144,14 @@ export class Acquires {
           create(paths.grant(key), "", "persistent", access),
         ),
       );
-      const { createdBy: fencingToken, version, changedAt } = stat;
-      time.learn(changedAt);
       if (expired) {
         observations.forget(expired.path);
       }
+      if (stat === undefined) {
+        return undefined; // the next round finds the grant, and reads its properties
+      }
+      const { createdBy: fencingToken, version, changedAt } = stat;
+      time.learn(changedAt);
       own.set({ token, key, until, grant: { path, fencingToken, version, ttlMs, owner, reason, labels } });
       return { outcome: "granted", fencingToken, ttlMs };
     } catch (error) {

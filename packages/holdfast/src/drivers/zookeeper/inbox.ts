@@ -46,7 +46,10 @@ export class Inbox {
   async open(): Promise<void> {
     const node = create(this.path, "[]", "ephemeral", this.#access);
     try {
-      this.#time.learn((await this.#session.request(node)).stat.changedAt);
+      const { stat } = await this.#session.request(node);
+      if (stat) {
+        this.#time.learn(stat.changedAt);
+      }
     } catch (error) {
       if (hasCode(error, codes.noNode)) {
         await this.createParents();

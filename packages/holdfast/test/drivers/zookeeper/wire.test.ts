@@ -48,6 +48,13 @@ describe("frames", () => {
   });
 });
 
+test("a created node without its properties, as a busy server reports it, is read", () => {
+  const result = new JuteWriter().int(1).bool(false).int(0).text("/a");
+  const reply = result.int(-1).bool(true).int(-1).body;
+  const operation = multi(create("/a", "", "persistent", "world"));
+  expect(operation.read(new JuteReader(reply))).toEqual([{ path: "/a", stat: undefined }]);
+});
+
 describe("replies of arbitrary bytes", () => {
   const operations = [
     create("/a", "", "persistent", "world"),

@@ -34,6 +34,7 @@ const flags = { persistent: 0, ephemeral: 1, "ephemeral-sequential": 3, containe
 const createContainerCode = 19;
 const allPermissions = 31;
 const operationCodes = {
+  create: 1,
   delete: 2,
   exists: 3,
   getData: 4,
@@ -46,12 +47,13 @@ const operationCodes = {
   close: -11,
 };
 
+/** In a transaction, the server sometimes omits the properties of a created node. */
 export function create(
   path: string,
   data: string,
   kind: NodeKind,
   access: Access,
-): Operation<{ path: string; stat: Stat }> {
+): Operation<{ path: string; stat: Stat | undefined }> {
   const [scheme, id] = access === "world" ? ["world", "anyone"] : ["auth", ""];
   const acl = new JuteWriter().int(1).int(allPermissions).text(scheme).text(id);
   return {
@@ -149,7 +151,11 @@ function readMulti(operations: readonly Operation<unknown>[], reply: JuteReader)
     } else if (operation === undefined) {
       throw protocolError("a transaction has more results than operations");
     }
-    results.push(code === -1 ? undefined : operation?.read(reply));
+    if (code === operationCodes.create) {
+      results.push({ path: reply.text(), stat: undefined });
+    } else {
+      results.push(code === -1 ? undefined : operation?.read(reply));
+    }
   }
   if (failures.length > 0) {
     throw multiError(failures);

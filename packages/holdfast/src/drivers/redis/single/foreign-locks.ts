@@ -7,7 +7,7 @@ import { pause } from "../../../runtime/timeout.ts";
 import type { ObservedLibrary } from "../options.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import { foreignLockScript } from "../protocol/scripts.generated.ts";
-import { isTransient } from "../server/errors.ts";
+import { engineError, isTransient } from "../server/errors.ts";
 import { foreignPollDelay } from "../server/poll-delays.ts";
 import type { RedisServer } from "../server/server.ts";
 
@@ -63,7 +63,9 @@ export class ForeignLocks {
   async read(key: string): Promise<ForeignLock> {
     const keys = this.#host.keysOf(key);
     const server = this.#host.serverFor(keys);
-    const reply = (await server.run(foreignLockScript, [keys[0]], [])) as unknown[];
+    const reply = (await server.run(foreignLockScript, [keys[0]], []).catch((error: unknown) => {
+      throw engineError(error, key, "none");
+    })) as unknown[];
     const [library, field, remainingMs] = [String(reply[0]), String(reply[1]), Number(reply[2])];
     if (library === "free") {
       return "free";
@@ -132,12 +134,12 @@ class ObservedAcquire implements PendingAcquire {
         if (!isTransient(error)) {
           throw error;
         }
-        return undefined; // the next poll asks again
+        return { holder: { owner: holder.owner } }; // a known TTL would soon cause polls without a pause
       });
       if (lock === "free" || lock === "unknown") {
         return undefined;
       }
-      holder = lock?.holder ?? holder;
+      holder = lock.holder;
     }
   }
 }

@@ -16,7 +16,8 @@ const isCheck = process.argv.includes("--check");
 for (const name of readdirSync(join(root, "packages"))) {
   const folder = join(root, "packages", name);
   const { private: isPrivate, exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  for (const [path, { types }] of isPrivate ? [] : Object.entries(exports)) {
+  for (const [path, target] of isPrivate ? [] : Object.entries(exports)) {
+    const { types } = target.import ?? target;
     if (types !== undefined)
       report(folder, path === "." ? "index" : path.slice(2).replaceAll("/", "-"), types);
   }

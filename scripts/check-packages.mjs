@@ -10,16 +10,13 @@ const env = {
   ...process.env,
   PATH: `${join(root, "node_modules", ".bin")}${delimiter}${process.env["PATH"]}`,
 };
-const checks = [
-  ["publint", "--strict"],
-  ["attw", "--pack", ".", "--profile", "esm-only"],
-];
 
 for (const name of readdirSync(join(root, "packages"))) {
   const folder = join(root, "packages", name);
   const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   if (manifest.private) continue;
-  for (const [command, ...args] of checks) check(folder, command, args);
+  check(folder, "publint", ["--strict"]);
+  check(folder, "attw", ["--pack", ".", "--profile", manifest.main === undefined ? "esm-only" : "strict"]);
 }
 
 function check(folder, command, args) {

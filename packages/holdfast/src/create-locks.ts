@@ -1,5 +1,5 @@
 import { publish } from "./diagnostics.ts";
-import type { Driver } from "./driver.ts";
+import type { Capabilities, Driver } from "./driver.ts";
 import { closedError, LeaseLostError } from "./errors.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { assertSupported } from "./kinds/engine-kinds.ts";
@@ -45,6 +45,7 @@ import {
   type ResolvedAcquire,
   type TryOptions,
 } from "./options.ts";
+import { inspectAsJson } from "./runtime/plain-values.ts";
 import { withTimeout } from "./runtime/timeout.ts";
 import { remainingValidityMs } from "./validity.ts";
 
@@ -75,6 +76,10 @@ function checkDriver(driver: Driver): void {
 }
 
 class DriverLocks implements Locks {
+  static {
+    inspectAsJson(this.prototype, "Locks");
+  }
+
   readonly #driver: Driver;
   readonly #coordinator: LocalCoordinator;
   readonly #mutexes: KeyAcquirer;
@@ -232,6 +237,11 @@ class DriverLocks implements Locks {
     const { key, token, fencingToken, info, ttlMs } = parseSerialized(serialized);
     const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
     return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
+  }
+
+  toJSON(): { owner: string; guarantee: Capabilities["guarantee"]; isClosed: boolean } {
+    const { owner } = this.#coordinator.options;
+    return { owner, guarantee: this.#driver.capabilities.guarantee, isClosed: this.#closing !== undefined };
   }
 
   close(): Promise<void> {

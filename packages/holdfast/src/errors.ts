@@ -1,4 +1,5 @@
 import type { Holder } from "./lock-state.ts";
+import { fencingTokenAsText, withJson } from "./runtime/plain-values.ts";
 
 /**
  * The kind of a failure, the same in the library, over HTTP and on the command line.
@@ -82,14 +83,13 @@ export class WaitTimeoutError extends LockError {
         ? `The lock "${key}" is still held${by}`
         : `The latch "${key}" still needs ${remaining} countdown${remaining === 1 ? "" : "s"}`;
     super(`${what} after ${waitMs} ms`, { code: "wait-timeout", key, retryable: true });
-    this.holder = holder;
+    this.holder = holder && withJson(holder);
     this.position = position;
   }
 
   override toJSON(): Record<string, unknown> {
     const { holder, position } = this;
-    const fencingToken = holder?.fencingToken?.toString();
-    return { ...super.toJSON(), holder: holder && { ...holder, fencingToken }, position };
+    return { ...super.toJSON(), holder: holder && fencingTokenAsText(holder), position };
   }
 }
 
@@ -241,11 +241,28 @@ export class QuorumError extends LockError {
   }
 }
 
+/** The class of the errors with a code. */
+export type LockErrorOf<Code extends LockErrorCode> = Code extends "wait-timeout"
+  ? WaitTimeoutError
+  : Code extends "lease-lost"
+    ? LeaseLostError
+    : Code extends "quorum-not-reached"
+      ? QuorumError
+      : Code extends "engine-unavailable" | "replicas-not-reached"
+        ? EngineError
+        : LockError;
+
+/** Whether `error` is a {@link LockError} of this or another copy of the package. */
+export function isLockError(error: unknown): error is LockError;
 /**
- * Whether `error` is a {@link LockError} of this or another copy of the package.
- * @param code if given, the error must have this code
+ * Whether `error` has this code, and so the members of its class.
+ * @param code if undefined, each {@link LockError} counts
  */
-export function isLockError(error: unknown, code?: LockErrorCode): error is LockError {
+export function isLockError<Code extends LockErrorCode>(
+  error: unknown,
+  code: Code | undefined,
+): error is LockErrorOf<Code>;
+export function isLockError(error: unknown, code?: LockErrorCode): boolean {
   return (
     typeof error === "object" &&
     error !== null &&

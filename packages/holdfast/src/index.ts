@@ -33,6 +33,7 @@ export {
   QuorumError,
   WaitTimeoutError,
   type LockErrorCode,
+  type LockErrorOf,
   type LossReason,
   type NodeVote,
   type Outcome,
@@ -43,7 +44,7 @@ export type { ReadWrite } from "./kinds/read-write.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
-export type { Lockable, WithLockResult } from "./kinds/lockable.ts";
+export type { Lockable, LockedCallback, WithLockResult } from "./kinds/lockable.ts";
 export { createLocks } from "./create-locks.ts";
 export type { Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";

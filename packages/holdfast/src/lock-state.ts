@@ -1,10 +1,12 @@
+import { fencingTokenAsText, withHiddenJson, withJson } from "./runtime/plain-values.ts";
+
 /** The kind of a key on the engine. Reentrant locks, locks of several keys and elections are mutexes on the engine. */
 export type LockKind = HeldKind | "latch";
 
 /** The kinds that have holders. */
 export type HeldKind = "mutex" | "read-write" | "semaphore";
 
-/** A holder, as known to the engine. */
+/** A holder, as known to the engine. `JSON.stringify` writes the fencing token as a decimal string. */
 export interface Holder {
   /** Readable text: the `owner` option, or program, host and pid. `unknown` for a holder that is not a Holdfast client. */
   readonly owner: string;
@@ -48,7 +50,7 @@ export interface NodeView {
   readonly error?: string;
 }
 
-/** The state of one lock. */
+/** The state of one lock. `structuredClone` copies all fields. */
 export interface LockState {
   readonly key: string;
   readonly kind: LockKind;
@@ -72,8 +74,8 @@ export interface LockState {
   readonly fencingToken: bigint | null;
   /** The state on each server. */
   readonly nodes: readonly NodeView[];
-  /** Safe to log: fencing tokens are decimal strings. */
-  toJSON(): unknown;
+  /** Safe to log: fencing tokens are decimal strings. The method is not enumerable. */
+  toJSON(): object;
 }
 
 /** Whether the lease with a fencing token holds its key. */
@@ -136,10 +138,6 @@ export interface NodeState {
   readonly error: string | null;
 }
 
-function fencingTokenAsText<T extends { readonly fencingToken?: bigint }>(state: T): object {
-  return { ...state, fencingToken: state.fencingToken?.toString() };
-}
-
 /** A {@link LockState} without `toJSON`. */
 export type LockStateData = Omit<LockState, "toJSON">;
 
@@ -153,16 +151,13 @@ export function localWaitersOf(holders: readonly Holder[]): number {
   return holders.reduce((sum, { localWaiters = 0 }) => sum + localWaiters, 0);
 }
 
-/** Adds a `toJSON` that is safe to log, and replaces an earlier one. */
-export function lockState(state: LockStateData & { readonly toJSON?: unknown }): LockState {
-  const { toJSON: _, ...data } = state;
-  return {
-    ...data,
-    toJSON: () => ({
-      ...data,
-      fencingToken: data.fencingToken?.toString() ?? null,
-      holders: data.holders.map(fencingTokenAsText),
-      nodes: data.nodes.map(fencingTokenAsText),
-    }),
-  };
+/** Adds the `toJSON` of the state, of its holders and of its nodes. */
+export function lockState(data: LockStateData): LockState {
+  const state = { ...data, holders: data.holders.map(withJson), nodes: data.nodes.map(withJson) };
+  return withHiddenJson(state, () => ({
+    ...state,
+    fencingToken: state.fencingToken?.toString() ?? null,
+    holders: state.holders.map(fencingTokenAsText),
+    nodes: state.nodes.map(fencingTokenAsText),
+  }));
 }

@@ -27,8 +27,15 @@ const lazyLoaders: Readonly<Record<string, string>> = {
 
 onInstalledPackage();
 
+/** The formats of an entry point, each with its types and its code. */
+interface EntryPoint {
+  readonly import: { readonly types: string; readonly default: string };
+  readonly require: { readonly types: string; readonly default: string };
+}
+
 interface Manifest {
-  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  readonly exports: Readonly<Record<string, string | EntryPoint>>;
+  readonly typesVersions: { readonly "*": Readonly<Record<string, readonly string[]>> };
   readonly dependencies?: object;
   readonly peerDependenciesMeta: Readonly<Record<string, { optional: boolean }>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
@@ -48,11 +55,17 @@ describe("the built package", () => {
 
   test("has every file that its exports name", async () => {
     for (const [path, target] of Object.entries(manifest.exports)) {
-      const files = typeof target === "string" ? [target] : Object.values(target);
-      for (const file of files) {
+      for (const file of filesOf(target)) {
         await expect(readFile(join(root, file)), `${path}: ${file}`).resolves.toBeDefined();
       }
     }
+  });
+
+  test("has the types of every entry point for resolution without `exports`, and names no other", () => {
+    const types = Object.entries(manifest.exports).flatMap(([path, target]) =>
+      typeof target === "string" || path === "." ? [] : [[path.slice(2), [target.import.types]]],
+    );
+    expect(manifest.typesVersions["*"]).toEqual(Object.fromEntries(types));
   });
 
   test("has no required dependency", () => {
@@ -71,21 +84,6 @@ describe("the built package", () => {
         expect(specifier, file).toMatch(new RegExp(`^(\\.\\.?/|node:|(${library})$)`));
       }
     }
-  });
-
-  test("can be required from CommonJS", async () => {
-    const program = `
-      const { createLocks } = require("holdfast");
-      const { memory } = require("holdfast/memory");
-      const { redis } = require("holdfast/redis");
-      const locks = createLocks(memory());
-      locks.withLock("key", (lease) => typeof lease.fencingToken + " " + typeof redis).then(async (value) => {
-        console.log(value);
-        await locks.close();
-      });`;
-    await writeFile(join(folder, "program.cjs"), program);
-    const { stdout } = await runNode(["program.cjs"]);
-    expect(stdout.trim()).toBe("bigint function");
   });
 
   test("can be imported by an ES module", async () => {
@@ -188,11 +186,17 @@ describe.each(Object.entries(publicNames))("%s", (entryPoint, { values, types })
     const { stdout } = await runNode(["-e", program]);
     const names = (JSON.parse(stdout) as string[]).filter((name) => name !== "__esModule"); // added beside a default export
     expect(names.sort()).toEqual([...values].sort());
-    const target = manifest.exports[entryPoint.replace("holdfast", ".")] as Readonly<Record<string, string>>;
-    const declared = typesOf(await readFile(join(root, target["types"] as string), "utf8"));
+    const target = manifest.exports[entryPoint.replace("holdfast", ".")] as EntryPoint;
+    const declared = typesOf(await readFile(join(root, target.import.types), "utf8"));
     expect(declared.filter((name) => !values.includes(name)).sort()).toEqual([...types].sort());
   });
 });
+
+function filesOf(target: string | object): string[] {
+  return typeof target === "string"
+    ? [target]
+    : Object.values(target as Record<string, string | object>).flatMap(filesOf);
+}
 
 function importsOf(code: string): string[] {
   const pattern =

@@ -1,4 +1,4 @@
-import { LeaseLostError, WaitTimeoutError } from "holdfast";
+import { isLockError, WaitTimeoutError } from "holdfast";
 import type { WireLease } from "holdfast/http";
 
 import type { Connection } from "./connection.ts";
@@ -101,7 +101,7 @@ export class AttemptCache {
       keep(entry, renewed);
       return renewed;
     } catch (error) {
-      if (!(error instanceof LeaseLostError)) {
+      if (!isLockError(error, "lease-lost")) {
         throw error;
       }
       entry.lease = entry.lease === lease ? undefined : entry.lease;

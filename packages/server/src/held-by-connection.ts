@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 
-import { isLockError, LeaseLostError, type Lease } from "holdfast";
+import { isLockError, type Lease } from "holdfast";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
 import { ClientDisconnected, type Connection } from "./connection.ts";
@@ -71,7 +71,7 @@ async function sendRenewal(error: unknown, held: readonly Lease[], open: () => E
       .send("draining", { validMs })
       .catch(() => undefined);
   } else {
-    const isLoss = error instanceof LeaseLostError || isLockError(error, "lease-lost");
+    const isLoss = isLockError(error, "lease-lost");
     await open()
       .send(isLoss ? "lost" : "problem", problemOf(error))
       .catch(() => undefined);

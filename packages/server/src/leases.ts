@@ -1,4 +1,11 @@
-import { EngineError, LeaseLostError, type ExtendResult, type Lease, type HolderInfo } from "holdfast";
+import {
+  EngineError,
+  isLockError,
+  LeaseLostError,
+  type ExtendResult,
+  type Lease,
+  type HolderInfo,
+} from "holdfast";
 import type { LeaseParts, WireLease } from "holdfast/http";
 
 import type { Engine } from "./engine.ts";
@@ -38,7 +45,7 @@ export class Leases {
       leases.forEach((lease) => lease.throwIfLost());
     } catch (error) {
       await releaseAll(leases);
-      throw error instanceof LeaseLostError ? repliedTooLate(error) : error;
+      throw isLockError(error, "lease-lost") ? repliedTooLate(error) : error;
     }
     return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs });
   }
@@ -57,7 +64,7 @@ export class Leases {
       return acquired;
     } catch (error) {
       reported.failed(error);
-      throw error instanceof LeaseLostError ? repliedTooLate(error) : error;
+      throw isLockError(error, "lease-lost") ? repliedTooLate(error) : error;
     }
   }
 
@@ -151,7 +158,7 @@ export class Leases {
     try {
       return await (await this.#adopt(grant, ttlMs)).release();
     } catch (error) {
-      if (error instanceof LeaseLostError) {
+      if (isLockError(error, "lease-lost")) {
         return false;
       }
       this.#metrics.notReleased(grant);
@@ -218,7 +225,9 @@ export class Leases {
       );
     } catch (error) {
       const reason = this.#engine.lossOf(token);
-      throw error instanceof LeaseLostError && reason ? new LeaseLostError(key, reason, error.lostAt) : error;
+      throw isLockError(error, "lease-lost") && reason
+        ? new LeaseLostError(key, reason, error.lostAt)
+        : error;
     }
   }
 

@@ -1,6 +1,6 @@
 import { channel } from "node:diagnostics_channel";
 
-import { isLockError, QuorumError, type ExtendResult, type LossReason } from "holdfast";
+import { isLockError, type ExtendResult, type LossReason } from "holdfast";
 import type { LeaseParts, WireMode } from "holdfast/http";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
@@ -127,7 +127,7 @@ export class Metrics {
 
   /** Counts the votes of a failed majority attempt. After a success only the number of votes is known. */
   voted(error: unknown): void {
-    for (const { node, vote } of error instanceof QuorumError ? error.votes : []) {
+    for (const { node, vote } of isLockError(error, "quorum-not-reached") ? error.votes : []) {
       this.#votes.inc({ server_address: node, vote });
     }
   }

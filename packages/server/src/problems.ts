@@ -1,13 +1,11 @@
 import { HTTPException } from "hono/http-exception";
 import {
-  EngineError,
   isLockError,
-  LeaseLostError,
-  QuorumError,
-  WaitTimeoutError,
+  type EngineError,
   type Holder,
   type LockError,
   type LockErrorCode,
+  type QuorumError,
 } from "holdfast";
 import type { ServiceCode, WireHolder, WireProblem } from "holdfast/http";
 
@@ -100,11 +98,10 @@ function wireHolder(holder: Holder): WireHolder {
 }
 
 function problemOfLock(error: LockError): WireProblem {
-  const isUnknown =
-    (error instanceof EngineError || error instanceof QuorumError) && error.outcome === "unknown";
+  const isUnknown = isOfEngine(error) && error.outcome === "unknown";
   const outcome = isUnknown ? "unknown" : "none";
   const code = error.code === "closed" ? "draining" : error.code;
-  const status = error instanceof EngineError && isUnknown ? 504 : statuses[error.code];
+  const status = isUnknown && error.code !== "quorum-not-reached" ? 504 : statuses[error.code];
   return {
     ...headOf(code, status, error.message),
     ...(error.key !== undefined && { key: error.key }),
@@ -115,7 +112,7 @@ function problemOfLock(error: LockError): WireProblem {
 }
 
 function extrasOf(error: LockError): Partial<WireProblem> {
-  if (error instanceof WaitTimeoutError) {
+  if (isLockError(error, "wait-timeout")) {
     const { holder, position } = error;
     return {
       ...(holder && { holder: wireHolder(holder) }),
@@ -123,15 +120,22 @@ function extrasOf(error: LockError): Partial<WireProblem> {
       ...(holder?.remainingMs !== undefined && { retryAfterMs: Math.ceil(holder.remainingMs) }),
     };
   }
-  if (error instanceof LeaseLostError) {
+  if (isLockError(error, "lease-lost")) {
     return { reason: error.reason, lostAt: error.lostAt };
   }
-  const retryAfterMs =
-    error instanceof EngineError || error instanceof QuorumError ? error.retryAfterMs : undefined;
+  const retryAfterMs = isOfEngine(error) ? error.retryAfterMs : undefined;
   return {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(error instanceof QuorumError && { votes: error.votes }),
+    ...(isLockError(error, "quorum-not-reached") && { votes: error.votes }),
   };
+}
+
+function isOfEngine(error: LockError): error is EngineError | QuorumError {
+  return (
+    isLockError(error, "engine-unavailable") ||
+    isLockError(error, "replicas-not-reached") ||
+    isLockError(error, "quorum-not-reached")
+  );
 }
 
 function headOf(

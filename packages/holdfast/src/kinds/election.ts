@@ -3,6 +3,7 @@ import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { Lease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { Holder, LockEvent, LockState } from "../lock-state.ts";
+import { inspectAsJson } from "../runtime/plain-values.ts";
 import type { KeyAcquirer } from "./key-acquirer.ts";
 
 /** A leader election: the leader is the holder of the key, until it resigns or loses its lease. */
@@ -29,6 +30,10 @@ interface InspectHost {
 }
 
 export class MutexElection implements Election {
+  static {
+    inspectAsJson(this.prototype, "Election");
+  }
+
   readonly #key: string;
   readonly #defaults: ResolvedAcquire;
   readonly #mutexes: KeyAcquirer;
@@ -52,6 +57,10 @@ export class MutexElection implements Election {
     const leads = term !== undefined && term.remainingMs() > 0;
     const wasOurs = await term?.release();
     return leads && wasOurs === true;
+  }
+
+  toJSON(): { key: string; leads: boolean } {
+    return { key: this.#key, leads: this.#term !== undefined && this.#term.remainingMs() > 0 };
   }
 
   async leader(): Promise<Holder | null> {

@@ -1,3 +1,4 @@
+import { inspectAsJson } from "../runtime/plain-values.ts";
 import type { Lease } from "./lease.ts";
 
 type LeaseJson = ReturnType<Lease["toJSON"]>;
@@ -13,6 +14,10 @@ export function lossControllerOf(lease: Lease): AbortController {
 
 /** The members that all leases share. */
 export class BaseLease {
+  static {
+    inspectAsJson(this.prototype as unknown as Lease, "Lease");
+  }
+
   get isInForce(): boolean {
     return (this as unknown as Lease).remainingMs() > 0;
   }

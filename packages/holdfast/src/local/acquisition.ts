@@ -1,6 +1,6 @@
 import { publish } from "../diagnostics.ts";
 import type { AcquireResult, Grant, LockMode, PendingAcquire } from "../driver.ts";
-import { EngineError, QuorumError, WaitTimeoutError } from "../errors.ts";
+import { isLockError, WaitTimeoutError } from "../errors.ts";
 import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { CreatedLease, LeaseHost } from "../lease/lease-host.ts";
 import { LeaseState } from "../lease/lease-state.ts";
@@ -198,7 +198,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   #hadTooLittleTime(error: unknown): boolean {
     const availableMs = this.#deadline - this.#requestedAt;
     const isShort = availableMs < this.#options.waitMs && availableMs < minReplyMs;
-    const isUnanswered = error instanceof EngineError || error instanceof QuorumError;
+    const isUnanswered = isLockError(error, "engine-unavailable") || isLockError(error, "quorum-not-reached");
     return isShort && isUnanswered && error.outcome === "unknown";
   }
 

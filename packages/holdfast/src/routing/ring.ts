@@ -1,4 +1,5 @@
 import { checkInteger, checkOptionNames, checkText, integerOr } from "../option-checks.ts";
+import { inspectAsJson } from "../runtime/plain-values.ts";
 import { murmur3 } from "./murmur3.ts";
 import { maxMembers, ownersOfShards, pointsOf, sizeOfHashes } from "./shard-owners.ts";
 
@@ -77,6 +78,10 @@ export function createRing(members: Iterable<string> = [], options: RingOptions 
 }
 
 class HashRing implements Ring {
+  static {
+    inspectAsJson(this.prototype, "Ring");
+  }
+
   readonly shards: number;
   readonly #replicas: number;
   /** The hashes of each member's points. */
@@ -91,6 +96,10 @@ class HashRing implements Ring {
 
   get members(): readonly string[] {
     return this.#current().members;
+  }
+
+  toJSON(): { members: readonly string[]; shards: number; replicas: number } {
+    return { members: this.members, shards: this.shards, replicas: this.#replicas };
   }
 
   shardOf(key: string): number {

@@ -6,6 +6,9 @@ import type { AcquireCommand } from "./acquire-leases.ts";
 import type { RouteEnv } from "./context.ts";
 import { ServiceError } from "./refusal.ts";
 
+/** The default of the library too. */
+const defaultWaitMs = 10_000;
+
 /** Reads the body of an acquire request. @throws {ServiceError} `invalid` */
 export function commandOf(c: Context<RouteEnv>, body: WireAcquire): AcquireCommand {
   const {
@@ -15,7 +18,7 @@ export function commandOf(c: Context<RouteEnv>, body: WireAcquire): AcquireComma
     limit,
     permits = 1,
     ttlMs = 30_000,
-    waitMs = 0,
+    waitMs = defaultWaitMs,
     claimMs,
     attemptId,
   } = body;

@@ -1,9 +1,11 @@
+import { AllowedMethods } from "./allowed-methods.ts";
 import { ClientDisconnected } from "./connection.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { authenticateAndLimit } from "./admission.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { lockRoutes } from "./lock-routes.ts";
+import { openApiDocument, registerSecurity } from "./openapi.ts";
 import type { ResolvedService } from "./options.ts";
 import { probeRoutes } from "./probe-routes.ts";
 import { problemOf, problemResponse } from "./problems.ts";
@@ -13,6 +15,7 @@ import { ServiceError } from "./refusal.ts";
 export function createApp(context: ServiceContext, { auth }: ResolvedService): App {
   const { log, draining } = context;
   const app = newApp();
+  let methods: AllowedMethods | undefined;
   app.onError((error, c) => {
     if (error instanceof ClientDisconnected) {
       return new Response(null, { status: 499 }); // the client has disconnected
@@ -31,7 +34,11 @@ export function createApp(context: ServiceContext, { auth }: ResolvedService): A
     }
     return response;
   });
-  app.notFound(() => problemResponse(problemOf(new ServiceError("not-found", "There is no such path"))));
+  app.notFound((c) => {
+    methods ??= new AllowedMethods(app);
+    return noRoute(c.req.method, methods.of(c.req.path));
+  });
+  registerSecurity(app);
   for (const handler of authenticateAndLimit(auth, context.rate)) {
     app.use(handler);
   }
@@ -40,17 +47,26 @@ export function createApp(context: ServiceContext, { auth }: ResolvedService): A
   }
   let document: string | undefined;
   app.get("/openapi.json", () => {
-    document ??= JSON.stringify(app.getOpenAPI31Document({ openapi: "3.1.0", info }));
+    document ??= JSON.stringify(openApiDocument(app));
     return new Response(document, { headers: { "content-type": "application/json" } });
   });
   return app;
 }
 
-const info = {
-  title: "Holdfast",
-  version: "1",
-  description: "Locks for every language. Times are milliseconds, fencing tokens decimal strings.",
-};
+function noRoute(method: string, allowed: readonly string[]): Response {
+  if (allowed.length === 0) {
+    return problemResponse(problemOf(new ServiceError("not-found", "There is no such path")));
+  }
+  const refusal = new ServiceError(
+    "invalid",
+    `Expected the method ${allowed.join(" or ")}, got ${method}`,
+    {},
+    405,
+  );
+  const response = problemResponse(problemOf(refusal));
+  response.headers.set("allow", allowed.join(", "));
+  return response;
+}
 
 /** The place of a failure, without the values of the request. */
 function messageOf(error: unknown): string {

@@ -1,5 +1,5 @@
 import type { HttpBindings } from "@hono/node-server";
-import { OpenAPIHono } from "@hono/zod-openapi";
+import { OpenAPIHono, type z } from "@hono/zod-openapi";
 
 import type { AttemptCache } from "./attempts.ts";
 import type { Connections } from "./connection.ts";
@@ -46,9 +46,18 @@ export function newApp(): App {
   return new OpenAPIHono<RouteEnv>({
     defaultHook: (result) => {
       if (!result.success) {
-        const { path, message } = result.error.issues[0] ?? { path: [], message: "the value is invalid" };
-        throw new ServiceError("invalid", path.length > 0 ? `${path.join(".")}: ${message}` : message);
+        throw new ServiceError("invalid", messageOf(result.error.issues[0], result.target === "query"));
       }
     },
   });
+}
+
+function messageOf(issue: z.core.$ZodIssue | undefined, isQuery: boolean): string {
+  if (issue === undefined) {
+    return "The request is invalid";
+  }
+  const path = issue.path.length > 0 ? `${issue.path.join(".")}: ` : "";
+  return issue.code === "unrecognized_keys"
+    ? `${path}unknown ${isQuery ? "query parameter" : "field"} ${issue.keys.map((name) => JSON.stringify(name)).join(", ")}`
+    : `${path}${issue.message}`;
 }

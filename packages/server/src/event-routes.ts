@@ -1,7 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
-import { json, problems } from "./responses.ts";
+import { json, noQuery, problems } from "./responses.ts";
 import { EventStream } from "./event-stream.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { wireLock } from "./lock-routes.ts";
@@ -9,7 +9,7 @@ import { authorize } from "./principal.ts";
 import { problemOf } from "./problems.ts";
 import { ServiceError } from "./refusal.ts";
 
-const target = z.object({
+const target = z.strictObject({
   key: z.string().min(1).max(512).optional(),
   prefix: z.string().max(512).optional(),
 });
@@ -27,6 +27,8 @@ function watchRoute(app: App, { engine, connections, draining, streams }: Servic
     createRoute({
       method: "get",
       path: "/v1/events",
+      operationId: "watchLocks",
+      tags: ["locks"],
       summary:
         "Server-sent events: a snapshot, then coalesced changes. A resumed stream starts with a new snapshot",
       request: { query: target },
@@ -74,7 +76,10 @@ function nodesRoute(app: App, { engine }: ServiceContext): void {
     createRoute({
       method: "get",
       path: "/v1/nodes",
+      operationId: "listNodes",
+      tags: ["operation"],
       summary: "The state of each server of the engine",
+      request: { query: noQuery },
       responses: {
         200: json(z.object({ guarantee: z.string(), nodes: z.array(z.object({})) }), "All of them"),
         ...problems,

@@ -3,7 +3,7 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { LeaseParts, WireAcquire, WireLease } from "holdfast/http";
 import type { Context } from "hono";
 
-import { body, json, problems } from "./responses.ts";
+import { body, json, noQuery, problems } from "./responses.ts";
 import { ClientDisconnected, type Connection } from "./connection.ts";
 import { EventStream } from "./event-stream.ts";
 import { holdWhileConnected } from "./held-by-connection.ts";
@@ -17,6 +17,7 @@ import {
   acquireSchema,
   leaseIdParam,
   leaseSchema,
+  problemSchema,
   releasedSchema,
   renewManySchema,
   renewSchema,
@@ -31,23 +32,34 @@ export function leaseRoutes(context: ServiceContext): App {
   return app;
 }
 
+/** The reply to a request with `Accept: text/event-stream`, or with `hold=connection`. */
+const eventStream = {
+  description:
+    "Server-sent events, the data of each as JSON. `waiting`: the request is in the queue (`keys`). `granted`: a `Lease`. " +
+    "`problem`: a `Problem`, the end. With `hold=connection` also `lost`: a `Problem`, and `draining`: the service ends, and the " +
+    "lock stays held for `validMs`",
+  content: { "text/event-stream": { schema: z.string() } },
+};
+
 function acquireRoute(app: App, context: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "post",
       path: "/v1/leases",
+      operationId: "acquireLease",
+      tags: ["leases"],
       summary:
         "Acquire: try, wait for the answer, or follow the wait as events (`Accept: text/event-stream`)",
       request: {
         body: body(acquireSchema),
-        query: z.object({
+        query: z.strictObject({
           hold: z.literal("connection").optional().openapi({
             description:
               "The lock is held while the connection is open: the service renews it, and releases it at the close. A stream",
           }),
         }),
       },
-      responses: { 201: json(leaseSchema, "The lease"), ...problems },
+      responses: { 200: eventStream, 201: json(leaseSchema, "The lease"), ...problems },
     }),
     (c) => acquire(context, c, c.req.valid("json")) as Promise<never>, // onError sends problems, and streams have no type
   );
@@ -59,8 +71,10 @@ function renewRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "get",
       path: "/v1/leases/{leaseId}",
+      operationId: "getLease",
+      tags: ["leases"],
       summary: "The state of a lease, without an extension",
-      request: { params: leaseIdParam },
+      request: { params: leaseIdParam, query: noQuery },
       responses: { 200: json(leaseSchema, "It is"), ...problems },
     }),
     async (c) =>
@@ -71,8 +85,10 @@ function renewRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "post",
       path: "/v1/leases/{leaseId}/renew",
+      operationId: "renewLease",
+      tags: ["leases"],
       summary: "Extend a lease to `ttlMs` from now, by default the lease's own TTL",
-      request: { params: leaseIdParam, body: body(renewSchema) },
+      request: { params: leaseIdParam, query: noQuery, body: body(renewSchema) },
       responses: { 200: json(leaseSchema, "The extended lease"), ...problems },
     }),
     async (c) => {
@@ -92,8 +108,10 @@ function releaseRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "delete",
       path: "/v1/leases/{leaseId}",
+      operationId: "releaseLease",
+      tags: ["leases"],
       summary: "Release it",
-      request: { params: leaseIdParam },
+      request: { params: leaseIdParam, query: noQuery },
       responses: { 200: json(releasedSchema, "The lock is no longer held by this lease"), ...problems },
     }),
     async (c) =>
@@ -108,8 +126,10 @@ function releaseRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "post",
       path: "/v1/leases/{leaseId}/downgrade",
+      operationId: "downgradeLease",
+      tags: ["leases"],
       summary: "Downgrade a write lease to a read lease",
-      request: { params: leaseIdParam },
+      request: { params: leaseIdParam, query: noQuery },
       responses: {
         200: json(releasedSchema, "The lease is a read lease now; `released` false: the lease had been lost"),
         ...problems,
@@ -129,9 +149,17 @@ function renewManyRoute(app: App, context: ServiceContext): void {
     createRoute({
       method: "post",
       path: "/v1/renew",
+      operationId: "renewLeases",
+      tags: ["leases"],
       summary: "Extend many leases; the response has one result for each, in the same order",
-      request: { body: body(renewManySchema) },
-      responses: { 200: { description: "A lease, or a problem, for each" }, ...problems },
+      request: { query: noQuery, body: body(renewManySchema) },
+      responses: {
+        200: json(
+          z.object({ leases: z.array(z.union([leaseSchema, problemSchema])) }),
+          "A lease, or a problem, for each",
+        ),
+        ...problems,
+      },
     }),
     async (c) => {
       const body = c.req.valid("json").leases;

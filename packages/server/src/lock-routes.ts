@@ -2,7 +2,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import type { LockState } from "holdfast";
 import type { WireLock } from "holdfast/http";
 
-import { body, json, problems } from "./responses.ts";
+import { body, json, noQuery, problems } from "./responses.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { authorize } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
@@ -30,7 +30,7 @@ const lockSchema = z
   })
   .openapi("Lock");
 
-const listQuery = z.object({
+const listQuery = z.strictObject({
   prefix: z.string().max(512).optional(),
   state: z.enum(["held", "contended"]).optional().openapi({ description: "contended: held, with waiters" }),
   owner: z.string().optional().openapi({ description: "Only locks of this owner" }),
@@ -54,6 +54,8 @@ function listRoute(app: App, { engine: { locks }, connections }: ServiceContext)
     createRoute({
       method: "get",
       path: "/v1/locks",
+      operationId: "listLocks",
+      tags: ["locks"],
       summary:
         "Held locks, in pages. A page may be shorter than `limit`, or empty. The last page has `cursor` null",
       request: { query: listQuery },
@@ -81,8 +83,10 @@ function inspectRoute(app: App, { engine, waitLimits }: ServiceContext): void {
     createRoute({
       method: "get",
       path: "/v1/lock",
+      operationId: "inspectLock",
+      tags: ["locks"],
       summary: "One lock: its holders, and its waiters in order",
-      request: { query: z.object({ key: keySchema }) },
+      request: { query: z.strictObject({ key: keySchema }) },
       responses: { 200: json(lockSchema, "The state of the lock, held or free"), ...problems },
     }),
     async (c) => {
@@ -98,8 +102,11 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
     createRoute({
       method: "post",
       path: "/v1/lock/break",
+      operationId: "breakLock",
+      tags: ["locks"],
       summary: "Break a grant, named by its fencing token. The holder is notified, but not stopped",
       request: {
+        query: noQuery,
         body: body(z.strictObject({ key: keySchema, fencingToken, reason: z.string().min(1).max(1024) })),
       },
       responses: { 200: json(z.object({ broken: z.literal(true) }), "The grant has ended"), ...problems },
@@ -139,8 +146,10 @@ function setLimitRoute(app: App, { engine: { locks } }: ServiceContext): void {
     createRoute({
       method: "post",
       path: "/v1/lock/limit",
+      operationId: "setLimit",
+      tags: ["locks"],
       summary: "Set the limit of a semaphore; present holders keep their permits",
-      request: { body: body(z.strictObject({ key: keySchema, limit: z.number().int() })) },
+      request: { query: noQuery, body: body(z.strictObject({ key: keySchema, limit: z.number().int() })) },
       responses: { 200: json(z.object({ limit: z.number() }), "The new limit"), ...problems },
     }),
     async (c) => {
@@ -157,10 +166,12 @@ function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContex
     createRoute({
       method: "post",
       path: "/v1/fence/check",
+      operationId: "checkFence",
+      tags: ["locks"],
       summary:
         "Whether the lease with this fencing token holds the key now: `current` if it does, `stale` if it does not. " +
         "`unknown`: the engine cannot say, as another process may have handed the lease on in memory",
-      request: { body: body(z.strictObject({ key: keySchema, fencingToken })) },
+      request: { query: noQuery, body: body(z.strictObject({ key: keySchema, fencingToken })) },
       responses: {
         200: json(z.object({ fence: z.enum(["current", "stale", "unknown"]) }), "The answer"),
         ...problems,

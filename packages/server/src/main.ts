@@ -38,13 +38,14 @@ async function main(args: readonly string[]): Promise<void> {
 async function serve(): Promise<void> {
   try {
     const { HOLDFAST_HOST: host, HOLDFAST_PORT: port } = process.env;
-    const service = await createService(await optionsOf(process.env));
+    const options = await optionsOf(process.env);
+    const service = await createService(options);
     endAtSignals(service);
     const url = await service.listen({
       ...(host !== undefined && { host }),
       ...(port !== undefined && { port: numberOf("HOLDFAST_PORT", port) }),
     });
-    process.stdout.write(startupMessage(url, service.guarantee));
+    process.stdout.write(startupMessage(url, service.guarantee, options.auth !== undefined));
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 78;

@@ -38,10 +38,10 @@ export type ResolvedService = Pick<ServiceOptions, Optional> & {
 };
 
 const grants = z.array(
-  z.strictObject({
-    scope: z.enum(["lock:acquire", "lock:read", "lock:force", "admin"]),
-    prefix: z.string(),
-  }),
+  z.union([
+    z.strictObject({ scope: z.enum(["lock:acquire", "lock:read", "lock:force"]), prefix: z.string() }),
+    z.strictObject({ scope: z.literal("admin"), prefix: z.literal("").default("") }),
+  ]),
 );
 
 const authSchema: z.ZodType<AuthOptions> = z

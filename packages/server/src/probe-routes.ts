@@ -21,8 +21,11 @@ export function probeRoutes({ engine, draining, metrics }: ServiceContext): App 
     createRoute({
       method: "get",
       path: "/healthz",
+      security: [],
+      operationId: "getHealth",
+      tags: ["operation"],
       summary: "Liveness: the process responds",
-      responses: { 200: json(health, "It does") },
+      responses: { 200: json(health, "It does"), ...problems },
     }),
     (c) => c.json({ status: "ok" }, 200),
   );
@@ -31,6 +34,9 @@ export function probeRoutes({ engine, draining, metrics }: ServiceContext): App 
     createRoute({
       method: "get",
       path: "/readyz",
+      security: [],
+      operationId: "getReadiness",
+      tags: ["operation"],
       summary: "Readiness: the engine is reachable and grants locks, and the service does not drain",
       responses: { 200: json(health, "It does"), ...problems },
     }),
@@ -52,6 +58,8 @@ export function probeRoutes({ engine, draining, metrics }: ServiceContext): App 
     createRoute({
       method: "get",
       path: "/metrics",
+      operationId: "getMetrics",
+      tags: ["operation"],
       summary: "For Prometheus",
       responses: {
         200: { description: "Metrics", content: { "text/plain": { schema: z.string() } } },

@@ -68,11 +68,16 @@ export function problemOf(error: unknown): WireProblem {
     return { ...headOf("invalid", 400, error.message), retryable: false, outcome: "none" };
   }
   if (error instanceof HTTPException && error.status < 500) {
-    return { ...headOf("invalid", error.status, error.message), retryable: false, outcome: "none" };
+    const detail = error.status === 415 ? notJson : error.message;
+    return { ...headOf("invalid", error.status, detail), retryable: false, outcome: "none" };
   }
   const detail = "The service failed; its log has the details";
   return { ...headOf("engine-unavailable", 500, detail), retryable: true, outcome: "unknown" };
 }
+
+/** A form from a page of any site could have the content types that `curl -d` and browsers send on their own. */
+const notJson =
+  "Expected JSON with the header `content-type: application/json`; curl sends it with --json, or with -H beside -d";
 
 /** The library's errors for invalid values begin with "Expected". Any other error of these types is a defect of the service. */
 function isInvalidValue(error: unknown): error is Error {

@@ -1,5 +1,6 @@
 import { z } from "@hono/zod-openapi";
-import type { WireAcquire, WireHolder, WireLease, WireReleased, WireRenew } from "holdfast/http";
+import type { LockErrorCode } from "holdfast";
+import type { ServiceCode, WireAcquire, WireHolder, WireLease, WireReleased, WireRenew } from "holdfast/http";
 
 /** The schemas of requests and responses, for validation and for the OpenAPI document. Their types are those of `holdfast/http`. */
 
@@ -60,7 +61,7 @@ export const acquireSchema: z.ZodType<WireAcquire> = z
     ttlMs: ttlMs.optional(),
     waitMs: z.number().int().min(0).max(86_400_000).optional().openapi({
       description:
-        "0, the default: ask once. An answer is held back for `maxWaitMs` of the service at the most, a stream as long as is asked",
+        "The longest wait; 0 tries once. The default is 10 000. A response is delayed for `maxWaitMs` of the service at most, a stream for the whole wait",
     }),
     claimMs: z
       .number()
@@ -128,13 +129,36 @@ export const holderSchema: z.ZodType<Undefined<WireHolder>> = z
   })
   .openapi("Holder");
 
+/** All codes. The type of the record has one member for each, so that none is missing. */
+const codes = Object.keys({
+  "wait-timeout": true,
+  "lease-lost": true,
+  "quorum-not-reached": true,
+  "engine-unavailable": true,
+  "replicas-not-reached": true,
+  "self-deadlock": true,
+  "kind-mismatch": true,
+  "limit-mismatch": true,
+  "too-many-waiters": true,
+  "latch-expired": true,
+  unsupported: true,
+  closed: true,
+  invalid: true,
+  unauthenticated: true,
+  forbidden: true,
+  "not-found": true,
+  "fence-mismatch": true,
+  "rate-limited": true,
+  draining: true,
+} satisfies Record<LockErrorCode | ServiceCode, true>);
+
 export const problemSchema: z.ZodType = z
   .object({
     type: z.string(),
     title: z.string(),
     status: z.number(),
     detail: z.string(),
-    code: z.string(),
+    code: z.enum(codes),
     key: z.string().optional(),
     retryable: z.boolean(),
     outcome: z.enum(["none", "unknown"]),

@@ -201,7 +201,7 @@ test("a break leaves an audit record of the operator, the holder and the reason"
 });
 
 test("a principal cannot join another principal's attempt by its name", async () => {
-  const body = { key: "order:7", attemptId: "a-7" };
+  const body = { key: "order:7", attemptId: "a-7", waitMs: 0 };
   expect((await sendRequest(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
   expect((await sendRequest(url, "POST", "/v1/leases", body, as(operator))).status).toBe(423);
   expect((await sendRequest(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
@@ -250,7 +250,7 @@ test("no secret is in the log, in what is listed, in errors or in the metrics, a
   const responses = [
     await sendRequest(url, "GET", "/v1/locks", undefined, as(operator)),
     await sendRequest(url, "GET", "/v1/lock?key=order:10", undefined, as(operator)),
-    await sendRequest(url, "POST", "/v1/leases", { key: "order:10" }, as(operator)),
+    await sendRequest(url, "POST", "/v1/leases", { key: "order:10", waitMs: 0 }, as(operator)),
     await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 1 }, as(operator)),
     await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`, undefined, as(support)),
     await sendRequest(url, "GET", `/v1/leases/${leaseId}/nothing`, undefined, as(operator)),

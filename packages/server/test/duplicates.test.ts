@@ -61,7 +61,7 @@ describe("an acquire", () => {
     ["of a named attempt, to two instances", "one", 1],
   ] as const)("%s, that comes twice at once is granted once", async (_, attemptId, other) => {
     const key = newKey();
-    const body = { key, ttlMs: 60_000, ...(attemptId && { attemptId }) };
+    const body = { key, ttlMs: 60_000, waitMs: 0, ...(attemptId && { attemptId }) };
     const responses = await Promise.all(
       [urls[0], urls[other]].map((url) => sendRequest(url, "POST", "/v1/leases", body)),
     );

@@ -35,6 +35,12 @@ test("an invalid request is refused with the reason", async () => {
     ["POST", "/v1/lock/break", { key, fencingToken: "seven", reason: "x" }, /fencingToken/],
     ["GET", "/v1/locks?limit=0", undefined, /limit/],
     ["GET", "/v1/events?key=a&prefix=b", undefined, /both/],
+    ["POST", "/v1/leases", { key, ttl: 1 }, /^unknown field "ttl"$/],
+    ["GET", "/v1/locks?prefx=order:", undefined, /^unknown query parameter "prefx"$/],
+    ["GET", `/v1/lock?key=${key}&wait=1`, undefined, /"wait"/],
+    ["GET", "/v1/events?prefx=order:", undefined, /"prefx"/],
+    ["GET", "/v1/nodes?all=1", undefined, /"all"/],
+    ["DELETE", "/v1/leases/1.x.y?force=1", undefined, /"force"/],
   ];
   for (const [method, path, body, detail] of bad) {
     const problem = await refusal(url, method, path, body);
@@ -47,6 +53,31 @@ test("an invalid request is refused with the reason", async () => {
     expect(problem.detail).toMatch(detail);
   }
   expect(await refusal(url, "GET", "/v1/nothing")).toMatchObject({ status: 404, code: "not-found" });
+});
+
+test.each([
+  ["PUT", "/v1/leases", "POST"],
+  ["GET", "/v1/leases", "POST"],
+  ["PATCH", "/v1/leases/1.x.y", "DELETE, GET"],
+  ["GET", "/v1/leases/1.x.y/renew", "POST"],
+  ["POST", "/healthz", "GET"],
+  ["OPTIONS", "/v1/locks", "GET"],
+])("the method %s of %s is refused with the methods that the path has", async (method, path, allowed) => {
+  const { status, headers, body } = await sendRequest(url, method, path);
+  expect([status, headers.get("allow")]).toEqual([405, allowed]);
+  expect(body).toMatchObject({ code: "invalid", retryable: false, outcome: "none" });
+});
+
+test("a body without the type of JSON is refused with the header that it needs", async () => {
+  const sent = { method: "POST", body: JSON.stringify({ key: newKey() }) };
+  for (const type of ["application/x-www-form-urlencoded", "text/plain"]) {
+    const reply = await fetch(`${url}/v1/leases`, { ...sent, headers: { "content-type": type } });
+    expect(reply.status).toBe(415);
+    expect(await reply.json()).toMatchObject({
+      code: "invalid",
+      detail: expect.stringMatching(/content-type: application\/json/) as unknown,
+    });
+  }
 });
 
 test("a made-up lease id is refused", async () => {

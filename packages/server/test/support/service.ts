@@ -31,13 +31,15 @@ export async function acquire(url: string, body: object): Promise<WireLease> {
   return reply.body as WireLease;
 }
 
+/** The problem of a request. A refused acquire is a try, unless its body has `waitMs`. */
 export async function refusal(
   url: string,
   method: string,
   path: string,
   body?: unknown,
 ): Promise<WireProblem> {
-  const reply = await sendRequest(url, method, path, body);
+  const isAcquire = method === "POST" && path === "/v1/leases" && typeof body === "object";
+  const reply = await sendRequest(url, method, path, isAcquire ? { waitMs: 0, ...body } : body);
   if (reply.status < 400) {
     throw new Error(`expected a refusal, got ${reply.status} ${JSON.stringify(reply.body)}`);
   }

@@ -26,7 +26,7 @@ export interface WireAcquire extends WireHolderInfo {
   readonly limit?: number | undefined;
   readonly permits?: number | undefined;
   readonly ttlMs?: number | undefined;
-  /** 0: try once. */
+  /** 0: try once. @defaultValue 10 000 */
   readonly waitMs?: number | undefined;
   /** The validity of a grant after a wait, until its first renewal. It is short, so that an undelivered grant expires soon. */
   readonly claimMs?: number | undefined;

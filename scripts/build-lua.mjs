@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 
 const includeLine = /^\s*---\s*@include\s+"([^"]*)"\s*$/;
 const foldersWithScripts = [
+  "packages/holdfast/src/drivers/redis/layouts",
   "packages/holdfast/src/drivers/redis/protocol",
   "packages/holdfast/src/fencing",
   "packages/holdfast/src/compat/redis-semaphore",

@@ -18,6 +18,8 @@ export type LockMode =
 /** The abilities of an engine. The core relies on them and never probes. */
 export interface Capabilities {
   readonly kinds: readonly LockKind[];
+  /** Why the engine lacks other kinds, for error messages. Absent: no reason is known. */
+  readonly unsupported?: Readonly<Partial<Record<LockKind, string>>>;
   /** The reach of exclusion: one process, one server, a majority of servers, a consensus protocol, or a database. */
   readonly guarantee: "process" | "server" | "quorum" | "consensus" | "database";
   /** Whether waiters get notifications, or poll. */

@@ -8,9 +8,11 @@ const reasonsOnQuorum: Partial<Record<LockKind, string>> = {
 };
 
 /** @throws {LockError} `unsupported`: the engine has no locks of this kind */
-export function assertSupported({ kinds, guarantee }: Capabilities, kind: LockKind, key: string): void {
+export function assertSupported({ kinds, guarantee, unsupported }: Capabilities, kind: LockKind, key: string): void {
   if (!kinds.includes(kind)) {
-    const reason = guarantee === "quorum" ? (reasonsOnQuorum[kind] ?? "") : "";
+    const known = unsupported?.[kind];
+    const onQuorum = guarantee === "quorum" ? (reasonsOnQuorum[kind] ?? "") : "";
+    const reason = known === undefined ? onQuorum : `: ${known}`;
     const message = `"${key}": this engine (guarantee "${guarantee}") has no locks of the kind ${kind}${reason}`;
     throw new LockError(message, { code: "unsupported", key });
   }

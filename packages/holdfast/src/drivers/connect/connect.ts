@@ -11,12 +11,13 @@ import {
   type Credentials,
   type ConnectionOptions,
   type DriverOptions,
+  type LayoutName,
 } from "./options.ts";
 import type { OwnedClient, ClientSettings } from "./client-settings.ts";
 import { withClose } from "./own-client.ts";
 import { loadTls } from "./tls.ts";
 import { memory } from "../memory/driver.ts";
-import { redis, redlock } from "../redis/index.ts";
+import { redis, redlock, type RedisLayout } from "../redis/index.ts";
 
 /**
  * The options of a connection and of its driver. All but `username`, `password`, `clock` and `random` are also accepted in the query
@@ -54,12 +55,15 @@ export function connect(url: string | URL, options: ConnectOptions = {}): Promis
   return open(target, access, driver);
 }
 
+type OpenOptions = Omit<DriverOptions, "layout"> & { readonly layout: RedisLayout | undefined };
+
 async function open(
   target: ConnectionUrl,
   credentials: Credentials,
   options: DriverOptions,
 ): Promise<Driver> {
   const openClients = await loadClientLibrary(credentials.client);
+  const layout = options.layout && (await loadLayout(options.layout));
   const node = target.endpoints
     .map((endpoint) => ("path" in endpoint ? endpoint.path : `${endpoint.host}:${endpoint.port}`))
     .join(",");
@@ -74,7 +78,7 @@ async function open(
   };
   const owned = openClients(settings);
   try {
-    return withClose(driverOf(target, owned, options), () => closeAll(owned));
+    return withClose(driverOf(target, owned, { ...options, layout }), () => closeAll(owned));
   } catch (error) {
     closeAll(owned);
     throw error;
@@ -84,11 +88,17 @@ async function open(
 function driverOf(
   { topology }: ConnectionUrl,
   owned: readonly OwnedClient[],
-  options: DriverOptions,
+  { layout, ...options }: OpenOptions,
 ): Driver {
   const clients = owned.map(({ client }) => client);
   const [first] = clients as [OwnedClient["client"]];
-  return topology === "quorum" ? redlock(clients, options) : redis(first, options);
+  return topology === "quorum" ? redlock(clients, options) : redis(first, { ...options, layout });
+}
+
+/** The code of the layouts is loaded only for a URL with a layout. */
+async function loadLayout(name: LayoutName): Promise<RedisLayout | undefined> {
+  const layouts = await import("../redis/layouts/index.ts");
+  return Object.values(layouts).find((layout) => layout.name === name);
 }
 
 function closeAll(owned: readonly OwnedClient[]): void {

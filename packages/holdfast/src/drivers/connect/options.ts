@@ -32,8 +32,15 @@ export interface ConnectionOptions {
   tlsVerify?: boolean | undefined;
 }
 
+/** The name of a layout of `holdfast/redis/layouts`. */
+export type LayoutName = "redisson" | "redisson-fenced" | "spring" | "python-redis-lock" | "shedlock";
+
 /** Options of the drivers for one server and for a quorum. `observe` needs a client. */
-export type DriverOptions = Omit<RedisOptions, "observe"> & RedlockOptions;
+export type DriverOptions = Omit<RedisOptions, "observe" | "layout"> &
+  RedlockOptions & {
+    /** The layout of another library. @defaultValue the layout of this library */
+    layout?: LayoutName | undefined;
+  };
 
 type DriverNames = Exclude<keyof DriverOptions, "clock" | "random">;
 
@@ -71,6 +78,7 @@ const driverParameters: Readonly<Record<DriverNames, Parameter>> = {
   commandTimeoutMs: { parse: "number", of: allTopologies },
   claimMs: { parse: "number", of: allTopologies },
   fenceRetentionMs: { parse: "number", of: quorum },
+  layout: { parse: "text", of: ["server", "sentinel"] },
   maxQueue: { parse: "number", of: allTopologies },
   minReplicas: { parse: "number", of: ["server", "sentinel"] },
   nodeTimeoutMs: { parse: "number", of: quorum },
@@ -80,6 +88,13 @@ const driverParameters: Readonly<Record<DriverNames, Parameter>> = {
   restartGuard: { parse: "text", of: quorum },
 };
 
+const layoutNames: readonly LayoutName[] = [
+  "redisson",
+  "redisson-fenced",
+  "spring",
+  "python-redis-lock",
+  "shedlock",
+];
 const parameters: Readonly<Record<string, Parameter>> = { ...connectionParameters, ...driverParameters };
 const forTests = ["clock", "random"];
 const secrets = ["password", "sentinelPassword"];
@@ -124,9 +139,18 @@ export function resolve(
     given[name] = value;
   }
   const driver = pick(given, [...Object.keys(driverParameters), ...forTests]);
+  const { layout, ...checked } = driver;
   const check = address.topology === "quorum" ? resolveRedlock : resolveRedis;
-  check(driver);
+  check(checked);
+  checkLayout(layout);
   return { access: credentialsOf(address, given as ConnectionOptions), driver };
+}
+
+/** The layout itself checks the other options when it is loaded. */
+function checkLayout(layout: LayoutName | undefined): void {
+  if (layout !== undefined && !layoutNames.includes(layout)) {
+    throw invalidValue("layout", `one of ${layoutNames.join(", ")}`, layout);
+  }
 }
 
 /** The options of a driver without connections. The other options are accepted, and have no effect. */

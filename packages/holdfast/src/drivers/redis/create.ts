@@ -17,14 +17,18 @@ import { ReplicatedDriver } from "./replicas/replicated-driver.ts";
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
   const settings = resolveRedis(options);
+  const { layout } = settings;
   const cluster = detectCluster(client);
   if (cluster) {
-    assertNoReplicas(settings);
+    assertOneServer(settings);
     return new RedisDriver(settings, cluster.keyPrefix, (clientId, listener) => {
       return new ClusterDirectory({ ...settings, client: cluster, clientId, listener });
     });
   }
   const connection = detectConnection(client);
+  if (layout) {
+    return layout.open(connection, settings);
+  }
   const createDirectory: CreateDirectory = (clientId, listener) =>
     new SingleServer(new RedisServer({ ...settings, connection, clientId, listener }));
   return settings.minReplicas === 0
@@ -32,14 +36,19 @@ export function redis(client: RedisClient, options?: RedisOptions): Driver {
     : new ReplicatedDriver(settings, connection, createDirectory);
 }
 
-/** `WAIT` counts the replicas of one server, for one connection. A cluster has many servers. */
-function assertNoReplicas({ minReplicas }: OneServerSettings): void {
+/**
+ * `WAIT` counts the replicas of one server, for one connection. A layout has keys and channels of one server. A cluster has many servers.
+ */
+function assertOneServer({ minReplicas, layout }: OneServerSettings): void {
   if (minReplicas > 0) {
-    throw new LockError(
-      "Option `minReplicas` requires one server with replicas. A cluster does not support it.",
-      {
-        code: "unsupported",
-      },
-    );
+    throw unsupportedInCluster("minReplicas", "one server with replicas");
+  } else if (layout) {
+    throw unsupportedInCluster("layout", "one server, perhaps with sentinels");
   }
+}
+
+function unsupportedInCluster(option: string, need: string): LockError {
+  return new LockError(`Option \`${option}\` requires ${need}. A cluster does not support it.`, {
+    code: "unsupported",
+  });
 }

@@ -1,6 +1,6 @@
 export { redis } from "./create.ts";
 export { redlock } from "./redlock/create.ts";
-export type { ObservedLibrary, RedisOptions, RedlockOptions } from "./options.ts";
+export type { ObservedLibrary, RedisLayout, RedisOptions, RedisSettings, RedlockOptions } from "./options.ts";
 export type { RedisClient } from "./clients/detect.ts";
 export type {
   CommandConnection,

@@ -1,6 +1,8 @@
+import type { Driver } from "../../driver.ts";
 import { systemClock, type Clock } from "../../runtime/clock.ts";
 import { checkOptionNames, checkObject, integerOr, invalidValue } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
+import type { Connection } from "./clients/connection.ts";
 
 /** The options of both `redis()` and `redlock()`. */
 interface CommonOptions {
@@ -23,6 +25,15 @@ export type ObservedLibrary = "redisson";
 
 const observedLibraries: readonly ObservedLibrary[] = ["redisson"];
 
+/** The layout of another library, from `holdfast/redis/layouts`. */
+export interface RedisLayout {
+  readonly name: string;
+  /** The prefix of every key without the option `prefix`; undefined: the option is required. */
+  readonly defaultPrefix: string | undefined;
+  /** Opens the driver. `redis` calls it. */
+  readonly open: (connection: Connection, settings: RedisSettings) => Driver;
+}
+
 export interface RedisOptions extends CommonOptions {
   /**
    * How many replicas must acknowledge a grant or an extension before it counts, 0 to 100. If fewer acknowledge it, the call fails with
@@ -36,6 +47,12 @@ export interface RedisOptions extends CommonOptions {
    * @defaultValue none
    */
   observe?: readonly ObservedLibrary[] | undefined;
+  /**
+   * Stores locks as another library does, so that both libraries exclude each other and wake each other's waiters. The layout determines
+   * the kinds of locks and the default of `prefix`. Needs one server, perhaps with sentinels, and excludes `minReplicas` and `observe`.
+   * @defaultValue the layout of this library
+   */
+  layout?: RedisLayout | undefined;
 }
 
 export interface RedlockOptions extends CommonOptions {
@@ -75,6 +92,7 @@ export interface RedisSettings {
 export interface OneServerSettings extends RedisSettings {
   readonly minReplicas: number;
   readonly observe: readonly ObservedLibrary[];
+  readonly layout: RedisLayout | undefined;
 }
 
 export interface RedlockSettings extends RedisSettings {
@@ -91,17 +109,34 @@ const dayMs = 86_400_000;
 
 /** @throws {TypeError | RangeError} with the option, the expected value and the actual value */
 export function resolveRedis(options: RedisOptions | undefined): OneServerSettings {
-  const given = objectOf(options, [...redisNames, "minReplicas", "observe"]);
+  const given = objectOf(options, [...redisNames, "minReplicas", "observe", "layout"]);
   const minReplicas = integerOr(0, "minReplicas", given.minReplicas, [0, 100]);
   const { observe = [] } = given;
   if (!Array.isArray(observe) || observe.some((library) => !observedLibraries.includes(library))) {
     throw invalidValue("observe", `an array with any of: ${observedLibraries.join(", ")}`, observe);
   }
-  return { ...settingsOf(given), minReplicas, observe };
+  const { layout } = given;
+  if (layout !== undefined) {
+    assertLayout(layout, given);
+  }
+  return { ...settingsOf(given, layout?.defaultPrefix), minReplicas, observe, layout };
+}
+
+function assertLayout(layout: RedisLayout, { minReplicas = 0, observe = [], prefix }: RedisOptions): void {
+  if (typeof (layout as unknown) !== "object" || typeof layout.open !== "function") {
+    throw invalidValue("layout", "a layout of holdfast/redis/layouts", layout);
+  } else if (minReplicas > 0 || observe.length > 0) {
+    throw new TypeError("Expected `layout` to be given without `minReplicas` and `observe`");
+  } else if (prefix === undefined && layout.defaultPrefix === undefined) {
+    throw new TypeError(`Expected \`prefix\` to be given, because the layout "${layout.name}" has no default`);
+  }
 }
 
 /** @throws {TypeError | RangeError} with the option, the expected value and the actual value */
 export function resolveRedlock(options: RedlockOptions | undefined): RedlockSettings {
+  if (options && "layout" in options) {
+    throw new TypeError("Expected `layout` to be given to `redis` only, because a quorum needs its own layout");
+  }
   const given = objectOf(options, [
     ...redisNames,
     "nodeTimeoutMs",
@@ -152,13 +187,13 @@ function objectOf<Options extends object>(options: Options | undefined, names: r
   return given;
 }
 
-function settingsOf(given: CommonOptions): RedisSettings {
+function settingsOf(given: CommonOptions, defaultPrefix = "lock:"): RedisSettings {
   const { prefix } = given;
   if (prefix !== undefined && (typeof prefix !== "string" || /\p{Surrogate}/u.test(prefix))) {
     throw invalidValue("prefix", "a string of well-formed UTF-8", prefix);
   }
   return {
-    prefix: prefix ?? "lock:",
+    prefix: prefix ?? defaultPrefix,
     clock: given.clock ?? systemClock,
     random: given.random ?? systemRandom,
     commandTimeoutMs: integerOr(2_000, "commandTimeoutMs", given.commandTimeoutMs, [10, 600_000]),

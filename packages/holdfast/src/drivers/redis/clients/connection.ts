@@ -7,12 +7,20 @@ export type ChannelKind = "sharded" | "plain";
 export interface SubscriptionListener {
   connected(): void;
   disconnected(): void;
-  message(text: string): void;
+  /** @param channel given if the subscription can have several channels */
+  message(text: string, channel?: string): void;
 }
 
 export interface Subscription {
   /** Ends the connection of the subscription. */
   close(): void;
+  /**
+   * Subscribes to another channel on the same connection. Absent: not supported.
+   * @returns whether the server has confirmed it; false: the next `connected` confirms it
+   */
+  add?(channel: string): Promise<boolean>;
+  /** Ends the subscription to an added channel. */
+  remove?(channel: string): void;
 }
 
 /**

@@ -21,6 +21,7 @@ export interface IoredisClient {
   sendCommand(command: never): unknown;
   subscribe(...channels: string[]): Promise<unknown>;
   ssubscribe(...channels: string[]): Promise<unknown>;
+  unsubscribe(...channels: string[]): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
@@ -98,9 +99,11 @@ export class IoredisConnection implements Connection {
       maxRetriesPerRequest: null,
     });
     this.#others.add(subscriber);
+    const channels = new Set([channel]);
     const subscribe = (): void => {
       (subscriber as { stream?: { unref?: () => void } }).stream?.unref?.();
-      const subscribed = kind === "sharded" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel);
+      const subscribed =
+        kind === "sharded" ? subscriber.ssubscribe(channel) : subscriber.subscribe(...channels);
       subscribed.then(
         () => listener.connected(),
         () => listener.disconnected(),
@@ -109,8 +112,8 @@ export class IoredisConnection implements Connection {
     subscriber.on("error", () => keepOverReconnects(subscriber));
     subscriber.on("ready", subscribe);
     subscriber.on("close", () => listener.disconnected());
-    subscriber.on(kind === "sharded" ? "smessage" : "message", (_channel: unknown, text: unknown) => {
-      listener.message(String(text));
+    subscriber.on(kind === "sharded" ? "smessage" : "message", (from: unknown, text: unknown) => {
+      listener.message(String(text), String(from));
     });
     const close = (): void => {
       this.#others.delete(subscriber);
@@ -121,6 +124,20 @@ export class IoredisConnection implements Connection {
       close: () => {
         this.#client.off("end", close);
         close();
+      },
+      add: async (added) => {
+        channels.add(added);
+        if (subscriber.status !== "ready") {
+          return false;
+        }
+        await subscriber.subscribe(added);
+        return true;
+      },
+      remove: (removed) => {
+        channels.delete(removed);
+        if (subscriber.status === "ready") {
+          subscriber.unsubscribe(removed).catch(() => undefined);
+        }
       },
     };
   }

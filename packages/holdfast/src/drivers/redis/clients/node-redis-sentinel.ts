@@ -83,6 +83,8 @@ export class NodeRedisSentinelConnection implements Connection {
         this.#subscriptions.delete(subscription);
         subscription.close();
       },
+      add: (added) => subscription.add(added),
+      remove: (removed) => subscription.remove(removed),
     };
   }
 
@@ -208,6 +210,7 @@ class FollowingSubscription {
   readonly #channel: string;
   readonly #kind: ChannelKind;
   readonly #listener: SubscriptionListener;
+  readonly #added = new Set<string>();
   #current: Subscription | undefined;
   /** Counts the primaries, because the connection to a former primary may report its end later. */
   #generation = 0;
@@ -236,7 +239,15 @@ class FollowingSubscription {
     this.#find().then(
       (connection) => {
         if (current()) {
-          this.#current = connection.subscribe(this.#channel, this.#kind, this.#listenerFor(current));
+          const listener = this.#listenerFor(current);
+          const subscription = connection.subscribe(this.#channel, this.#kind, listener);
+          this.#current = subscription;
+          for (const channel of this.#added) {
+            subscription.add?.(channel).then(
+              () => listener.connected(),
+              () => undefined,
+            );
+          }
         }
       },
       () => {
@@ -245,6 +256,16 @@ class FollowingSubscription {
         }
       },
     );
+  }
+
+  async add(channel: string): Promise<boolean> {
+    this.#added.add(channel);
+    return (await this.#current?.add?.(channel)) ?? false;
+  }
+
+  remove(channel: string): void {
+    this.#added.delete(channel);
+    this.#current?.remove?.(channel);
   }
 
   close(): void {
@@ -266,9 +287,9 @@ class FollowingSubscription {
           listener.disconnected();
         }
       },
-      message: (text) => {
+      message: (text, channel) => {
         if (isCurrent()) {
-          listener.message(text);
+          listener.message(text, channel);
         }
       },
     };

@@ -25,7 +25,8 @@ export interface NodeRedisClient {
 
 interface Subscriber extends NodeRedisClient {
   connect(): Promise<unknown>;
-  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
   unref?(): void;
   destroy?(): void;
   disconnect(): Promise<unknown>;
@@ -154,7 +155,7 @@ export class NodeRedisConnection implements Connection {
         listener.connected(); // node-redis subscribes again automatically, before the event `ready`
       }
     });
-    const onMessage = (text: string): void => listener.message(text);
+    const onMessage = (text: string, from: string): void => listener.message(text, from);
     const connect = async (): Promise<void> => {
       await subscriber.connect();
       await (kind === "sharded"
@@ -167,7 +168,8 @@ export class NodeRedisConnection implements Connection {
       state = "subscribed";
       listener.connected();
     };
-    connect().catch(down);
+    const connecting = connect();
+    connecting.catch(down);
     const close = (): void => {
       state = "closed";
       if (subscriber.isReady) {
@@ -179,6 +181,14 @@ export class NodeRedisConnection implements Connection {
       close: () => {
         this.#client.off("end", close);
         close();
+      },
+      add: async (added) => {
+        await connecting;
+        await subscriber.subscribe(added, onMessage); // node-redis repeats it after a reconnect
+        return true;
+      },
+      remove: (removed) => {
+        connecting.then(() => subscriber.unsubscribe(removed)).catch(() => undefined);
       },
     };
   }

@@ -92,7 +92,7 @@ export function slotKey(tag: string): string {
  * A text with the hash slot of the lock key. A key without a hash tag by Redis' rule becomes the tag. A key with a hash tag gets a colon,
  * because otherwise the keys `a` and `{a}` would share a queue.
  */
-function withHashTag(lock: string): string {
+export function withHashTag(lock: string): string {
   const open = lock.indexOf("{");
   const close = open < 0 ? -1 : lock.indexOf("}", open + 1);
   return close > open + 1 ? `${lock}:` : `{${lock}}`;

@@ -1,0 +1,35 @@
+local lock_key, queue, seen, notes, records, counter = unpack(KEYS)
+local operation, own_channel, channel, other_channel, detail, token = unpack(ARGV)
+local time = redis.call('TIME')
+local now_micros = time[1] * 1000000 + time[2]
+local now = math.floor(now_micros / 1000)
+-- The remaining TTL that is reported for a key without a TTL, ms.
+local no_expiry = 86400000
+
+-- Lua's tostring rounds at 14 digits.
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+-- Raises the TTL of a key. A key without a TTL gets one.
+local function keep(key, ttl)
+  if redis.call('PTTL', key) < ttl then
+    redis.call('PEXPIRE', key, ttl)
+  end
+end
+
+-- The remaining TTL of an existing key, ms, at least 1.
+local function remaining_of(key)
+  local ttl = redis.call('PTTL', key)
+  return ttl == -1 and no_expiry or math.max(1, ttl)
+end
+
+-- 32 hex digits in the form of a UUID, and back.
+local function to_uuid(id)
+  return string.gsub(id, '^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x+)$', '%1-%2-%3-%4-%5')
+end
+
+local function from_uuid(text)
+  local id = string.gsub(text, '%-', '')
+  return #id == 32 and string.find(id, '^%x+$') and id or nil
+end

@@ -1,0 +1,15 @@
+-- One operation on a lock in the layout of Redisson's RFencedLock.
+--
+--   KEYS, ARGV  see common/arguments.lua and common/operations.lua
+--   KEYS[7]     the queue of Redisson's fair lock, a list
+--   KEYS[8]     the deadlines of Redisson's fair lock, a sorted set
+--   ARGV[3]     the channel of RLock
+--   ARGV[4]     the channel of RReadWriteLock
+--   ARGV[5]     the prefix of the timers of readers
+
+--- @include "common/arguments.lua"
+--- @include "redisson/token-fencing.lua"
+--- @include "common/queue.lua"
+--- @include "common/records.lua"
+--- @include "redisson/locks.lua"
+--- @include "common/operations.lua"

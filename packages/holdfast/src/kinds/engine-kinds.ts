@@ -8,7 +8,11 @@ const reasonsOnQuorum: Partial<Record<LockKind, string>> = {
 };
 
 /** @throws {LockError} `unsupported`: the engine has no locks of this kind */
-export function assertSupported({ kinds, guarantee, unsupported }: Capabilities, kind: LockKind, key: string): void {
+export function assertSupported(
+  { kinds, guarantee, unsupported }: Capabilities,
+  kind: LockKind,
+  key: string,
+): void {
   if (!kinds.includes(kind)) {
     const known = unsupported?.[kind];
     const onQuorum = guarantee === "quorum" ? (reasonsOnQuorum[kind] ?? "") : "";

@@ -63,3 +63,8 @@ export const systemClock: Clock = {
     }
   },
 };
+
+/** A time in the form of ISO 8601, in UTC with milliseconds. @param wallMs ms since 1970 */
+export function isoTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}

@@ -82,11 +82,17 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "Connection",
         "RedisClient",
         "ObservedLibrary",
+        "RedisLayout",
         "RedisOptions",
+        "RedisSettings",
         "RedlockOptions",
         "Subscription",
         "SubscriptionListener",
       ],
+    },
+    "holdfast/redis/layouts": {
+      values: ["pythonRedisLock", "redisson", "redissonFenced", "shedLock", "spring"],
+      types: [],
     },
     "holdfast/connect": { values: ["connect"], types: ["ConnectOptions"] },
     "holdfast/http": {

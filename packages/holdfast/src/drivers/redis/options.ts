@@ -128,14 +128,18 @@ function assertLayout(layout: RedisLayout, { minReplicas = 0, observe = [], pref
   } else if (minReplicas > 0 || observe.length > 0) {
     throw new TypeError("Expected `layout` to be given without `minReplicas` and `observe`");
   } else if (prefix === undefined && layout.defaultPrefix === undefined) {
-    throw new TypeError(`Expected \`prefix\` to be given, because the layout "${layout.name}" has no default`);
+    throw new TypeError(
+      `Expected \`prefix\` to be given, because the layout "${layout.name}" has no default`,
+    );
   }
 }
 
 /** @throws {TypeError | RangeError} with the option, the expected value and the actual value */
 export function resolveRedlock(options: RedlockOptions | undefined): RedlockSettings {
   if (options && "layout" in options) {
-    throw new TypeError("Expected `layout` to be given to `redis` only, because a quorum needs its own layout");
+    throw new TypeError(
+      "Expected `layout` to be given to `redis` only, because a quorum needs its own layout",
+    );
   }
   const given = objectOf(options, [
     ...redisNames,

@@ -64,7 +64,11 @@ onRedis("drivers with the layouts of other libraries", () => {
     const probe = server.client();
     const left = [];
     for (const key of await probe.keys("*")) {
-      if ((await probe.pttl(key)) < 0 && key !== "holdfast:fence" && !key.startsWith("redisson_lock_token:")) {
+      if (
+        (await probe.pttl(key)) < 0 &&
+        key !== "holdfast:fence" &&
+        !key.startsWith("redisson_lock_token:")
+      ) {
         left.push(key);
       }
     }

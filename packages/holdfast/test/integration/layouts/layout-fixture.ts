@@ -18,7 +18,9 @@ export function openLayout(options: RedisOptions): Locks {
   onCleanup(async () => {
     await locks.close();
     const left = await direct.keys("*");
-    const side = left.filter((key) => key.startsWith("holdfast:layout:") && !/:(notes|seen|records):/.test(key));
+    const side = left.filter(
+      (key) => key.startsWith("holdfast:layout:") && !/:(notes|seen|records):/.test(key),
+    );
     expect(side).toEqual([]);
   });
   return locks;
@@ -35,7 +37,10 @@ export async function messagesOn(...channels: string[]): Promise<[channel: strin
 
 /** Resolves when the process waits in the queue and its subscription to the channel is confirmed. */
 export async function waitsFor(key: string, channel: string, subscribers = 1): Promise<void> {
-  await waitUntil(async () => (await direct.zcard(`holdfast:layout:queue:{${key}}`)) > 0, "the waiter is queued");
+  await waitUntil(
+    async () => (await direct.zcard(`holdfast:layout:queue:{${key}}`)) > 0,
+    "the waiter is queued",
+  );
   await waitUntil(
     async () => Number((await direct.pubsub("NUMSUB", channel))[1]) >= subscribers,
     "the waiter is subscribed",

@@ -20,7 +20,8 @@ export interface LayoutRules {
   readonly checkPrefix?: (prefix: string) => void;
   /** A channel on which the library publishes the lock keys of all released locks. */
   readonly commonChannel?: (prefix: string) => string;
-  readonly partsOf: (lock: string, prefix: string) => LayoutParts;
+  /** @param wallMs the present time, ms since 1970 */
+  readonly partsOf: (lock: string, prefix: string, wallMs: number) => LayoutParts;
 }
 
 /** The other names of one lock. */

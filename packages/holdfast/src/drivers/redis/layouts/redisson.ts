@@ -1,7 +1,8 @@
 import type { LayoutParts, LayoutRules } from "./layout.ts";
 import { redissonFencedScript, redissonScript } from "./scripts.generated.ts";
 
-const semaphore = "Redisson's RSemaphore records no holders, so a crashed holder would never return its permits";
+const semaphore =
+  "Redisson's RSemaphore records no holders, so a crashed holder would never return its permits";
 const latch = "Redisson's RCountDownLatch records no attempts, so a repeated request would count twice";
 
 /** The locks `RLock`, `RFairLock`, `RSpinLock` and `RReadWriteLock` of Redisson. */

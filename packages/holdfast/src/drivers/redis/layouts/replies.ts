@@ -2,7 +2,7 @@ import type { LossReason } from "../../../errors.ts";
 import { lockState, type Holder, type LockKind, type LockState } from "../../../lock-state.ts";
 import type { StoreAttempt, StoreReply } from "../../store/lease-store.ts";
 
-/** What this library's records say about a holder. */
+/** The metadata of a holder in the records of this library. */
 interface Metadata {
   readonly owner: string;
   readonly reason?: string;
@@ -12,7 +12,11 @@ interface Metadata {
 /** A holder in the reply of a script: its text in the lock key, its remaining TTL, its mode, and the record of this library. */
 type HolderReply = readonly [text: unknown, remainingMs: unknown, mode: unknown, record: unknown];
 
-export function encodeMetadata({ owner, reason, labels }: Pick<StoreAttempt, "owner" | "reason" | "labels">): string {
+export function encodeMetadata({
+  owner,
+  reason,
+  labels,
+}: Pick<StoreAttempt, "owner" | "reason" | "labels">): string {
   return JSON.stringify({ owner, reason, labels });
 }
 
@@ -23,7 +27,8 @@ export function parseAcquire(reply: readonly unknown[], library: string): StoreR
     case "granted":
       return { outcome: "granted", fencingToken: BigInt(String(first)), ttlMs: Number(second) };
     case "held": {
-      const holder = (second as HolderReply).length > 0 ? parseHolder(second as HolderReply, library) : undefined;
+      const holder =
+        (second as HolderReply).length > 0 ? parseHolder(second as HolderReply, library) : undefined;
       return { outcome: "held", holder, position: Number(first) };
     }
     case "queued": {

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 
+import { isoTime } from "../../../runtime/clock.ts";
 import { onlyMutexes, type LayoutRules } from "./layout.ts";
 import { shedlockScript } from "./scripts.generated.ts";
 
@@ -12,9 +13,9 @@ export const shedLockRules: LayoutRules = {
   unsupported: onlyMutexes("ShedLock"),
   defaultPrefix: "job-lock:default:",
   type: "string",
-  partsOf: () => ({
+  partsOf: (_lock, _prefix, wallMs) => ({
     keys: [],
     channels: ["", ""],
-    detail: `ADDED:${new Date().toISOString()}@${hostname()}:`,
+    detail: `ADDED:${isoTime(wallMs)}@${hostname()}:`,
   }),
 };

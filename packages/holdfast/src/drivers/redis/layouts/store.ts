@@ -18,7 +18,7 @@ import { handshakeScript } from "../protocol/scripts.generated.ts";
 import { queueFullError } from "../server/errors.ts";
 import { nodeStateOf, parseHandshake } from "../server/handshake.ts";
 import { LayoutCalls, layoutFailure } from "./calls.ts";
-import type { LayoutRules } from "./layout.ts";
+import type { LayoutParts, LayoutRules } from "./layout.ts";
 import { encodeMetadata, parseAcquire, parseRemaining, parseState } from "./replies.ts";
 import { WakeUps } from "./wake-ups.ts";
 
@@ -58,7 +58,7 @@ export class LayoutStore implements LeaseStore {
       kinds: rules.kinds,
       unsupported: rules.unsupported,
       guarantee: "server",
-      waiting: this.#isAnnounced("") ? "notify" : "poll",
+      waiting: this.#partsOf(this.#prefix).wakeChannel ? "notify" : "poll",
       requeue: false,
       fencingBlocks: false,
       maxTtlMs: dayMs,
@@ -75,30 +75,14 @@ export class LayoutStore implements LeaseStore {
   }
 
   async acquire(attempt: StoreAttempt): Promise<StoreReply> {
-    const { key, token, lockMode, ttlMs, waitMs, ticket = "", entryTtlMs, owner } = attempt;
-    const isReadWrite = lockMode?.kind === "read-write";
-    const { maxSharedTtlMs = Infinity } = this.#rules;
-    if (isReadWrite && ttlMs > maxSharedTtlMs) {
-      throw this.#longTtl(key, ttlMs, maxSharedTtlMs);
-    }
-    const mode = isReadWrite ? lockMode.mode.slice(0, 1) : "";
-    const entryMs = waitMs === null || waitMs <= 0 ? "" : Math.ceil(Math.min(entryTtlMs, waitMs));
+    const { key, token, lockMode } = attempt;
+    this.#assertTtl(attempt);
     this.#wakeUps.open();
-    const reply = (await this.#run("acquire", key, [
-      token,
-      mode,
-      ttlMs,
-      entryMs,
-      ticket,
-      owner,
-      encodeMetadata(attempt),
-      this.#settings.queueBound,
-    ])) as unknown[];
-    const parsed = parseAcquire(reply, this.#rules.library);
+    const parsed = parseAcquire(await this.#request(attempt), this.#rules.library);
     const lock = this.#lockOf(key);
     if (parsed?.outcome === "queued") {
-      const channel = this.#rules.partsOf(lock, this.#prefix).wakeChannel?.(isReadWrite);
-      this.#wakeUps.waits(lock, channel, { token, ticket: parsed.ticket });
+      const { wakeChannel } = this.#partsOf(lock);
+      this.#wakeUps.waits(lock, wakeChannel?.(lockMode !== undefined), { token, ticket: parsed.ticket });
     } else {
       this.#wakeUps.left(lock, token);
     }
@@ -106,6 +90,16 @@ export class LayoutStore implements LeaseStore {
       throw queueFullError(key);
     }
     return parsed;
+  }
+
+  async #request(attempt: StoreAttempt): Promise<readonly unknown[]> {
+    const { key, token, lockMode, ttlMs, waitMs, ticket = "", entryTtlMs, owner } = attempt;
+    const mode = lockMode?.kind === "read-write" ? lockMode.mode.slice(0, 1) : "";
+    const entryMs = waitMs === null || waitMs <= 0 ? "" : Math.ceil(Math.min(entryTtlMs, waitMs));
+    const metadata = encodeMetadata(attempt);
+    const { queueBound } = this.#settings;
+    const args = [token, mode, ttlMs, entryMs, ticket, owner, metadata, queueBound];
+    return (await this.#run("acquire", key, args)) as unknown[];
   }
 
   async extend(extension: StoreExtension): Promise<number | LossReason> {
@@ -156,8 +150,7 @@ export class LayoutStore implements LeaseStore {
   }
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
-    const holder = await this.#run("break", key, ["", fencingToken, reason]);
-    return holder === null ? null : String(holder);
+    return (await this.#run("break", key, ["", fencingToken, reason])) as string | null;
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {
@@ -192,7 +185,7 @@ export class LayoutStore implements LeaseStore {
   /** Runs one operation. @param args the token, then the arguments of the operation */
   #run(operation: string, key: string, args: readonly (string | number | bigint)[]): Promise<unknown> {
     const lock = this.#lockOf(key);
-    const { counter, keys, channels, detail } = this.#rules.partsOf(lock, this.#prefix);
+    const { counter, keys, channels, detail } = this.#partsOf(lock);
     const tagged = withHashTag(lock);
     const own = sideKeys.map((name) => `holdfast:layout:${name}:${tagged}`);
     return this.#calls.run(
@@ -203,12 +196,12 @@ export class LayoutStore implements LeaseStore {
     );
   }
 
-  #lockOf(key: string): string {
-    return this.#keySpace.keysOf(key)[0];
+  #partsOf(lock: string): LayoutParts {
+    return this.#rules.partsOf(lock, this.#prefix, this.#settings.clock.wall());
   }
 
-  #isAnnounced(lock: string): boolean {
-    return this.#rules.partsOf(this.#prefix + lock, this.#prefix).wakeChannel !== undefined;
+  #lockOf(key: string): string {
+    return this.#keySpace.keysOf(key)[0];
   }
 
   /** The states of the locks among these keys. A key of another kind, or without holder, is left out. */
@@ -227,11 +220,12 @@ export class LayoutStore implements LeaseStore {
     return states.filter((state) => state !== undefined && exists(state)) as LockState[];
   }
 
-  #longTtl(key: string, ttlMs: number, maxTtlMs: number): LockError {
-    const reason = `Redisson's renewals would cut a longer one; the request has ${ttlMs} ms`;
-    return new LockError(
-      `"${key}": the layout "${this.#rules.name}" has read-write locks with a TTL up to ${maxTtlMs} ms: ${reason}`,
-      { code: "unsupported", key },
-    );
+  #assertTtl({ key, lockMode, ttlMs }: StoreAttempt): void {
+    const { name, maxSharedTtlMs = Infinity } = this.#rules;
+    if (lockMode !== undefined && ttlMs > maxSharedTtlMs) {
+      const reason = `a renewal of Redisson would end a longer one early, got ${ttlMs}`;
+      const message = `"${key}": the layout "${name}" has read-write locks with a TTL up to ${maxSharedTtlMs} ms, because ${reason}`;
+      throw new LockError(message, { code: "unsupported", key });
+    }
   }
 }

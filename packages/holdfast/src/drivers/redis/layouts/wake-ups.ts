@@ -74,7 +74,11 @@ export class WakeUps {
   }
 
   /** A request is in the queue. */
-  waits(lock: string, channel: string | undefined, { token, ticket }: { token: string; ticket: string }): void {
+  waits(
+    lock: string,
+    channel: string | undefined,
+    { token, ticket }: { token: string; ticket: string },
+  ): void {
     const waiters = this.#byLock.get(lock) ?? { channel, tickets: new Map<string, string>() };
     waiters.tickets.set(token, ticket);
     if (this.#byLock.get(lock) === waiters) {

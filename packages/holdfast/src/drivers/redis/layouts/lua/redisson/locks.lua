@@ -153,7 +153,7 @@ local function end_mutex()
   wake_fair_waiter()
 end
 
--- The TTL of the longest reader, ms; -1: one has no expiry; nil: no reader is left. The counts of other clients may be above 1.
+-- Returns the TTL of the longest reader in ms, -1 for a reader without expiry, or nil without readers. The counts of other clients may be above 1.
 local function longest_reader()
   local longest
   for _, field in ipairs(redis.call('HKEYS', lock_key)) do

@@ -8,7 +8,7 @@ import { dist, root } from "./support/installed-package.ts";
 /** Entry points for cases without a lock. No other entry point loads their files. */
 const apart = ["fencing", "optimistic", "routing"];
 
-let entries: Readonly<Record<string, { readonly default: string }>>;
+let entries: Readonly<Record<string, { readonly import: { readonly default: string } }>>;
 
 beforeAll(async () => {
   const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
@@ -35,7 +35,7 @@ async function loadedBy(file: string, found: Set<string> = new Set()): Promise<S
 
 /** The folders up to a depth: 1, or 2 for the drivers by their names. */
 async function foldersLoadedBy(entry: string, depth = 1): Promise<Set<string>> {
-  const files = await loadedBy(join(root, entries[entry]?.default as string));
+  const files = await loadedBy(join(root, entries[entry]?.import.default as string));
   return new Set([...files].map((file) => relative(dist, file).split(/[\\/]/).slice(0, depth).join("/")));
 }
 

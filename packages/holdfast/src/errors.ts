@@ -134,7 +134,8 @@ export class LeaseLostError extends LockError {
     lostAt: number,
     more: { cause?: unknown; result?: unknown } = {},
   ) {
-    super(`The lease of "${key}" is lost: ${reason}`, { code: "lease-lost", key, cause: more.cause });
+    const why = more.cause instanceof Error ? ` (${more.cause.message})` : "";
+    super(`The lease of "${key}" is lost: ${reason}${why}`, { code: "lease-lost", key, cause: more.cause });
     this.reason = reason;
     this.lostAt = lostAt;
     this.result = more.result;

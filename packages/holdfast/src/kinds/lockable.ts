@@ -92,7 +92,8 @@ export class LockRunner {
     const wasHeld = await lease.release().catch(() => true);
     const loss = lossBefore ?? (wasHeld || lease.isTransferred ? undefined : "stolen");
     if (loss && options.ifLost === "abort") {
-      throw new LeaseLostError(lease.key, loss, this.#clock.wall(), { result: value });
+      const { cause } = (lossBefore === undefined ? {} : (lease.signal.reason ?? {})) as { cause?: unknown };
+      throw new LeaseLostError(lease.key, loss, this.#clock.wall(), { cause, result: value });
     }
     return value;
   }

@@ -188,7 +188,8 @@ export class Watchdog {
 
   #end(watched: WatchedLease, reason: LossReason): void {
     this.unwatch(watched);
-    watched.target.markLost(reason, reason === "engine-unreachable" ? watched.lastError : undefined);
+    const cause = watched.lastError ?? new Error("the engine has not replied to the renewal");
+    watched.target.markLost(reason, reason === "engine-unreachable" ? cause : undefined);
   }
 
   #lossReason(watched: WatchedLease): LossReason {

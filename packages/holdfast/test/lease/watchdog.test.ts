@@ -117,7 +117,13 @@ test("retries are jittered: leases of one moment do not all retry at one moment"
 test("a hanging renewal does not delay the deadline", async () => {
   const target = watched(hanging);
   await clock.advance(10_000);
-  expect(target.losses).toEqual([[lossMs, "engine-unreachable", undefined]]);
+  expect(target.losses).toEqual([
+    [
+      lossMs,
+      "engine-unreachable",
+      expect.objectContaining({ message: "the engine has not replied to the renewal" }),
+    ],
+  ]);
   expect(clock.timers()).toBe(0);
 });
 

@@ -65,6 +65,8 @@ onRedis("connect by rediss:", () => {
       });
       const { error } = await rejection(locks.tryAcquire("key"));
       expect(error).toMatchObject({ code: "engine-unavailable" });
+      expect((error as Error).message).toMatch(/^Redis at 127\.0\.0\.1:\d+\/0 is unreachable: /);
+      expect((error as Error).message).toMatch(why);
       expect(reported.join()).toMatch(why);
       expect(shown(error) + reported.join()).not.toContain("Geheim");
     });

@@ -40,6 +40,8 @@ export interface Connection {
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription;
   /** Calls the listener whenever the command connection is lost. Returns a function that removes the listener. */
   onDown(listener: () => void): () => void;
+  /** Why the last attempt to connect failed; undefined while the connection is open. Absent if the client library does not report it. */
+  failure?(): unknown;
   /**
    * Looks for the primary again, also for the subscriptions, after a missing reply or the reply of a replica. Only for a client that
    * finds its primary by sentinels. Absent if the client has only one server.

@@ -90,6 +90,11 @@ export class IoredisConnection implements Connection {
     return () => this.#client.off("close", listener);
   }
 
+  failure(): unknown {
+    const { connector } = this.#client as { connector?: { firstError?: unknown } };
+    return this.#client.status === "ready" ? undefined : connector?.firstError;
+  }
+
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
     const subscriber = this.#client.duplicate({
       ...reconnects,

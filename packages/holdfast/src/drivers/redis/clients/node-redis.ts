@@ -53,6 +53,7 @@ export class NodeRedisConnection implements Connection {
   readonly #client: NodeRedisClient;
   readonly #sender: VerifiedSender;
   readonly #database: number;
+  #failure: unknown;
 
   constructor(client: NodeRedisClient) {
     const { options } = client as { options?: NodeRedisOptions };
@@ -78,15 +79,23 @@ export class NodeRedisConnection implements Connection {
   }
 
   onDown(listener: () => void): () => void {
-    const events = ["reconnecting", "end", "error"];
-    for (const event of events) {
-      this.#client.on(event, listener);
+    const failed = (error: unknown): void => {
+      this.#failure = error;
+      listener();
+    };
+    const listeners = [["reconnecting", listener], ["end", listener], ["error", failed]] as const; // prettier-ignore
+    for (const [event, called] of listeners) {
+      this.#client.on(event, called);
     }
     return () => {
-      for (const event of events) {
-        this.#client.off(event, listener);
+      for (const [event, called] of listeners) {
+        this.#client.off(event, called);
       }
     };
+  }
+
+  failure(): unknown {
+    return this.#client.isReady ? undefined : this.#failure;
   }
 
   dedicatedConnection(): CommandConnection {

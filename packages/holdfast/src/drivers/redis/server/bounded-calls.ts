@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type { Connection } from "../clients/connection.ts";
-import { engineError, isReadOnlyError, outcomeOf, timeoutError } from "./errors.ts";
+import { engineError, isReadOnlyError, outcomeOf, timeoutError, withServer } from "./errors.ts";
 import type { Responsiveness } from "./responsiveness.ts";
 
 interface BoundedCallsOptions {
@@ -67,7 +67,7 @@ export class BoundedCalls {
       if (isReadOnlyError(error)) {
         this.refreshPrimary();
       }
-      throw engineError(error, undefined, outcomeOf(error));
+      throw withServer(engineError(error, undefined, outcomeOf(error)), this.#options.connection);
     } finally {
       clock.clearTimer(timer);
     }

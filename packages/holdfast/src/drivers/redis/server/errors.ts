@@ -7,6 +7,7 @@ import {
   LockError,
   type Outcome,
 } from "../../../errors.ts";
+import type { Connection } from "../clients/connection.ts";
 
 /** Errors that persist until an operator or a program changes something. All other errors are transient. */
 const permanent =
@@ -61,6 +62,32 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
       cause: withoutCommand(error),
     })
   );
+}
+
+/** Adds the name of the server and, while the connection is down, the reason of its failure. */
+export function withServer(error: LockError, connection: Pick<Connection, "name" | "failure">): LockError {
+  if (!(error instanceof EngineError) || !/^Redis(?=:| d)/.test(error.message)) {
+    return error;
+  }
+  const { key, outcome, retryable } = error;
+  const code = error.code === "replicas-not-reached" ? error.code : "engine-unavailable";
+  const server = `Redis at ${connection.name}`;
+  const failure = isServerReply(error.cause) ? undefined : connection.failure?.();
+  return failure === undefined
+    ? new EngineError(error.message.replace("Redis", server), {
+        key,
+        outcome,
+        retryable,
+        code,
+        cause: error.cause,
+      })
+    : new EngineError(`${server} is unreachable: ${messageOf(failure)}`, {
+        key,
+        outcome,
+        retryable,
+        code,
+        cause: withoutCommand(failure),
+      });
 }
 
 /** Adds the code that Redis 7 omits if a script lacked a permission. */

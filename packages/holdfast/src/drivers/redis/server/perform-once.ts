@@ -1,6 +1,7 @@
+import { isLockError } from "../../../errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { Operation, Reply } from "../protocol/operation.ts";
-import { engineError, outcomeOf, serverRefusal } from "./errors.ts";
+import { engineError, outcomeOf, serverRefusal, withServer } from "./errors.ts";
 import type { RedisServer } from "./server.ts";
 
 interface SingleOperation {
@@ -36,5 +37,9 @@ export async function requestOnce(server: RedisServer, operation: SingleOperatio
   if (!server.isTimeKnown) {
     await server.handshake();
   }
-  return performOnce(server, operation);
+  try {
+    return await performOnce(server, operation);
+  } catch (error) {
+    throw isLockError(error) ? withServer(error, server.connection) : error;
+  }
 }

@@ -1,10 +1,10 @@
 import type { Clock, Instant } from "../../../runtime/clock.ts";
 import { publish } from "../../../diagnostics.ts";
-import { closedError } from "../../../errors.ts";
+import { closedError, type LockError } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
-import { engineError, isTransient, timeoutError } from "./errors.ts";
+import { engineError, isTransient, timeoutError, withServer } from "./errors.ts";
 import { GrantsInUse, type GrantInUse } from "./grants-in-use.ts";
 import {
   cleanUpOperation,
@@ -122,8 +122,8 @@ export class ReleaseQueue {
       this.#deadlines.schedule(deadline, now + lateTimerMs); // the process was late, so the reply may have arrived unread
       return;
     }
-    const { error = timeoutError(this.#budgetMs), pending, listener } = release;
-    listener.failed(engineError(error, pending.key, "unknown"));
+    const { error = timeoutError(this.#budgetMs), listener } = release;
+    listener.failed(this.#errorOf(release, error));
   }
 
   /** The token is requested again. Cancels its unanswered clean-ups, because they must not arrive after the new request. */
@@ -221,6 +221,10 @@ export class ReleaseQueue {
     }
   }
 
+  #errorOf({ keys, pending: { key } }: ReleaseCall, error: unknown): LockError {
+    return withServer(engineError(error, key, "unknown"), this.#serverFor(keys).connection);
+  }
+
   /** Repeats a failed release after a pause, until its residue has expired on the server. */
   retry(release: ReleaseCall, error: unknown): void {
     const now = this.#clock.now();
@@ -228,7 +232,7 @@ export class ReleaseQueue {
     if (isRetried) {
       this.#retries.schedule(release, now + backoffMs(this.#random, release.failures, maxBackoffMs));
     } else {
-      this.#abandon(release, engineError(error, release.pending.key, "unknown"));
+      this.#abandon(release, this.#errorOf(release, error));
     }
   }
 

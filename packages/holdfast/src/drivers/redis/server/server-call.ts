@@ -1,8 +1,9 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
 import type { Scheduled, TimerQueue } from "../../../runtime/timer-queue.ts";
+import { isLockError } from "../../../errors.ts";
 import { RequestHistory } from "./request-history.ts";
-import { engineError, isTransient, serverRefusal, timeoutError } from "./errors.ts";
+import { engineError, isTransient, serverRefusal, timeoutError, withServer } from "./errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "./server.ts";
 import type { Operation, Reply } from "../protocol/operation.ts";
@@ -155,7 +156,7 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
 
   protected fail(error: unknown): void {
     this.abandon();
-    this.reject(error);
+    this.reject(isLockError(error) ? withServer(error, this.server.connection) : error);
   }
 
   protected retryIn(delayMs: number): void {

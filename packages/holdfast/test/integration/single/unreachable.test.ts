@@ -91,7 +91,9 @@ onSharedRedis("an unreachable server", () => {
     const locks = createLocks(redis(client, { commandTimeoutMs: 300 }));
     const lease = await locks.acquire(newKey(), { ttlMs: 1_000 });
     server.kill("SIGSTOP");
-    onCleanup(() => void server.kill("SIGCONT"));
+    onCleanup(() => {
+      server.kill("SIGCONT");
+    });
     const { error } = await rejection(locks.acquire(newKey(), { waitMs: 400 }));
     expect((error as Error).message).toMatch(
       /^Redis at 127\.0\.0\.1:\d+\/0 (did not answer within \d+ ms|does not answer)$/,

@@ -28,11 +28,8 @@ export class Engine {
         if (token === null) {
           return; // the driver refuses to extend these
         }
-        this.#losses.set(token, reason);
+        this.ended(token, reason);
         this.onLoss(token, reason);
-        if (this.#losses.size > maxLosses) {
-          this.#losses.delete(this.#losses.keys().next().value as string);
-        }
       },
       notificationsInterrupted: () => undefined,
       engineRecovered: () => undefined,
@@ -48,7 +45,15 @@ export class Engine {
     return this.driver.capabilities.guarantee;
   }
 
-  /** The reason of a loss, if the engine has reported that loss. */
+  /** Stores why a grant has ended, for later requests with its token. */
+  ended(token: string, reason: LossReason): void {
+    this.#losses.set(token, reason);
+    if (this.#losses.size > maxLosses) {
+      this.#losses.delete(this.#losses.keys().next().value as string);
+    }
+  }
+
+  /** Why a grant has ended, if the engine has reported its loss, or this instance has released it. */
   lossOf(token: string): LossReason | undefined {
     return this.#losses.get(token);
   }

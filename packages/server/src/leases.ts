@@ -156,7 +156,11 @@ export class Leases {
 
   async #release(grant: LeaseParts["grants"][number], ttlMs: number): Promise<boolean> {
     try {
-      return await (await this.#adopt(grant, ttlMs)).release();
+      const wasHeld = await (await this.#adopt(grant, ttlMs)).release();
+      if (wasHeld) {
+        this.#engine.ended(grant.token, "released");
+      }
+      return wasHeld;
     } catch (error) {
       if (isLockError(error, "lease-lost")) {
         return false;

@@ -69,3 +69,14 @@ test.each(["redis", "memory"])(
     });
   },
 );
+
+test.each(["redis", "memory"])("a renewal after the release names the release, on %s", async (engine) => {
+  const url = urls[engine] as string;
+  const { leaseId } = await acquire(url, { key: "released" });
+  expect((await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).body).toEqual({ released: true });
+  expect(await refusal(url, "POST", `/v1/leases/${leaseId}/renew`, {})).toMatchObject({
+    code: "lease-lost",
+    reason: "released",
+  });
+  expect((await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).body).toEqual({ released: false });
+});

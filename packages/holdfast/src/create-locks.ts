@@ -1,11 +1,13 @@
 import { publish } from "./diagnostics.ts";
 import type { Capabilities, Driver } from "./driver.ts";
-import { closedError, LeaseLostError } from "./errors.ts";
+import { addUser, checkDriver, removeUser } from "./driver-users.ts";
+import { LeaseLostError } from "./errors.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { assertSupported } from "./kinds/engine-kinds.ts";
 import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
 import { LockScope } from "./kinds/lock-scope.ts";
 import {
+  checkWork,
   lockable,
   LockRunner,
   type Lockable,
@@ -13,6 +15,7 @@ import {
   type LockedCallback,
 } from "./kinds/lockable.ts";
 import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
+import { OnceRunner, type OnceOptions, type OnceResult } from "./kinds/once.ts";
 import { KeyAcquirer } from "./kinds/key-acquirer.ts";
 import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
 import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
@@ -46,11 +49,7 @@ import {
   type TryOptions,
 } from "./options.ts";
 import { inspectAsJson } from "./runtime/plain-values.ts";
-import { withTimeout } from "./runtime/timeout.ts";
 import { remainingValidityMs } from "./validity.ts";
-
-/** How many `Locks` use a driver. The last one closes the driver. */
-const users = new WeakMap<Driver, number>();
 
 /**
  * Creates locks on the engine of `driver`.
@@ -59,20 +58,9 @@ const users = new WeakMap<Driver, number>();
 export function createLocks(driver: Driver, options?: LocksOptions): Locks {
   checkDriver(driver);
   const resolved = resolveLocks(options, driver.capabilities.maxTtlMs);
-  if (users.get(driver) === 0) {
-    throw closedError();
-  }
-  users.set(driver, (users.get(driver) ?? 0) + 1);
+  addUser(driver);
   driver.setOwner(resolved.owner);
   return new DriverLocks(driver, new LocalCoordinator(driver, resolved));
-}
-
-function checkDriver(driver: Driver): void {
-  const capabilities: unknown =
-    typeof driver === "object" && driver !== null ? driver.capabilities : undefined;
-  if (typeof capabilities !== "object" || capabilities === null) {
-    throw new TypeError("Expected `driver` to be a driver, such as redis(client) or memory()");
-  }
 }
 
 class DriverLocks implements Locks {
@@ -86,6 +74,7 @@ class DriverLocks implements Locks {
   readonly #reentrant: ReentrantFactory;
   readonly #multiLock: MultiLock;
   readonly #runner: LockRunner;
+  readonly #once: OnceRunner;
   readonly #stopListening: () => void;
   #closing: Promise<void> | undefined;
 
@@ -97,6 +86,8 @@ class DriverLocks implements Locks {
     this.#reentrant = new ReentrantFactory(coordinator, scope, this.#mutexes);
     this.#multiLock = new MultiLock(coordinator, this.#mutexes);
     this.#runner = new LockRunner(scope, driver.clock);
+    const { maxTtlMs } = driver.capabilities;
+    this.#once = new OnceRunner(this.#mutexes, scope, { clock: driver.clock, maxTtlMs });
     this.#stopListening = driver.listen({
       lost: (token, reason, cause) => coordinator.markLost(token, reason, cause),
       notificationsInterrupted: () => coordinator.verifyAll(),
@@ -121,6 +112,12 @@ class DriverLocks implements Locks {
     ...args: [LockedCallback<T>] | [TryOptions, LockedCallback<T>]
   ): Promise<WithLockResult<T>> {
     return this.#mutex(key, this.#defaults).tryWithLock(...(args as [TryOptions, LockedCallback<T>]));
+  }
+
+  once<T>(key: string, options: OnceOptions, work: LockedCallback<T>): Promise<OnceResult<T>> {
+    this.#key(key);
+    checkWork(work);
+    return this.#once.run(key, this.#once.resolve(options, this.#defaults), work);
   }
 
   mutex(key: string, defaults?: AcquireOptions): Lockable {
@@ -284,13 +281,10 @@ class DriverLocks implements Locks {
   }
 
   async #close(): Promise<void> {
+    this.#once.close();
     await this.#coordinator.close();
     this.#stopListening();
-    const userCount = (users.get(this.#driver) ?? 1) - 1;
-    users.set(this.#driver, userCount);
-    if (userCount === 0) {
-      await withTimeout(this.#driver.clock, this.#coordinator.options.closeTimeoutMs, this.#driver.close());
-    }
+    await removeUser(this.#driver, this.#coordinator.options.closeTimeoutMs);
   }
 
   async #whileOpen<T>(operation: () => Promise<T>): Promise<T> {

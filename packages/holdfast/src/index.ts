@@ -40,6 +40,7 @@ export {
 } from "./errors.ts";
 export type { Election } from "./kinds/election.ts";
 export type { CountDownOptions, Latch, LatchOptions, LatchWaitOptions } from "./kinds/latch.ts";
+export type { OnceOptions, OnceResult } from "./kinds/once.ts";
 export type { ReadWrite } from "./kinds/read-write.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";

@@ -1,6 +1,7 @@
 import type { Election } from "./kinds/election.ts";
 import type { Latch, LatchOptions } from "./kinds/latch.ts";
 import type { Lockable, LockedCallback, WithLockResult } from "./kinds/lockable.ts";
+import type { OnceOptions, OnceResult } from "./kinds/once.ts";
 import type { ReadWrite } from "./kinds/read-write.ts";
 import type { ReentrantOptions } from "./kinds/reentrant.ts";
 import type { Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
@@ -36,6 +37,16 @@ export interface Locks extends AsyncDisposable {
   withLock<T>(key: string, options: AcquireOptions, work: LockedCallback<T>): Promise<T>;
   tryWithLock<T>(key: string, work: LockedCallback<T>): Promise<WithLockResult<T>>;
   tryWithLock<T>(key: string, options: TryOptions, work: LockedCallback<T>): Promise<WithLockResult<T>>;
+  /**
+   * Runs `work` if no call has run it for this key within the last `keepMs`. So a schedule on many machines runs it once for each fire.
+   * The key stays held until `keepMs` after the grant, also if the work was short or the process ends. It may stay held for
+   * up to `ttlMs` longer if the process ends after the work and before that time.
+   * If `work` throws, the key is released at once, and the error is rethrown: the next call runs its work.
+   * @throws {LeaseLostError} the lease was lost before `work` ended; `result` is the value of `work`
+   * @throws {EngineError} the engine does not reply within its command budget
+   * @throws {QuorumError} too few nodes of a quorum reply
+   */
+  once<T>(key: string, options: OnceOptions, work: LockedCallback<T>): Promise<OnceResult<T>>;
   /** A mutex: the calls above, bound to one key and its own defaults. */
   mutex(key: string, defaults?: AcquireOptions): Lockable;
   /**

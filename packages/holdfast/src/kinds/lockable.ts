@@ -101,8 +101,13 @@ export class LockRunner {
 
 function splitWork<O, W>(args: readonly [W] | readonly [O, W]): [O | undefined, W] {
   const [options, work] = args.length === 1 ? [undefined, args[0]] : args;
+  checkWork(work);
+  return [options, work];
+}
+
+/** @throws {TypeError} */
+export function checkWork(work: unknown): void {
   if (typeof work !== "function") {
     throw invalidValue("work", "a function", work);
   }
-  return [options, work];
 }

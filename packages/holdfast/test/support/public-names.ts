@@ -57,6 +57,8 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "LockState",
         "Lockable",
         "LockedCallback",
+        "OnceOptions",
+        "OnceResult",
         "Locks",
         "LocksOptions",
         "LossReason",

@@ -1,0 +1,135 @@
+import { isLockError, LeaseLostError } from "../errors.ts";
+import type { LeaseHandle } from "../lease/lease-handle.ts";
+import type { Holder } from "../lock-state.ts";
+import { checkObject, checkTtl, invalidValue } from "../option-checks.ts";
+import type { ResolvedAcquire, TryOptions } from "../options.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
+import type { KeyAcquirer } from "./key-acquirer.ts";
+import type { LockScope } from "./lock-scope.ts";
+import type { LockedCallback } from "./lockable.ts";
+
+/** Options of `Locks.once`. */
+export interface OnceOptions extends Omit<TryOptions, "attemptId"> {
+  /**
+   * How long the key stays held, counted from the grant: 100 to 86 400 000 ms. In this time no other call runs its work. Choose a time
+   * longer than the difference of the clocks, and shorter than the period of the schedule.
+   */
+  keepMs: number;
+  /**
+   * What a crash of the process leaves. With `"free"` the key is free after at most `ttlMs`, so that another process runs the work again
+   * within `keepMs`. With `"keep"` the key stays held for `keepMs`, so that the work starts at most once.
+   * @defaultValue "free"
+   */
+  ifCrashed?: "free" | "keep" | undefined;
+}
+
+/** The result of `once`: the value of the work, or `ran: false` and the holder, if known. */
+export type OnceResult<T> =
+  { readonly ran: true; readonly value: T } | { readonly ran: false; readonly holder: Holder | undefined };
+
+interface ResolvedOnce {
+  readonly keepMs: number;
+  readonly acquire: ResolvedAcquire;
+}
+
+/** Runs work once in a period. */
+export class OnceRunner {
+  readonly #mutexes: KeyAcquirer;
+  readonly #scope: LockScope;
+  readonly #clock: Clock;
+  readonly #maxTtlMs: number;
+  /** Of the kept keys. */
+  readonly #timers = new Set<Timer>();
+
+  constructor(
+    mutexes: KeyAcquirer,
+    scope: LockScope,
+    { clock, maxTtlMs }: { clock: Clock; maxTtlMs: number },
+  ) {
+    this.#mutexes = mutexes;
+    this.#scope = scope;
+    this.#clock = clock;
+    this.#maxTtlMs = maxTtlMs;
+  }
+
+  /** Validates options. @throws {TypeError | RangeError} */
+  resolve(options: OnceOptions, defaults: ResolvedAcquire): ResolvedOnce {
+    checkObject("options", options);
+    const { keepMs, ifCrashed = "free", ...rest } = options;
+    if (ifCrashed !== "free" && ifCrashed !== "keep") {
+      throw invalidValue("ifCrashed", '"free" or "keep"', ifCrashed);
+    }
+    const kept = checkTtl("keepMs", keepMs, this.#maxTtlMs);
+    if ("attemptId" in rest) {
+      throw new TypeError("Expected no `attemptId`, because repeats of an attempt would share the lease");
+    }
+    const acquire = this.#mutexes.resolveTry(rest, defaults);
+    const ttlMs = ifCrashed === "keep" ? Math.max(acquire.ttlMs, kept) : Math.min(acquire.ttlMs, kept);
+    return { keepMs: kept, acquire: { ...acquire, ttlMs, waitMs: 0 } };
+  }
+
+  async run<T>(
+    key: string,
+    { keepMs, acquire }: ResolvedOnce,
+    work: LockedCallback<T>,
+  ): Promise<OnceResult<T>> {
+    let lease: LeaseHandle;
+    try {
+      lease = await this.#mutexes.acquireUnshared(key, acquire);
+    } catch (error) {
+      if (isLockError(error, "wait-timeout")) {
+        return { ran: false, holder: error.holder };
+      }
+      throw error;
+    }
+    const keptUntil = this.#clock.now() + keepMs;
+    let value: T;
+    try {
+      value = await this.#scope.run(lease, () => work(lease));
+    } catch (error) {
+      await lease.release().catch(() => false);
+      throw error;
+    }
+    const loss = lease.currentLoss();
+    if (loss && acquire.ifLost === "abort") {
+      throw new LeaseLostError(key, loss, this.#clock.wall(), { result: value });
+    }
+    await this.#keep(lease, keptUntil);
+    return { ran: true, value };
+  }
+
+  /** Leaves the kept keys to their TTL. */
+  close(): void {
+    for (const timer of this.#timers) {
+      this.#clock.clearTimer(timer);
+    }
+    this.#timers.clear();
+  }
+
+  /**
+   * Leaves the key held until a time, also after the end of the process. If the engine does not confirm that, renewals go on while the
+   * process lives.
+   */
+  async #keep(lease: LeaseHandle, until: number): Promise<void> {
+    const remainingMs = until - this.#clock.now();
+    if (remainingMs <= 0) {
+      await lease.release().catch(() => false);
+      return;
+    }
+    try {
+      if (lease.remainingMs() < remainingMs) {
+        await lease.extend(Math.max(100, Math.ceil(remainingMs)));
+      }
+      lease.orphan();
+    } catch (error) {
+      if (isLockError(error, "lease-lost")) {
+        return; // an operator has freed the key, or another process holds it
+      }
+    }
+    const timer = this.#clock.setTimer(() => {
+      this.#timers.delete(timer);
+      lease.release().catch(() => false);
+    }, remainingMs);
+    this.#timers.add(timer);
+  }
+}

@@ -12,6 +12,7 @@ import { notifications } from "./catalogue/notifications.ts";
 import { keys } from "./catalogue/keys.ts";
 import { latch } from "./catalogue/latch.ts";
 import { kinds } from "./catalogue/kinds.ts";
+import { once } from "./catalogue/once.ts";
 import { lateReplies } from "./catalogue/late.ts";
 import { releases } from "./catalogue/releases.ts";
 import { leases } from "./catalogue/leases.ts";
@@ -67,6 +68,7 @@ export const catalogue: readonly Mutant[] = [
   ...replicas,
   ...latch,
   ...kinds,
+  ...once,
   ...cluster,
   ...postgres,
   ...mysql,

@@ -1,0 +1,46 @@
+import { byRules, edit, type Mutant } from "../mutant.ts";
+
+export const once: readonly Mutant[] = [
+  {
+    name: "once-frees-the-key-after-the-work",
+    brokenRule: "once: the key stays held for keepMs after the grant, also if the work is short",
+    edits: [
+      edit(
+        "kinds/once.ts",
+        "    if (remainingMs <= 0) {",
+        "    if (remainingMs <= 0 || lease.remainingMs() > 0) {",
+      ),
+    ],
+    killers: [byRules("kinds/once", "work runs once in the period")],
+  },
+  {
+    name: "once-keeps-the-key-only-while-the-process-lives",
+    brokenRule: "once: the key stays held when the process ends",
+    edits: [
+      edit(
+        "kinds/once.ts",
+        "      if (lease.remainingMs() < remainingMs) {",
+        "      if (lease.remainingMs() <= 0) {",
+      ),
+    ],
+    killers: [byRules("kinds/once", "the end of the process")],
+  },
+  {
+    name: "once-crash-frees-a-key-that-it-keeps",
+    brokenRule: 'once: after a crash with ifCrashed "keep" the key stays held for keepMs',
+    edits: [edit("kinds/once.ts", '"keep" ? Math.max(', '"keep" ? Math.min(')],
+    killers: [byRules("kinds/once", "after a crash with ifCrashed keep")],
+  },
+  {
+    name: "once-keeps-the-key-of-failed-work",
+    brokenRule: "once: work that throws frees the key at once",
+    edits: [
+      edit(
+        "kinds/once.ts",
+        "      await lease.release().catch(() => false);\n      throw error;",
+        "      lease.orphan();\n      throw error;",
+      ),
+    ],
+    killers: [byRules("kinds/once", "work that throws")],
+  },
+];

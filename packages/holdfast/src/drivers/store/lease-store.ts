@@ -113,6 +113,8 @@ export interface LeaseStore {
   isCurrent(key: string, fencingToken: bigint): Promise<boolean>;
   nodes(): Promise<NodeState[]>;
   failureOf(error: unknown): StoreFailure;
+  /** Why the last attempt to connect failed; undefined while a connection is open. Absent: requests fail with that error themselves. */
+  connectionFailure?(): Error | undefined;
   /** Starts to receive notifications. Absent: the engine has none. @returns a function that ends them */
   subscribe?(listener: StoreListener): () => void;
   /** Closes the connections that the store opened. */

@@ -50,9 +50,7 @@ export class StoreCalls {
     } catch (error) {
       throw this.#failed(error, key);
     }
-    const waitedMs = Math.round(this.clock.now() - started);
-    const message = `The engine did not reply within ${waitedMs} ms`;
-    throw this.#failed(new EngineError(message, { key, outcome: "unknown", retryable: true }), key);
+    throw this.#failed(this.#timedOut(key, Math.round(this.clock.now() - started)), key);
   }
 
   /**
@@ -95,6 +93,12 @@ export class StoreCalls {
     const settled = (): boolean => this.#underWay.delete(pending);
     pending.then(settled, settled); // after the time limit the driver no longer waits for the request
     return pending;
+  }
+
+  #timedOut(key: string | undefined, waitedMs: number): EngineError {
+    const cause = this.store.connectionFailure?.();
+    const message = cause?.message ?? `The engine did not reply within ${waitedMs} ms`;
+    return new EngineError(message, { key, outcome: "unknown", retryable: true, cause });
   }
 
   #replied(): void {

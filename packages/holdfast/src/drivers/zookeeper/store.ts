@@ -181,6 +181,10 @@ export class ZooKeeperStore implements LeaseStore {
     return zooKeeperFailure(error);
   }
 
+  connectionFailure(): Error | undefined {
+    return this.#session.failure;
+  }
+
   subscribe(listener: StoreListener): () => void {
     this.#session.listener = {
       changed: (path) => {

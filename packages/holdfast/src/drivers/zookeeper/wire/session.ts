@@ -36,6 +36,7 @@ export class Session {
   readonly #waiting = new Set<Waiting>();
   #id: SessionId = newSession;
   #connection: Connection | undefined;
+  #failure: ZooKeeperError | undefined;
   #next: number;
   #loop: Promise<void> | undefined;
 
@@ -47,6 +48,11 @@ export class Session {
   /** The connected server; undefined: none. */
   get host(): string | undefined {
     return this.#connection?.host;
+  }
+
+  /** Why the last attempt to connect failed; undefined while a connection is open. */
+  get failure(): ZooKeeperError | undefined {
+    return this.#connection ? undefined : this.#failure;
   }
 
   start(): void {
@@ -100,6 +106,7 @@ export class Session {
           continue; // the same server starts a new session
         }
         failures += 1;
+        this.#failure = error as ZooKeeperError;
         this.#next += 1;
         if (failures % hosts.length === 0 || !(error as ZooKeeperError).retryable) {
           this.#settleWaiting(({ reject }) => reject(notSent(error as ZooKeeperError)));

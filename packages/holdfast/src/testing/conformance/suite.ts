@@ -12,6 +12,7 @@ import { readWrite } from "./read-write.ts";
 import { reentrant } from "./reentrant.ts";
 import { semaphore } from "./semaphore.ts";
 import { severalKeys } from "./several-keys.ts";
+import { once } from "./once.ts";
 import { onlyKind, Fixture, type Cases } from "./fixture.ts";
 import { inspect } from "./inspect.ts";
 import { waiting } from "./waiting.ts";
@@ -42,6 +43,7 @@ const topics: readonly Cases[] = [
   breakCases,
   inspect,
   withLock,
+  once,
   reentrant,
   severalKeys,
   election,

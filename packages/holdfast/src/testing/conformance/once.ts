@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+
+import { granted, type Cases } from "./fixture.ts";
+
+/** A timer may be early by this time. */
+const timerMs = 2;
+
+export const once: Cases = {
+  "once runs work once in a period, and keeps the key after the work": async ({ here, there, key }) => {
+    const keepMs = 1_000;
+    const startedAt = performance.now();
+    assert.deepEqual(await here.once(key, { keepMs }, () => 1), { ran: true, value: 1 });
+    const second = await there.once(key, { keepMs }, () => 2);
+    // A busy machine may be later than the period.
+    assert.ok(!second.ran || performance.now() - startedAt >= keepMs - timerMs);
+    const next = granted(await there.acquire(key));
+    assert.ok(performance.now() - startedAt >= keepMs - timerMs);
+    assert.equal(await next.release(), true);
+  },
+
+  "once frees the key of work that throws": async ({ here, there, key }) => {
+    const failing = here.once(key, { keepMs: 30_000 }, () => Promise.reject(new Error("the work failed")));
+    await assert.rejects(failing, { message: "the work failed" });
+    assert.deepEqual(await there.once(key, { keepMs: 1_000 }, () => 2), { ran: true, value: 2 });
+  },
+};

@@ -9,6 +9,8 @@ export interface Pair {
   readonly library: string;
   readonly toolchain: ToolchainName;
   readonly holdfast: HoldfastSettings;
+  /** Whether holders of the other library may share the lock with each other. */
+  readonly areTheirsShared?: boolean;
   /** The known limits of the library itself, by check. Two of its own processes have them too. */
   readonly limits?: Readonly<Partial<Record<CheckName, string>>>;
 }
@@ -25,6 +27,15 @@ export const checkNames = [
 export type CheckName = (typeof checkNames)[number];
 
 const options = (given: RedisOptions): HoldfastSettings => ({ options: given });
+const shared = (layout: string, prefix?: string): HoldfastSettings => ({
+  layout,
+  options: prefix === undefined ? {} : { prefix },
+});
+const sleeps = "its waiters sleep for their whole wait, because an expiry announces nothing";
+const blindDelete = "without safeUpdate it deletes the key of any holder";
+/** Both sides use the lock exclusively: each has the write lock. */
+const written: HoldfastSettings = { ...shared("redisson"), mode: "write" };
+const redisson = "Redisson 4.7.0";
 
 export const pairs: readonly Pair[] = [
   { name: "redlock", library: "redlock 5.0.0-beta.2", toolchain: "npm", holdfast: options({ prefix: "" }) },
@@ -85,5 +96,65 @@ export const pairs: readonly Pair[] = [
     library: "Symfony Lock 5.4, RedisStore",
     toolchain: "php",
     holdfast: { options: { prefix: "" }, retriesMismatch: true },
+  },
+  { name: "redisson", library: `${redisson}, RLock`, toolchain: "java", holdfast: shared("redisson") },
+  {
+    name: "redisson-fenced",
+    library: `${redisson}, RFencedLock`,
+    toolchain: "java",
+    holdfast: shared("redisson-fenced"),
+  },
+  {
+    name: "redisson-fair",
+    library: `${redisson}, RFairLock`,
+    toolchain: "java",
+    holdfast: shared("redisson"),
+    limits: { "their-killed-waiter": "a dead waiter keeps its place in the queue for up to 5 minutes" },
+  },
+  {
+    name: "redisson-spin",
+    library: `${redisson}, RSpinLock`,
+    toolchain: "java",
+    holdfast: shared("redisson"),
+  },
+  { name: "redisson-write", library: `${redisson}, RReadWriteLock`, toolchain: "java", holdfast: written },
+  {
+    name: "redisson-read",
+    library: `${redisson}, readers beside our writers`,
+    toolchain: "java",
+    holdfast: written,
+    areTheirsShared: true,
+  },
+  {
+    name: "spring",
+    library: "Spring Integration 7.1.2, RedisLockRegistry with pub/sub",
+    toolchain: "java",
+    holdfast: shared("spring", "interop:"),
+    limits: { "our-killed-holder": sleeps, "our-frozen-holder": sleeps },
+  },
+  {
+    name: "spring-spin",
+    library: "Spring Integration 7.1.2, RedisLockRegistry with polls",
+    toolchain: "java",
+    holdfast: shared("spring", "interop:"),
+  },
+  {
+    name: "shedlock",
+    library: "ShedLock 7.10.1",
+    toolchain: "java",
+    holdfast: shared("shedlock"),
+    limits: { "their-frozen-holder": blindDelete },
+  },
+  {
+    name: "shedlock-safe",
+    library: "ShedLock 7.10.1, safeUpdate",
+    toolchain: "java",
+    holdfast: shared("shedlock"),
+  },
+  {
+    name: "python-redis-lock",
+    library: "python-redis-lock 4.0.1",
+    toolchain: "python",
+    holdfast: shared("python-redis-lock"),
   },
 ];

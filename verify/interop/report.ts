@@ -33,8 +33,9 @@ function rowOf({ pair, contention, handover, checks, violations }: PairResult): 
   ];
 }
 
-function settingOf({ options, keys }: PairResult["pair"]["holdfast"]): string {
-  const entries = Object.entries(options).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+function settingOf({ options, layout, mode, keys }: PairResult["pair"]["holdfast"]): string {
+  const given = { ...(layout === undefined ? {} : { layout }), ...(mode && { mode }), ...options };
+  const entries = Object.entries(given).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
   return [...entries, ...(keys === undefined ? [] : [`keys ${keys.join(" ")}`])].join(", ");
 }
 

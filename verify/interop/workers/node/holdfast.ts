@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { createLocks, isLockError, type Lease, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
+import * as layouts from "holdfast/redis/layouts";
 import { Redis } from "ioredis";
 
 import type { HoldfastSettings } from "./holdfast-settings.ts";
@@ -22,7 +23,8 @@ class HoldfastLibrary implements WorkerLibrary {
     this.#client.on("error", () => undefined);
     this.#settings = settings;
     // Grants pass through the server each time, so that each hand-over is measured.
-    this.#locks = createLocks(redis(this.#client, settings.options), { handover: false });
+    const layout = Object.values(layouts).find(({ name }) => name === settings.layout);
+    this.#locks = createLocks(redis(this.#client, { ...settings.options, layout }), { handover: false });
   }
 
   async acquire(name: string, ttlMs: number, waitMs: number): Promise<WorkerGrant | null> {
@@ -50,9 +52,12 @@ class HoldfastLibrary implements WorkerLibrary {
   }
 
   #acquireOnce(name: string, ttlMs: number, remainingMs: number): Promise<Lease> {
-    const { keys = ["{}"] } = this.#settings;
+    const { keys = ["{}"], mode } = this.#settings;
     const [first = name, ...others] = keys.map((key) => key.replace("{}", name));
     const options = { ttlMs, waitMs: Math.max(0, Math.round(remainingMs)) };
+    if (mode) {
+      return this.#locks.readWrite(first)[mode].acquire(options);
+    }
     return others.length === 0
       ? this.#locks.acquire(first, options)
       : this.#locks.all([first, ...others]).acquire(options);

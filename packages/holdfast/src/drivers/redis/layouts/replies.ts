@@ -20,9 +20,16 @@ export function encodeMetadata({
   return JSON.stringify({ owner, reason, labels });
 }
 
-/** The reply to an acquire; undefined: the queue is full. */
-export function parseAcquire(reply: readonly unknown[], library: string): StoreReply | undefined {
-  const [outcome, first, second, third] = reply;
+/**
+ * The reply to an acquire; undefined: the queue is full.
+ * @param foreignPollMs the delay until the first waiter polls while the other library has the lock, because some of its locks announce no
+ * release: Redisson's spin lock and fair lock, and Spring's lock with polls
+ */
+export function parseAcquire(
+  reply: readonly unknown[],
+  { library, foreignPollMs }: { library: string; foreignPollMs: number },
+): StoreReply | undefined {
+  const [outcome, first, second, third, isForeign] = reply;
   switch (String(outcome)) {
     case "granted":
       return { outcome: "granted", fencingToken: BigInt(String(first)), ttlMs: Number(second) };
@@ -32,12 +39,13 @@ export function parseAcquire(reply: readonly unknown[], library: string): StoreR
       return { outcome: "held", holder, position: Number(first) };
     }
     case "queued": {
-      const remainingMs = Number(third);
+      const [position, remainingMs] = [Number(second), Number(third) < 0 ? Infinity : Number(third)];
+      const pollMs = position === 0 && Number(isForeign) === 1 ? foreignPollMs : Infinity;
       return {
         outcome: "queued",
         ticket: String(first),
-        position: Number(second),
-        remainingMs: remainingMs < 0 ? Infinity : remainingMs,
+        position,
+        remainingMs: Math.min(remainingMs, pollMs),
       };
     }
     default:

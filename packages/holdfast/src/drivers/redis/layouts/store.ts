@@ -3,6 +3,7 @@ import { isLockError, LockError, type LossReason } from "../../../errors.ts";
 import { exists, type LockState, type NodeState } from "../../../lock-state.ts";
 import { invalidCursor } from "../../../option-checks.ts";
 import { instantNow } from "../../../runtime/clock.ts";
+import { jittered } from "../../../runtime/random.ts";
 import type {
   LeaseStore,
   StoreAttempt,
@@ -25,6 +26,13 @@ import { WakeUps } from "./wake-ups.ts";
 const dayMs = 86_400_000;
 /** The most holders and waiters in a state. */
 const shown = 100;
+/**
+ * The most time until a queue entry expires, ms. It is longer than any delay between two polls. A shorter time would let a dead waiter
+ * delay the others less, and a slow one lose its place more often.
+ */
+const maxEntryTtlMs = 2_500;
+/** With jitter up to 375 ms, so a lock has at most 4 such polls a second. */
+const shortestForeignPollMs = 250;
 /** How long one page of a list may take, ms. */
 const pageBudgetMs = 250;
 /** The keys of this library beside the lock key. */
@@ -78,7 +86,9 @@ export class LayoutStore implements LeaseStore {
     const { key, token, lockMode } = attempt;
     this.#assertTtl(attempt);
     this.#wakeUps.open();
-    const parsed = parseAcquire(await this.#request(attempt), this.#rules.library);
+    const reply = await this.#request(attempt);
+    const foreignPollMs = jittered(this.#settings.random, shortestForeignPollMs, 0.5);
+    const parsed = parseAcquire(reply, { library: this.#rules.library, foreignPollMs });
     const lock = this.#lockOf(key);
     if (parsed?.outcome === "queued") {
       const { wakeChannel } = this.#partsOf(lock);
@@ -95,7 +105,8 @@ export class LayoutStore implements LeaseStore {
   async #request(attempt: StoreAttempt): Promise<readonly unknown[]> {
     const { key, token, lockMode, ttlMs, waitMs, ticket = "", entryTtlMs, owner } = attempt;
     const mode = lockMode?.kind === "read-write" ? lockMode.mode.slice(0, 1) : "";
-    const entryMs = waitMs === null || waitMs <= 0 ? "" : Math.ceil(Math.min(entryTtlMs, waitMs));
+    const entryMs =
+      waitMs === null || waitMs <= 0 ? "" : Math.ceil(Math.min(entryTtlMs, maxEntryTtlMs, waitMs));
     const metadata = encodeMetadata(attempt);
     const { queueBound } = this.#settings;
     const args = [token, mode, ttlMs, entryMs, ticket, owner, metadata, queueBound];

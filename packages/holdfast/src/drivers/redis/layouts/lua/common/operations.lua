@@ -54,6 +54,15 @@ local function grant_again(ttl, metadata)
   return { 'granted', fence, own_ttl(token) }
 end
 
+-- When the request may be granted without a release: after the expiry of the lock, or of the first waiter if only that waiter is before.
+local function until_next_chance(mode)
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first ~= token and is_free(mode) then
+    return math.max(1, redis.call('ZSCORE', seen, first) - now)
+  end
+  return redis.call('PTTL', lock_key)
+end
+
 local function acquire()
   local mode, ttl, entry_ttl, ticket, owner, metadata, bound = unpack(ARGV, 7)
   ttl = tonumber(ttl)
@@ -75,7 +84,8 @@ local function acquire()
   if not ticket then
     return { 'full' }
   end
-  return { 'queued', ticket, redis.call('ZRANK', queue, token), redis.call('PTTL', lock_key) }
+  local is_foreign = shown_holder()[4] == ''
+  return { 'queued', ticket, redis.call('ZRANK', queue, token), until_next_chance(mode), is_foreign and 1 or 0 }
 end
 
 local function extend()

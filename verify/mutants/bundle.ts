@@ -49,9 +49,9 @@ function replacing(root: string, texts: ReadonlyMap<string, string>): Plugin {
   };
 }
 
-/** The changed files, with a newly generated script module if a script is changed. */
+/** The changed files, with a newly generated script module if a script of the protocol is changed. */
 function withScripts(root: string, changed: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
-  const scripts = [...changed].filter(([path]) => path.endsWith(".lua"));
+  const scripts = [...changed].filter(([path]) => path.endsWith(".lua") && path.startsWith(protocol));
   if (scripts.length === 0) {
     return changed;
   }

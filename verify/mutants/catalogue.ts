@@ -15,6 +15,7 @@ import { kinds } from "./catalogue/kinds.ts";
 import { once } from "./catalogue/once.ts";
 import { lateReplies } from "./catalogue/late.ts";
 import { releases } from "./catalogue/releases.ts";
+import { layouts } from "./catalogue/layouts.ts";
 import { leases } from "./catalogue/leases.ts";
 import { clones } from "./catalogue/clones.ts";
 import { unresponsiveServers } from "./catalogue/unresponsive.ts";
@@ -58,6 +59,7 @@ export const catalogue: readonly Mutant[] = [
   ...counter,
   ...localQueue,
   ...leases,
+  ...layouts,
   ...clones,
   ...unresponsiveServers,
   ...leaseDeadlines,

@@ -25,6 +25,7 @@ const table: readonly (readonly [source: string, rules: readonly string[], serve
     ["kinds/latch"],
     ["integration/single/latch", "integration/single/conformance"],
   ],
+  ["drivers/redis/layouts/", [], ["integration/layouts/"]],
   ["drivers/redis/replicas/", [], ["integration/replicas/"]],
   [
     "drivers/redis/",

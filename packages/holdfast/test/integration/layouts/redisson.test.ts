@@ -1,8 +1,12 @@
 import { redisson } from "holdfast/redis/layouts";
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { faulty } from "holdfast/testing";
 import { expect, test } from "vitest";
 import { rejection, waitUntil } from "@holdfast/test-kit";
 
-import { direct, newKey, onSharedRedis } from "../../support/fault-fixture.ts";
+import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
+import { connect, direct, newKey, onCleanup, onSharedRedis, shared } from "../../support/fault-fixture.ts";
 import { messagesOn, openLayout, otherThread, ownField, soonMs, thread, waitsFor } from "./layout-fixture.ts";
 
 const layout = { layout: redisson };
@@ -97,7 +101,21 @@ onSharedRedis("a mutex in the layout of Redisson", () => {
     await (await waiting).release();
   });
 
-  test("a repeated request counts once, and only its own field is extended or released", async () => {
+  test("a request whose reply is lost gets its own grant, and counts once", async () => {
+    const key = newKey();
+    const { connection, controls } = faulty(detectConnection(connect(shared.port)));
+    const locks = createLocks(redis(connection, layout), { closeTimeoutMs: 1_000 });
+    onCleanup(() => locks.close());
+    controls.dropReply(1, "reset");
+    const lease = await locks.acquire(key, { waitMs: 5_000 });
+    expect(Object.values(await direct.hgetall(key))).toEqual(["1"]);
+    expect(await locks.checkFence(key, lease.fencingToken)).toBe("current");
+    controls.dropReply(1, "reset");
+    expect(await lease.release()).toBe(true);
+    expect(await direct.exists(key)).toBe(0);
+  });
+
+  test("only its own field is extended or released", async () => {
     const key = newKey();
     const lease = await openLayout(layout).acquire(key, { ttlMs: 5_000, renew: false });
     const [field] = await direct.hkeys(key);

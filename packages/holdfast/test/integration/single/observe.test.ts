@@ -1,6 +1,8 @@
+import { faulty } from "holdfast/testing";
 import { expect, test } from "vitest";
 import { rejection, waitUntil } from "@holdfast/test-kit";
 
+import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import { connect, direct, newKey, onSharedRedis, open, shared, warmUp } from "../../support/fault-fixture.ts";
 
 const thread = "1f3a2b4c-0d5e-4f60-8a7b-9c0d1e2f3a4b:57";
@@ -52,6 +54,29 @@ onSharedRedis("a lock of Redisson", () => {
     expect(performance.now() - released).toBeLessThan(soonMs);
     await redissonHolds(key, 500);
     expect(await (await locks.acquire(key)).release()).toBe(true);
+  });
+
+  test("is awaited although the first reads of it fail, and a wait without any read is an error of the engine", async () => {
+    const key = newKey();
+    await redissonHolds(key, 60_000);
+    const { connection, controls } = faulty(detectConnection(connect(shared.port)));
+    const locks = open(connection, observe);
+    await warmUp(locks);
+    let lost = 0;
+    controls.dropReply(({ script }) => script === "foreign-lock" && ++lost <= 2, "reset");
+    const waiting = locks.acquire(key);
+    await waitUntil(() => lost > 2, "the waiter reads the lock again");
+    await direct.del(key, `lock:${key}`);
+    expect(await (await waiting).release()).toBe(true);
+    await redissonHolds(key, 60_000);
+    controls.dropReply(({ script }) => script === "foreign-lock", "reset");
+    const started = performance.now();
+    const { error } = await rejection(locks.acquire(key, { waitMs: 400 }));
+    expect(error).toMatchObject({ code: "engine-unavailable", key });
+    expect(performance.now() - started).toBeGreaterThan(390);
+    expect((await rejection(locks.tryAcquire(key))).error).toMatchObject({ code: "engine-unavailable" });
+    controls.dropReply(0);
+    await direct.del(`lock:${key}`);
   });
 
   test("whose waiter aborts or is closed ends the wait at once", async () => {

@@ -15,7 +15,7 @@ export const pythonRedisLockRules: LayoutRules = {
   type: "string",
   checkPrefix: (prefix) => {
     if (!prefix.startsWith(lockPrefix)) {
-      throw invalidValue("prefix", `to begin with "${lockPrefix}", as in python-redis-lock`, prefix);
+      throw invalidValue("prefix", `a text that begins with "${lockPrefix}"`, prefix);
     }
   },
   partsOf: (lock) => ({

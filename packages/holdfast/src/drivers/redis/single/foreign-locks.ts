@@ -104,8 +104,8 @@ class ObservedAcquire implements PendingAcquire {
       try {
         return await this.#pending.result;
       } catch (error) {
-        const lock = await this.#locks.instead(this.#request.key, error);
-        const held = lock === "free" ? undefined : await this.#untilFree(lock.holder);
+        const lock = await this.#instead(error);
+        const held = lock === "free" ? undefined : await this.#untilFree(lock.holder, lock.failure);
         if (held) {
           return held;
         }
@@ -115,16 +115,36 @@ class ObservedAcquire implements PendingAcquire {
     }
   }
 
-  /** Waits until no other library holds the key. @returns the result, if the deadline passes before */
-  async #untilFree(first: Holder): Promise<AcquireResult | undefined> {
+  /** Reads the other library's lock. If that fails, a request that waits reads it again. */
+  async #instead(error: unknown): Promise<"free" | { readonly holder: Holder; readonly failure?: Error }> {
+    const { key, deadline } = this.#request;
+    try {
+      return await this.#locks.instead(key, error);
+    } catch (failure) {
+      if (deadline === null || !isTransient(failure)) {
+        throw failure;
+      }
+      return { holder: { owner: "unknown" }, failure: failure as Error };
+    }
+  }
+
+  /**
+   * Waits until no other library holds the key. Throws the failure if no read succeeds before the deadline.
+   * @param failed why the first read failed
+   * @returns the result, if the deadline passes before
+   */
+  async #untilFree(first: Holder, failed?: Error): Promise<AcquireResult | undefined> {
     const { key, deadline, waiter } = this.#request;
     const { clock, random } = this.#locks;
     const { signal } = this.#cancelled;
-    let holder = first;
+    let [holder, failure] = [first, failed];
     for (let polls = 1; ; polls += 1) {
       const leftMs = (deadline ?? 0) - clock.now();
       if (leftMs <= 0) {
         waiter?.onDequeued();
+        if (failure !== undefined) {
+          throw failure;
+        }
         return { outcome: "held", holder };
       }
       const delayMs = foreignPollDelay(random, 0, holder.owner, polls);
@@ -134,12 +154,13 @@ class ObservedAcquire implements PendingAcquire {
         if (!isTransient(error)) {
           throw error;
         }
-        return { holder: { owner: holder.owner } }; // a known TTL would soon cause polls without a pause
+        return { holder: { owner: holder.owner }, failure }; // a known TTL would soon cause polls without a pause
       });
       if (lock === "free" || lock === "unknown") {
         return undefined;
       }
       holder = lock.holder;
+      failure = "failure" in lock ? lock.failure : undefined;
     }
   }
 }

@@ -28,8 +28,8 @@ end
 
 -- Spring's waiters sleep until this message. They try again at the end of their wait, or after 60 s.
 local function wake()
-  redis.call('PUBLISH', channel, lock_key)
-  redis.call('PUBLISH', other_channel, lock_key)
+  publish(channel, lock_key)
+  publish(other_channel, lock_key)
 end
 
 --- @include "strings/locks.lua"

@@ -6,6 +6,11 @@ local now = math.floor(now_micros / 1000)
 -- The remaining TTL that is reported for a key without a TTL, ms.
 local no_expiry = 86400000
 
+-- A refused message only delays waiters. Without `pcall` it would fail the release, after its writes.
+local function publish(to, text)
+  redis.pcall('PUBLISH', to, text)
+end
+
 -- Lua's tostring rounds at 14 digits.
 local function digits(number)
   return string.format('%.0f', number)

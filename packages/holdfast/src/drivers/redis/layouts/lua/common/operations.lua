@@ -11,7 +11,7 @@
 
 local function wake_own_waiters()
   if redis.call('EXISTS', queue) == 1 then
-    redis.call('PUBLISH', own_channel, 'free ' .. lock_key)
+    publish(own_channel, 'free ' .. lock_key)
   end
 end
 
@@ -58,7 +58,7 @@ end
 local function until_next_chance(mode)
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
   if first ~= token and is_free(mode) then
-    return math.max(1, redis.call('ZSCORE', seen, first) - now)
+    return math.max(1, (redis.call('ZSCORE', seen, first) or now) - now)
   end
   return redis.call('PTTL', lock_key)
 end
@@ -123,7 +123,7 @@ local function break_grant()
   forget(holder)
   redis.call('HSET', notes, 'b:' .. holder, reason)
   keep(notes, remaining + 1000)
-  redis.call('PUBLISH', own_channel, 'broken ' .. holder)
+  publish(own_channel, 'broken ' .. holder)
   return holder
 end
 

@@ -6,9 +6,15 @@ local function remove_entry(entry)
   redis.call('HDEL', notes, 'q:' .. entry)
 end
 
--- Removes waiters that have not repeated their requests in time.
+-- Removes waiters that have not repeated their requests in time, and first waiters whose time was evicted.
 local function remove_dead_entries()
   for _, entry in ipairs(redis.call('ZRANGEBYSCORE', seen, '-inf', now, 'LIMIT', 0, 100)) do
+    remove_entry(entry)
+  end
+  for _, entry in ipairs(redis.call('ZRANGE', queue, 0, 9)) do
+    if redis.call('ZSCORE', seen, entry) then
+      break
+    end
     remove_entry(entry)
   end
 end

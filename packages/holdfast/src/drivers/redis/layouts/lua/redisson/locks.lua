@@ -141,7 +141,7 @@ local function wake_fair_waiter()
   for _, field in ipairs(waiting) do
     local deadline = redis.pcall('ZSCORE', fair_deadlines, field)
     if type(deadline) == 'string' and tonumber(deadline) > now then
-      redis.call('PUBLISH', channel .. ':' .. field, '0')
+      publish(channel .. ':' .. field, '0')
       return
     end
   end
@@ -149,7 +149,7 @@ end
 
 local function end_mutex()
   redis.call('DEL', lock_key)
-  redis.call('PUBLISH', channel, '0')
+  publish(channel, '0')
   wake_fair_waiter()
 end
 
@@ -177,7 +177,7 @@ local function end_writer(field)
   else
     redis.call('HSET', lock_key, 'mode', 'read')
   end
-  redis.call('PUBLISH', channel_of_readers, '1')
+  publish(channel_of_readers, '1')
 end
 
 local function end_reader(field)
@@ -194,7 +194,7 @@ local function end_reader(field)
     end
   elseif fields == 1 or lock_mode() == 'read' then
     redis.call('DEL', lock_key)
-    redis.call('PUBLISH', channel_of_readers, '0')
+    publish(channel_of_readers, '0')
   end
 end
 
@@ -223,7 +223,7 @@ local function downgrade()
   redis.call('HDEL', lock_key, field .. ':write')
   redis.call('HSET', lock_key, 'mode', 'read', field, 1)
   redis.call('SET', timer_of(field), 1, 'PX', remaining_of(lock_key))
-  redis.call('PUBLISH', channel_of_readers, '1')
+  publish(channel_of_readers, '1')
   return 1
 end
 

@@ -22,8 +22,8 @@ export function encodeMetadata({
 
 /**
  * The reply to an acquire; undefined: the queue is full.
- * @param foreignPollMs the delay until the first waiter polls while the other library has the lock, because some of its locks announce no
- * release: Redisson's spin lock and fair lock, and Spring's lock with polls
+ * @param foreignPollMs the delay until the first waiter polls while the other library has the lock. Some of its locks announce no release:
+ * Redisson's spin lock and fair lock, and Spring's lock with polls
  */
 export function parseAcquire(
   reply: readonly unknown[],

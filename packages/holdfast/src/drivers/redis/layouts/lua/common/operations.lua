@@ -54,7 +54,7 @@ local function grant_again(ttl, metadata)
   return { 'granted', fence, own_ttl(token) }
 end
 
--- When the request may be granted without a release: after the expiry of the lock, or of the first waiter if only that waiter is before.
+-- The time until the request may be granted without a release. If only the first waiter prevents the grant, that waiter may expire.
 local function until_next_chance(mode)
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
   if first ~= token and is_free(mode) then

@@ -67,7 +67,7 @@ onSharedRedis("`once` on a real server", () => {
           `skipped ${fire}`,
           `skipped ${fire}`,
         ]);
-        await waitUntil(async () => (await locks.inspect(key)).holders.length === 0, "the period is over");
+        await waitUntil(async () => (await locks.inspect(key)).holders.length === 0, "the end of the period");
       }
     } finally {
       await Promise.all(schedulers.map((scheduler) => scheduler[Symbol.asyncDispose]()));

@@ -34,9 +34,7 @@ export function exitCodeOf(error: unknown): number {
   }
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code === "string" && Object.hasOwn(codes, code)) {
-    return code === "engine-unavailable" && isInvalidInput(error)
-      ? exitCodes.notAllowed
-      : (codes[code] as number);
+    return code === "engine-unavailable" && isRefusal(error) ? exitCodes.notAllowed : (codes[code] as number);
   }
   return isInvalidValue(error) ? exitCodes.usage : exitCodes.internal;
 }
@@ -55,15 +53,18 @@ const codes: Readonly<Record<string, number>> = {
   closed: exitCodes.internal,
 };
 
+/** Refusals of Redis and of etcd. */
+const refusalText =
+  /\b(NOAUTH|NOPERM|WRONGPASS|etcdserver: (authentication failed|permission denied|user name is empty))\b/;
+/** Refusals of the service, of PostgreSQL (SQLSTATE) and of MySQL. */
+const refusalCode =
+  /^(unauthenticated|forbidden|28000|28P01|42501|ER_(ACCESS|DBACCESS|TABLEACCESS|PROCACCESS)_DENIED_ERROR)$/;
+
 /** The engine or the service refused the credentials or the request. */
-function isInvalidInput(error: unknown): boolean {
+function isRefusal(error: unknown): boolean {
   for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth += 1) {
     const { code } = one as { code?: unknown };
-    if (
-      /\b(NOAUTH|NOPERM|WRONGPASS)\b/.test(one.message) ||
-      code === "unauthenticated" ||
-      code === "forbidden"
-    ) {
+    if (refusalText.test(one.message) || (typeof code === "string" && refusalCode.test(code))) {
       return true;
     }
   }

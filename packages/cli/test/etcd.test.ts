@@ -110,11 +110,15 @@ onEtcd("holdfast, with the URL of etcd,", () => {
       expect(found.probe?.acquire).toBeGreaterThan(0);
       expect(idsOf(found)).not.toContain("no-authentication");
       expect(idsOf(found)).not.toContain("unreadable");
-      const refused = await cli.run(["doctor", "--json", "--no-probe"], {
-        env: { HOLDFAST_URL: withUser.replace("secret", "wrong") },
-      });
+      const wrongPassword = { env: { HOLDFAST_URL: withUser.replace("secret", "wrong") } };
+      const refused = await cli.run(["doctor", "--json", "--no-probe"], wrongPassword);
       expect(refused.out).toContain("authentication failed");
       expect(refused.out + refused.err).not.toContain("wrong");
+      const command = ["run", "-k", "nightly", "--wait", "0", "--", "true"];
+      expect((await cli.run(command, wrongPassword)).code).toBe(77);
+      expect(
+        (await cli.run(command, { env: { HOLDFAST_URL: secured.url.replace("http:", "etcd:") } })).code,
+      ).toBe(77);
     } finally {
       await secured.stop();
     }

@@ -45,6 +45,13 @@ onPostgres("holdfast, with the URL of PostgreSQL,", () => {
     expect((await run("run", "-k", "nightly", "--wait", "0", "--", "true")).code).toBe(0);
   });
 
+  test("exits with 77 if the server refuses the user", async () => {
+    const refused = new URL(server.url);
+    refused.username = "nobody";
+    const command = ["run", "-k", "nightly", "--wait", "0", "--", "true"];
+    expect((await cli.run(command, { env: { HOLDFAST_URL: refused.href } })).code).toBe(77);
+  });
+
   test("serves the lock service, which keeps its locks in the database", async () => {
     const service = cli.start(["serve", "--port", "0"], { env });
     await waitUntil(() => service.out().endsWith("\n"), "it listens");

@@ -35,26 +35,63 @@ const readPins = `SELECT COUNT(*), COALESCE(SUM(COALESCE(h.weight, p.weight)), 0
       AND h.broken IS NULL AND h.expires_at > at_time
     WHERE p.k = lock_key;`;
 
-const readQueue = `SELECT COUNT(*), MAX(ticket), MAX(CASE WHEN token = own THEN ticket END) INTO entries, last_ticket, place
+/** The weight of the grants in force, and the time until the first of them expires. */
+const readInForce = `SELECT COALESCE(SUM(weight), 0), MIN(expires_at) - at_time INTO used, soonest FROM holdfast_holders
+      WHERE k = lock_key AND broken IS NULL AND expires_at > at_time;`;
+
+const readQueue = `SELECT COUNT(*), MAX(ticket), MAX(CASE WHEN token = own THEN ticket END), MAX(CASE WHEN token = own THEN seen_until END),
+      COALESCE(SUM(deadline <= at_time OR seen_until <= at_time), 0) INTO entries, last_ticket, place, seen, dead
       FROM holdfast_waiters WHERE k = lock_key;`;
 
-const variables = `DECLARE used, given, pin_count, ended, entries, last_ticket, place, ahead, soonest BIGINT DEFAULT NULL;
+const variables = `DECLARE used, given, pin_count, ended, entries, last_ticket, place, seen, dead, ahead, soonest BIGINT;
   DECLARE is_queued BOOL DEFAULT FALSE;
   DECLARE result VARCHAR(16);
   DECLARE present VARCHAR(32);
   DECLARE first_info BLOB;
   DECLARE first_fencing, first_weight, first_end BIGINT;`;
 
+/**
+ * A poll of a waiter that cannot be granted yet. It takes no row lock and writes nothing, so that waiters do not delay the holder.
+ * Its entry still has three quarters of its time. The limit of a semaphore may change, so its waiters take the row lock.
+ */
+const poll = `IF old_ticket IS NOT NULL AND wait_us > 0 AND new_kind <> 'semaphore' THEN
+    SET at_time = ${now};
+    SELECT w.ticket, (SELECT COUNT(*) FROM holdfast_waiters o WHERE o.k = lock_key AND o.ticket < w.ticket AND o.token <> own
+        AND o.deadline > at_time AND o.seen_until > at_time) INTO place, ahead
+      FROM holdfast_waiters w WHERE w.k = lock_key AND w.token = own AND w.seen_until > at_time + entry_ttl * 3 DIV 4;
+    IF place IS NOT NULL THEN
+      ${readInForce}
+      IF ahead > 0 OR used + wanted > size THEN
+        SET result = 'queued';
+      END IF;
+    END IF;
+  END IF;`;
+
+const grant = `SET result = 'granted', given = GREATEST(COALESCE(lock_fencing, 0) + 1, at_time);`;
+
 /** Grants the lock, or keeps the request in the queue. A repeat of a granted request extends its grant. */
 export const acquire: Procedure = {
   params: `lock_key VARBINARY(512), own VARBINARY(255), new_kind VARCHAR(16), wanted BIGINT, size BIGINT, any_limit BOOL, ttl BIGINT,
   wait_us BIGINT, old_ticket BIGINT, entry_ttl BIGINT, entry_owner BLOB, new_info BLOB`,
   variables,
-  body: `${lockKey}
-  IF lock_kind IS NULL THEN
-    INSERT INTO holdfast_locks VALUES (lock_key, new_kind, size, 0) ON DUPLICATE KEY UPDATE fencing = fencing;
+  body: `${poll}
+  IF result IS NULL THEN
     ${lockKey}
+    IF lock_kind IS NULL THEN
+      ${grant}
+      -- The count is 1 for a new row, and 2 for a changed one. For an unchanged row it depends on the flags of the client.
+      INSERT INTO holdfast_locks VALUES (lock_key, new_kind, size, given) ON DUPLICATE KEY UPDATE fencing = fencing + 1;
+      IF ROW_COUNT() = 1 AND wanted <= size THEN
+        -- A key that had no row has no holder, no pin and no waiter.
+        INSERT INTO holdfast_holders VALUES (lock_key, own, wanted, given, at_time + ttl, new_info, NULL);
+        INSERT INTO holdfast_pins VALUES (lock_key, given, own, wanted);
+      ELSE
+        SET result = NULL, given = NULL;
+        ${lockKey}
+      END IF;
+    END IF;
   END IF;
+  IF result IS NULL THEN
   ${readPins}
   IF live IS NOT NULL THEN
     UPDATE holdfast_holders SET expires_at = GREATEST(expires_at, at_time + ttl) WHERE k = lock_key AND token = own;
@@ -65,15 +102,15 @@ export const acquire: Procedure = {
       DELETE FROM holdfast_holders WHERE k = lock_key AND expires_at <= at_time;
       ${readPins}
     END IF;
-    SET ahead = 0, place = old_ticket;
-    IF EXISTS (SELECT 1 FROM holdfast_waiters WHERE k = lock_key) THEN
+    ${readQueue}
+    IF dead > 0 THEN
       DELETE FROM holdfast_waiters WHERE k = lock_key AND token <> own AND (deadline <= at_time OR seen_until <= at_time);
       ${readQueue}
-      SET is_queued = place IS NOT NULL;
-      SET place = COALESCE(place, old_ticket, GREATEST(COALESCE(last_ticket, 0) + 1, at_time));
+    END IF;
+    SET is_queued = place IS NOT NULL, ahead = 0;
+    SET place = COALESCE(place, old_ticket, GREATEST(COALESCE(last_ticket, 0) + 1, at_time));
+    IF entries > 0 THEN
       SELECT COUNT(*) INTO ahead FROM holdfast_waiters WHERE k = lock_key AND token <> own AND ticket < place;
-    ELSE
-      SET entries = 0, place = COALESCE(place, at_time);
     END IF;
     IF pin_count > 0 OR entries > 0 THEN
       IF lock_kind <> new_kind THEN
@@ -86,7 +123,7 @@ export const acquire: Procedure = {
     END IF;
 
     IF result IS NULL AND ahead = 0 AND used + wanted <= size THEN
-      SET result = 'granted', given = GREATEST(lock_fencing + 1, at_time);
+      ${grant}
       UPDATE holdfast_locks SET fencing = given, kind = new_kind, capacity = size WHERE k = lock_key;
       REPLACE INTO holdfast_holders VALUES (lock_key, own, wanted, given, at_time + ttl, new_info, NULL);
       INSERT INTO holdfast_pins VALUES (lock_key, given, own, wanted);
@@ -98,15 +135,19 @@ export const acquire: Procedure = {
       IF pin_count = 0 AND entries = 0 THEN
         UPDATE holdfast_locks SET kind = new_kind, capacity = size WHERE k = lock_key;
       END IF;
-      REPLACE INTO holdfast_waiters VALUES (lock_key, own, place, at_time + wait_us, at_time + entry_ttl, entry_owner);
-      SELECT MIN(expires_at) - at_time INTO soonest FROM holdfast_holders
-        WHERE k = lock_key AND broken IS NULL AND expires_at > at_time;
+      IF NOT is_queued OR seen <= at_time + entry_ttl * 3 DIV 4 THEN
+        REPLACE INTO holdfast_waiters VALUES (lock_key, own, place, at_time + wait_us, at_time + entry_ttl, entry_owner);
+      END IF;
+      ${readInForce}
     ELSE
       SET result = COALESCE(result, 'held');
-      DELETE FROM holdfast_waiters WHERE k = lock_key AND token = own;
+      IF is_queued THEN
+        DELETE FROM holdfast_waiters WHERE k = lock_key AND token = own;
+      END IF;
       SELECT info, fencing, weight, expires_at INTO first_info, first_fencing, first_weight, first_end FROM holdfast_holders
         WHERE k = lock_key AND broken IS NULL AND expires_at > at_time ORDER BY expires_at LIMIT 1;
     END IF;
+  END IF;
   END IF;`,
   reply: `result AS outcome, CAST(given AS CHAR) AS fencing, CAST(place AS CHAR) AS ticket, ahead AS position,
     soonest / 1000 AS soonestMs, present, lock_kind AS kind, first_info AS info, CAST(first_fencing AS CHAR) AS holderFencing,

@@ -98,7 +98,7 @@ const procedures: Readonly<Record<string, Procedure>> = {
 };
 
 /** The version of the procedures is a part of their names, so that clients of two versions work side by side. */
-export const procedureName = (name: string): string => `holdfast1_${name}`;
+export const procedureName = (name: string): string => `holdfast2_${name}`;
 
 /** Each procedure is one transaction, and replies after its commit. A frozen client therefore cannot hold a row lock. */
 export const procedureStatements: readonly string[] = Object.entries(procedures).map(

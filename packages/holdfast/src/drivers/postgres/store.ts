@@ -42,6 +42,7 @@ export class PostgresStore implements LeaseStore {
   readonly #schema: string;
   readonly #createsSchema: boolean;
   readonly #clock: Clock;
+  #listener: StoreListener | undefined;
   #ready: Promise<void> | undefined;
   readonly #sweeps: SweepSchedule;
 
@@ -58,7 +59,10 @@ export class PostgresStore implements LeaseStore {
     this.#clock = clock;
     this.#sweeps = new SweepSchedule(clock, sweepEveryMs, maxSweptRows);
     if (notifications) {
-      this.subscribe = (listener) => notifications.subscribe(listener);
+      this.subscribe = (listener) => {
+        this.#listener = listener;
+        return notifications.subscribe(listener);
+      };
     }
     this.capabilities = {
       kinds: ["mutex", "read-write", "semaphore"],
@@ -122,8 +126,12 @@ export class PostgresStore implements LeaseStore {
   }
 
   async release(key: string, token: string): Promise<boolean> {
-    const { held } = (await this.#call("release", { key, token })) as { held: boolean };
+    const request = { key, token, channel: this.#notifications?.channel };
+    const { held, next } = (await this.#call("release", request)) as { held: boolean; next?: string | null };
     this.#session?.released(token);
+    if (typeof next === "string") {
+      this.#listener?.wake(next);
+    }
     this.#sweepSometimes();
     return held;
   }

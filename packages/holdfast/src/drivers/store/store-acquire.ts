@@ -38,7 +38,9 @@ export class StoreAcquire implements PendingAcquire {
   #granted: bigint | undefined;
   /** A request failed, and the engine may execute it later. */
   #mayBeExecuted = false;
-  #wake = new AbortController();
+  /** Ends the present pause. */
+  #wake: AbortController | undefined;
+  #isWoken = false;
   #settle!: { resolve: (acquired: AcquireResult) => void; reject: (reason: unknown) => void };
 
   constructor(host: StoreAcquireHost, request: AcquireRequest) {
@@ -52,7 +54,8 @@ export class StoreAcquire implements PendingAcquire {
   /** The lock may be free: the next repeat is sent at once. */
   wake(): void {
     this.#polls = 0;
-    this.#wake.abort();
+    this.#isWoken = true;
+    this.#wake?.abort();
   }
 
   cancel(reason: unknown): void {
@@ -71,8 +74,9 @@ export class StoreAcquire implements PendingAcquire {
         this.#granted = acquired.outcome === "granted" ? acquired.grant.fencingToken : undefined;
         this.#end();
         this.#settle.resolve(acquired);
-        if (this.request.lockMode !== undefined) {
-          this.#host.waiting.wakeNext(this.request.key); // the next waiter may share the lock
+        const isNextFree = acquired.outcome === "held" || this.request.lockMode !== undefined;
+        if (isNextFree && this.ticket !== undefined) {
+          this.#host.waiting.wakeNext(this.request.key); // the next waiter polls from now on, or shares the lock
         }
       }
     } catch (error) {
@@ -82,7 +86,7 @@ export class StoreAcquire implements PendingAcquire {
 
   #end(): void {
     this.#isSettled = true;
-    this.#wake.abort();
+    this.#wake?.abort();
     this.#host.waiting.remove(this);
   }
 
@@ -247,19 +251,21 @@ export class StoreAcquire implements PendingAcquire {
 
   async #untilNextPoll({ position, remainingMs }: Reply<"queued">, deadline: number): Promise<void> {
     const { clock, random, store } = this.#host.calls;
-    const { isNotified } = store;
+    const isWoken = store.isNotified || !this.#host.waiting.isFirst(this);
     if (position !== this.#position) {
       [this.#position, this.#polls] = [position, 0];
     }
-    const delayMs = pollDelayMs(random, { position, remainingMs, polls: this.#polls, isNotified });
+    const delayMs = pollDelayMs(random, { position, remainingMs, polls: this.#polls, isWoken });
     this.#polls += 1;
     await this.#pause(Math.min(delayMs, Math.max(0, deadline - clock.now())));
   }
 
   async #pause(ms: number): Promise<void> {
-    await pause(this.#host.calls.clock, ms, true, this.#wake.signal);
-    if (!this.#isSettled) {
+    if (!this.#isWoken && !this.#isSettled) {
       this.#wake = new AbortController();
+      await pause(this.#host.calls.clock, ms, true, this.#wake.signal);
+      this.#wake = undefined;
     }
+    this.#isWoken = false;
   }
 }

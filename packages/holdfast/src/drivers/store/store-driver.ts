@@ -202,7 +202,9 @@ export class StoreDriver implements Driver {
       const wasHeld = await this.#calls.repeated(key, request, (failure) => {
         mayBeDone ||= failure instanceof EngineError && failure.outcome === "unknown";
       });
-      this.#waiting.wakeNext(key);
+      if (!this.#store.isNotified) {
+        this.#waiting.wakeNext(key);
+      }
       return wasHeld || (mayBeDone && wasInForce);
     } catch (error) {
       if (isTransient(error) && !this.#isClosed) {

@@ -37,12 +37,12 @@ export class WaitingAcquires {
 
   /** Wakes the first waiter of this process, which needs no notification of an end that this process caused. */
   wakeNext(key: string): void {
-    for (const acquire of this.#byKey.get(key) ?? []) {
-      if (acquire.ticket !== undefined) {
-        acquire.wake();
-        return;
-      }
-    }
+    this.#first(key)?.wake();
+  }
+
+  /** Whether the request is the first of this process in the queue of its key. */
+  isFirst(acquire: WaitingAcquire): boolean {
+    return this.#first(acquire.request.key) === acquire;
   }
 
   wakeTicket(ticket: string): void {
@@ -63,5 +63,14 @@ export class WaitingAcquires {
         acquire.cancel(reasonOf(key));
       }
     }
+  }
+
+  #first(key: string): WaitingAcquire | undefined {
+    for (const acquire of this.#byKey.get(key) ?? []) {
+      if (acquire.ticket !== undefined) {
+        return acquire;
+      }
+    }
+    return undefined;
   }
 }

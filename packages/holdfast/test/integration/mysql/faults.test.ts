@@ -29,7 +29,7 @@ onMariaDb("holdfast/mysql under faults", () => {
       query: (sql) => pool.query(sql),
       execute: (sql, values) => {
         const execute = (): Promise<[unknown, unknown]> => pool.execute(sql, values);
-        return sql.startsWith(`CALL holdfast1_${name}(`) ? call(execute) : execute();
+        return sql.startsWith(`CALL holdfast2_${name}(`) ? call(execute) : execute();
       },
     };
     return createLocks(mysql(client));
@@ -128,7 +128,7 @@ onMariaDb("holdfast/mysql under faults", () => {
     const locks = createLocks(mysql(pool));
     await locks.acquire("expired", { ttlMs: 100, renew: false });
     await expect.poll(async () => (await locks.inspect("expired")).holders).toEqual([]);
-    await pool.query("CALL holdfast1_release('expired', 'another token')");
+    await pool.query("CALL holdfast2_release('expired', 'another token')");
     await (await locks.acquire("expired")).release();
     const [rows] = await pool.query("SELECT token FROM holdfast_holders WHERE k = 'expired'");
     expect(rows).toEqual([]);

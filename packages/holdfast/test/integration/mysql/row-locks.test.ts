@@ -84,4 +84,19 @@ onMariaDb("holdfast/mysql, with other transactions on its rows,", () => {
     expect(new Set(errors)).toEqual(new Set([1205]));
     await locks.close();
   });
+
+  test.each([[["FOUND_ROWS"]], [["-FOUND_ROWS"]]])(
+    "one of many tries for a new key is granted, with the flags %j of the client",
+    async (flags) => {
+      const other = createPool({ uri: server.url, flags });
+      const locks = createLocks(mysql(other));
+      for (let round = 0; round < 20; round += 1) {
+        const key = `new ${String(flags)} ${round}`;
+        const leases = await Promise.all(Array.from({ length: 10 }, () => locks.tryAcquire(key)));
+        expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
+      }
+      await locks.close();
+      await other.end();
+    },
+  );
 });

@@ -6,6 +6,7 @@ export {
   type EtcdMember,
   type EtcdServer,
 } from "./etcd-server.ts";
+export { hasGalera, startGalera, type GaleraCluster } from "./galera-cluster.ts";
 export { hasMariaDb, startMariaDb, type MariaDbServer } from "./mariadb-server.ts";
 export { hasPgBouncer, startPgBouncer, type PgBouncer, type PgBouncerOptions } from "./pgbouncer-server.ts";
 export { hasPostgres, startPostgres, startStandby, type PostgresServer } from "./postgres-server.ts";

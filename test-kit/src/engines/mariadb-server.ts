@@ -7,6 +7,7 @@ import { createConnection } from "mysql2/promise";
 
 import { killProcess } from "../child-process.ts";
 import { stablePort } from "../redis-server.ts";
+import { ownerOf } from "./postgres-server.ts";
 import { inFolder, installed, startServer, type ServerProcess } from "./server-process.ts";
 
 const program = installed("mariadbd", "/usr/sbin/mariadbd");
@@ -33,20 +34,24 @@ export interface MariaDbServer {
  * Starts a server on a free port of 127.0.0.1.
  * @param args options of the server
  * @param variables environment variables in addition to those of this process
+ * @param asNobody whether a server that root starts runs as `nobody`
  */
 export function startMariaDb(
   args: readonly string[] = ["--innodb-flush-log-at-trx-commit=0"],
   variables: Readonly<Record<string, string>> = {},
+  asNobody = false,
 ): Promise<MariaDbServer> {
   return inFolder("mariadb", async (folder) => {
-    const user = process.getuid?.() === 0 ? ["--user=root"] : [];
     const data = join(folder, "data");
     // Servers that start at the same time would use the same names in a shared folder for temporary files.
     const env = { ...process.env, TMPDIR: join(folder, "tmp") };
     await mkdir(env.TMPDIR);
+    const owner = asNobody ? (await ownerOf(env.TMPDIR)) && (await ownerOf(folder)) : undefined;
+    const user = process.getuid?.() === 0 && !owner ? ["--user=root"] : [];
     const init = ["--auth-root-authentication-method=normal", "--skip-test-db", ...user];
     await promisify(execFile)(initProgram as string, ["--no-defaults", `--datadir=${data}`, ...init], {
       env,
+      ...owner,
     });
     const port = await stablePort();
     const connection = { host: "127.0.0.1", port, user: "root" };
@@ -66,7 +71,10 @@ export function startMariaDb(
       await client.end();
     };
     const start = (): Promise<ServerProcess> =>
-      startServer([program as string, ...own, ...args], createDatabase, { env: { ...env, ...variables } });
+      startServer([program as string, ...own, ...args], createDatabase, {
+        env: { ...env, ...variables },
+        ...owner,
+      });
     let server = await start();
     return {
       port,

@@ -42,27 +42,17 @@ export function startMariaDb(
   asNobody = false,
 ): Promise<MariaDbServer> {
   return inFolder("mariadb", async (folder) => {
-    const data = join(folder, "data");
     // Servers that start at the same time would use the same names in a shared folder for temporary files.
     const env = { ...process.env, TMPDIR: join(folder, "tmp") };
-    await mkdir(env.TMPDIR);
-    const owner = asNobody ? (await ownerOf(env.TMPDIR)) && (await ownerOf(folder)) : undefined;
-    const user = process.getuid?.() === 0 && !owner ? ["--user=root"] : [];
-    const init = ["--auth-root-authentication-method=normal", "--skip-test-db", ...user];
-    await promisify(execFile)(initProgram as string, ["--no-defaults", `--datadir=${data}`, ...init], {
-      env,
-      ...owner,
-    });
+    const { owner, own: dataArgs } = await createData(folder, env, asNobody);
     const port = await stablePort();
     const connection = { host: "127.0.0.1", port, user: "root" };
     const own = [
-      "--no-defaults",
-      `--datadir=${data}`,
+      ...dataArgs,
       `--socket=${join(folder, "socket")}`,
       `--port=${port}`,
       "--bind-address=127.0.0.1",
       "--innodb-buffer-pool-size=64M",
-      ...user,
     ];
     const createDatabase = async (): Promise<void> => {
       const client = await createConnection(connection);
@@ -99,4 +89,19 @@ export function startMariaDb(
       },
     };
   });
+}
+
+/** Creates the data of a server. @returns the user that runs the server, if not the present one, and the first options of the server */
+async function createData(
+  folder: string,
+  env: NodeJS.ProcessEnv & { readonly TMPDIR: string },
+  asNobody: boolean,
+): Promise<{ owner: Awaited<ReturnType<typeof ownerOf>>; own: string[] }> {
+  await mkdir(env.TMPDIR);
+  const owner = asNobody ? (await ownerOf(env.TMPDIR)) && (await ownerOf(folder)) : undefined;
+  const user = process.getuid?.() === 0 && !owner ? ["--user=root"] : [];
+  const own = ["--no-defaults", `--datadir=${join(folder, "data")}`, ...user];
+  const init = ["--auth-root-authentication-method=normal", "--skip-test-db"];
+  await promisify(execFile)(initProgram as string, [...own, ...init], { env, ...owner });
+  return { owner, own };
 }

@@ -1,5 +1,6 @@
 import { Redis as Ioredis6 } from "ioredis";
 import { Redis as Ioredis5 } from "ioredis5";
+import { Redis as Iovalkey } from "iovalkey";
 import { createClient as createClient6 } from "redis";
 import { createClient as createClient4 } from "redis4";
 import { createClient as createClient5 } from "redis5";
@@ -42,6 +43,15 @@ export const clientLibraries: Readonly<Record<ClientLibrary, OpenLibrary>> = {
       () => client.disconnect(),
     );
   },
+  iovalkey: async (port, options) => {
+    const client = new Iovalkey(ioredisOptions(port, options));
+    client.on("error", ignore);
+    return open(
+      client,
+      () => client.client("ID"),
+      () => client.disconnect(),
+    );
+  },
   "node-redis 6": async (port, options) => {
     const client = createClient6(nodeRedisOptions(port, options)).on("error", ignore);
     await client.connect();
@@ -71,7 +81,7 @@ export const clientLibraries: Readonly<Record<ClientLibrary, OpenLibrary>> = {
   },
 };
 
-export type ClientLibrary = `ioredis ${5 | 6}` | `node-redis ${4 | 5 | 6}`;
+export type ClientLibrary = `ioredis ${5 | 6}` | `node-redis ${4 | 5 | 6}` | "iovalkey";
 export type OpenLibrary = (port: number, options?: ClientOptions) => Promise<OpenClient>;
 
 function open(client: RedisClient, id: () => Promise<number>, close: () => void): OpenClient {

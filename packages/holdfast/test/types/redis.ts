@@ -1,6 +1,7 @@
 // `redis()` accepts real clients with their own types. Compiled with `skipLibCheck: false`.
 import type { Cluster as IoredisCluster6, Redis as Ioredis6 } from "ioredis";
 import type { Cluster as IoredisCluster5, Redis as Ioredis5 } from "ioredis5";
+import type { Cluster as IovalkeyCluster, Redis as Iovalkey } from "iovalkey";
 import type {
   createClient as createClient6,
   createCluster as createCluster6,
@@ -20,6 +21,7 @@ export interface StandaloneClients {
   readonly ioredis6: Ioredis6;
   readonly ioredis6WithResp3: Ioredis6<"resp3">;
   readonly ioredis5: Ioredis5;
+  readonly iovalkey: Iovalkey;
   readonly nodeRedis6: ReturnType<typeof createClient6>;
   readonly nodeRedis6WithResp3: ReturnType<typeof createClient6<{}, {}, {}, 3, {}>>;
   readonly nodeRedis5: ReturnType<typeof createClient5>;
@@ -49,6 +51,7 @@ export function driversOf(clients: StandaloneClients): unknown[] {
     redis(clients.ioredis6),
     redis(clients.ioredis6WithResp3),
     redis(clients.ioredis5),
+    redis(clients.iovalkey),
     redis(clients.nodeRedis6),
     redis(clients.nodeRedis6WithResp3),
     redis(clients.nodeRedis5),
@@ -61,6 +64,7 @@ export function driversOf(clients: StandaloneClients): unknown[] {
 export interface ClusterClients {
   readonly ioredis6: IoredisCluster6;
   readonly ioredis5: IoredisCluster5;
+  readonly iovalkey: IovalkeyCluster;
   readonly nodeRedis6: ReturnType<typeof createCluster6>;
   readonly nodeRedis6WithResp3: ReturnType<typeof createCluster6<{}, {}, {}, 3, {}>>;
   readonly nodeRedis5: ReturnType<typeof createCluster5>;
@@ -72,6 +76,7 @@ export function driversOfClusters(clients: ClusterClients): unknown[] {
   return [
     redis(clients.ioredis6),
     redis(clients.ioredis5),
+    redis(clients.iovalkey),
     redis(clients.nodeRedis6),
     redis(clients.nodeRedis6WithResp3),
     redis(clients.nodeRedis5),

@@ -13,7 +13,7 @@ import {
 } from "./node-redis-sentinel.ts";
 import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-redis.ts";
 
-/** A client of ioredis or node-redis, for a server or a cluster, distinguished by its shape. Or a custom {@link Connection}. */
+/** A client of ioredis, iovalkey or node-redis, for a server or a cluster, distinguished by its shape. Or a custom {@link Connection}. */
 export type RedisClient =
   | IoredisClient
   | NodeRedisClient

@@ -11,7 +11,7 @@ import {
 import { inDatabase } from "./database.ts";
 import type { Script } from "../protocol/script.ts";
 
-/** The members of an ioredis `Redis` (5 and 6) that Holdfast uses. */
+/** The members of an ioredis `Redis` (5 and 6) that Holdfast uses. A `Redis` of iovalkey has them too. */
 export interface IoredisClient {
   readonly options: object;
   readonly status: string;

@@ -51,6 +51,8 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 }
 
 export interface ServerOptions {
+  /** Default: {@link redisProgram}. */
+  readonly program?: string;
   readonly args?: readonly string[];
   readonly port?: number;
   /** The configuration of a sentinel; absent: the server is no sentinel. */
@@ -143,7 +145,7 @@ function killAll(): void {
 }
 
 function spawnServer(port: number, folder: string, options: ServerOptions): ChildProcess {
-  const { args = [], env, sentinel } = options;
+  const { program = redisProgram, args = [], env, sentinel } = options;
   const own = [
     "--port",
     String(port),
@@ -157,7 +159,7 @@ function spawnServer(port: number, folder: string, options: ServerOptions): Chil
     "no",
   ];
   const role = sentinel === undefined ? [] : [writeConfig(folder, sentinel), "--sentinel"];
-  const child = spawn(redisProgram, [...role, ...own, ...args], {
+  const child = spawn(program, [...role, ...own, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...env },
   });

@@ -1,0 +1,134 @@
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { document } from "./document.ts";
+import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
+import type { Outcome } from "./outcome.ts";
+import { runPrograms, type InstalledRuntime, type InstalledServer, type ProgramResult } from "./programs.ts";
+import {
+  createWorkspace,
+  installProject,
+  linkProject,
+  packLibrary,
+  root,
+  typesProject,
+  type Project,
+} from "./project.ts";
+import { allPassed, toText, type Results } from "./report.ts";
+import { provideRuntime } from "./runtime-programs.ts";
+import { provideServer } from "./server-programs.ts";
+import { runTypes, type TypesResult } from "./types.ts";
+
+async function main(args: readonly string[]): Promise<void> {
+  const options = optionsOf(args);
+  if (options.help) {
+    process.stdout.write(usage);
+    return;
+  }
+  const workspace = await createWorkspace();
+  try {
+    const results = await verify(options, workspace);
+    process.stdout.write(
+      options.json ? `${JSON.stringify(results, null, 2)}\n` : `\n${toText(results, options)}\n`,
+    );
+    if (options.write) {
+      await writeFile(join(root, "docs", "compatibility.md"), document(results, options));
+    }
+    process.exitCode = allPassed(results) ? 0 : 1;
+  } finally {
+    await rm(workspace, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function optionsOf(args: readonly string[]): ResolvedOptions {
+  try {
+    return parseOptions(args);
+  } catch (error) {
+    process.stderr.write(`verify:runtimes: ${(error as Error).message}\n`);
+    process.exit(2);
+  }
+}
+
+async function verify(options: ResolvedOptions, workspace: string): Promise<Results> {
+  const notRun: string[] = [];
+  const pack = await packLibrary(workspace);
+  const programs = options.parts.includes("programs")
+    ? await verifyPrograms(options, workspace, pack, notRun)
+    : { programs: [], clientVersions: {}, serverVersions: {} };
+  const types = options.parts.includes("types")
+    ? await runTypes(await typesProject(workspace, pack), progress(describeTypes))
+    : [];
+  return { date: new Date().toISOString().slice(0, 10), ...programs, types, notRun };
+}
+
+async function verifyPrograms(
+  options: ResolvedOptions,
+  workspace: string,
+  pack: string,
+  notRun: string[],
+): Promise<Pick<Results, "programs" | "clientVersions" | "serverVersions">> {
+  const projects: Project[] = [];
+  for (const client of options.clients) {
+    const install = options.offline ? linkProject : installProject;
+    projects.push(await install(workspace, pack, client));
+  }
+  const installed = options.offline ? options.servers.slice(0, 1) : options.servers;
+  const servers: InstalledServer[] = [];
+  const serverVersions: Record<string, string> = {};
+  for (const server of installed) {
+    try {
+      const { program, version } = await provideServer(server);
+      servers.push({ name: server.name, program });
+      serverVersions[server.name] = version;
+    } catch (error) {
+      notRun.push(`${server.title}: ${(error as Error).message}`);
+    }
+  }
+  const results = await runPrograms(
+    { projects, servers, runtimes: await runtimesOf(options) },
+    progress(describeProgram),
+  );
+  const clientVersions = Object.fromEntries(projects.map(({ client, version }) => [client.name, version]));
+  return { programs: results, clientVersions, serverVersions };
+}
+
+async function runtimesOf(options: ResolvedOptions): Promise<InstalledRuntime[]> {
+  if (options.offline) {
+    const title = `Node ${process.versions.node.split(".")[0]}`;
+    const runsTypeScript = Boolean((process.features as { typescript?: unknown }).typescript);
+    return [{ title, runsTypeScript, command: [process.execPath] }];
+  }
+  const installed: InstalledRuntime[] = [];
+  for (const runtime of options.runtimes) {
+    installed.push({ ...runtime, command: await provideRuntime(runtime) });
+  }
+  return installed;
+}
+
+/** Writes one line for each result to stderr. */
+function progress<Result extends { readonly outcome: Outcome }>(
+  describe: (result: Result) => string,
+): (result: Result, total: number) => void {
+  let completed = 0;
+  return (result, total) => {
+    completed += 1;
+    const { outcome } = result;
+    const reasons = outcome.state === "failed" ? ` (${outcome.reasons.join("; ")})` : "";
+    process.stderr.write(`${completed}/${total} ${describe(result)}: ${outcome.state}${reasons}\n`);
+  };
+}
+
+function describeProgram({ runtime, client, server, format }: ProgramResult): string {
+  return `${runtime}, ${client}, ${server}, ${format}`;
+}
+
+function describeTypes({ compiler, setting }: TypesResult): string {
+  return `TypeScript ${compiler}, ${setting}`;
+}
+
+// Servers end with this process, on `exit`.
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => process.exit(130));
+}
+
+await main(process.argv.slice(2));

@@ -14,8 +14,8 @@ export interface ResolvedOptions {
   readonly servers: readonly Server[];
 }
 
-export const parts = ["programs", "types"] as const;
-export type Part = (typeof parts)[number];
+const parts = ["programs", "types"] as const;
+type Part = (typeof parts)[number];
 
 export const usage: string = `Usage: npm run verify:runtimes -- [options]
 

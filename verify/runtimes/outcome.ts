@@ -16,7 +16,7 @@ export async function runJobs<Job, Result>(
   jobs: readonly Job[],
   run: (job: Job) => Promise<Result>,
 ): Promise<Result[]> {
-  const results = new Array<Result>(jobs.length);
+  const results: Result[] = [];
   const pending = [...jobs.entries()];
   const work = async (): Promise<void> => {
     for (let next = pending.shift(); next !== undefined; next = pending.shift()) {

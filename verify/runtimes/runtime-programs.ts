@@ -13,14 +13,12 @@ export type RuntimeCommand = readonly [program: string, ...args: string[]];
 export async function provideRuntime({ name, spec }: Runtime): Promise<RuntimeCommand> {
   const folder = await cached(name, (incomplete) => installPackages(incomplete, { [name]: spec }));
   const installed = join(folder, "node_modules", name);
-  switch (name) {
-    case "bun":
-      return [existing(join(installed, "bin"), ["bun.exe", "bun"]), "--no-install"];
-    case "deno":
-      return [existing(installed, ["deno", "deno.exe"]), "run", "--allow-all", "--quiet"];
-    default:
-      return [existing(join(installed, "bin"), ["node", "node.exe"])];
+  if (name === "bun") {
+    return [existing(join(installed, "bin"), ["bun.exe", "bun"]), "--no-install"];
+  } else if (name === "deno") {
+    return [existing(installed, ["deno", "deno.exe"]), "run", "--allow-all", "--quiet"];
   }
+  return [existing(join(installed, "bin"), ["node", "node.exe"])];
 }
 
 /** Runs `npm install` for packages with their version ranges, in a folder of their own. */

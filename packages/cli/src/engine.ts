@@ -1,6 +1,6 @@
 import { subscribe } from "node:diagnostics_channel";
 import { readFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { hostname, userInfo } from "node:os";
 
 import type { Driver, Locks } from "holdfast";
 
@@ -23,19 +23,22 @@ export interface Engine {
  * @throws {Exit} without a URL, or for a URL of an engine inside this process
  */
 export async function openEngine(target: Target, owner: string = defaultOwner()): Promise<Engine> {
-  const url = await urlOf(target);
+  const { url, source } = locate(target);
   subscribe("holdfast:node", recordFailure);
   const [{ createLocks }, { connect }] = await Promise.all([import("holdfast"), import("holdfast/connect")]);
-  const driver = await asUsageError(target.url === undefined ? exitCodes.config : exitCodes.usage, () =>
-    connect(url, secretOf(url)),
-  );
-  if (driver.capabilities.guarantee === "process") {
-    throw new Exit(
-      exitCodes.config,
-      "memory: exists only inside this process, and would exclude no other process; name a server or a service",
-    );
+  const driver = await asExit(source, url, async () => connect(url, secretOf(url)));
+  try {
+    if (driver.capabilities.guarantee === "process") {
+      throw new Exit(
+        exitCodes.config,
+        "memory: exists only inside this process, and would exclude no other process; name a server or a service",
+      );
+    }
+    return { driver, owner, locks: createLocks(driver, { owner, handover: false, closeTimeoutMs }) };
+  } catch (error) {
+    await driver.close(); // an open connection would keep this process alive
+    throw error;
   }
-  return { driver, owner, locks: createLocks(driver, { owner, handover: false, closeTimeoutMs }) };
 }
 
 /** The limit for releases at the end, ms, because a person waits. A lock without a release ends with its TTL. */
@@ -65,36 +68,60 @@ function secretOf(url: string): { password?: string } {
  * The URL of the flags, or of the environment.
  * @throws {Exit} without a URL
  */
-export async function urlOf(target: Target): Promise<string> {
-  const url = await urlFromOptions(target);
-  if (url === undefined) {
+export function urlOf(target: Target): string {
+  return locate(target).url;
+}
+
+/** The URL of the flags, or of the environment; undefined without one. */
+export function urlFromOptions(target: Target): string | undefined {
+  return find(target)?.url;
+}
+
+/** A URL, and the name of the flag or variable that it comes from. */
+interface Location {
+  readonly url: string;
+  readonly source: "--url" | "HOLDFAST_URL" | "the URL of the file";
+}
+
+function locate(target: Target): Location {
+  const location = find(target);
+  if (location === undefined) {
     throw new Exit(
       exitCodes.config,
       "no engine is named; set HOLDFAST_URL, for instance to redis://127.0.0.1:6379, or give --url or --url-file",
     );
   }
-  return url;
+  return location;
 }
 
-/** The URL of the flags, or of the environment; undefined without one. */
-export async function urlFromOptions({
-  url,
-  urlFile = process.env["HOLDFAST_URL_FILE"],
-}: Target): Promise<string | undefined> {
+function find({ url, urlFile = process.env["HOLDFAST_URL_FILE"] }: Target): Location | undefined {
   if (url !== undefined) {
-    return url;
+    return { url, source: "--url" };
   }
   const fromEnvironment = process.env["HOLDFAST_URL"];
   if (fromEnvironment !== undefined && fromEnvironment !== "") {
-    return fromEnvironment;
+    return { url: fromEnvironment, source: "HOLDFAST_URL" };
   }
   if (urlFile === undefined) {
     return undefined;
   }
   try {
-    return readFileSync(urlFile, "utf8").trim();
+    return { url: readFileSync(urlFile, "utf8").trim(), source: "the URL of the file" };
   } catch (error) {
     throw new Exit(exitCodes.config, `cannot read the file with the URL: ${(error as Error).message}`, error);
+  }
+}
+
+/** Names the flag or variable of an invalid URL. A host and port without a scheme contain no secret. */
+async function asExit<T>(source: Location["source"], url: string, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
+    const isAddress = /^([\w-]+(\.[\w-]+)*|\[[\da-f:]+\]):\d{1,5}$/i.test(url);
+    const hint = isAddress ? `; for a Redis server write redis://${url}` : "";
+    const message = error.message.replace(/^Expected (`url`|the URL\b)/, `expected ${source}`);
+    throw new Exit(source === "--url" ? exitCodes.usage : exitCodes.config, `${message}${hint}`, error);
   }
 }
 
@@ -105,18 +132,16 @@ export function defaultOwner(): string {
 
 /** The owner of a lock that outlives its process: user and host. */
 export function defaultUser(): string {
-  const user = process.env["USER"] ?? process.env["LOGNAME"] ?? process.env["USERNAME"] ?? "holdfast";
-  return `${user === "" ? "holdfast" : user}@${hostname()}`;
+  const { USER, LOGNAME, USERNAME } = process.env;
+  const user = [USER, LOGNAME, USERNAME].find((name) => name !== undefined && name !== "");
+  return `${user ?? accountName()}@${hostname()}`;
 }
 
-/** Turns the error of an invalid URL into an exit with a usage code. */
-async function asUsageError<T>(code: number, open: () => Promise<T>): Promise<T> {
+/** The name of the account of this process. Jobs of cron and containers have no `USER`, and an account may have no name. */
+function accountName(): string {
   try {
-    return await open();
-  } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError) {
-      throw new Exit(code, error.message, error);
-    }
-    throw error;
+    return userInfo().username;
+  } catch {
+    return `uid-${process.getuid?.() ?? "unknown"}`;
   }
 }

@@ -2,6 +2,7 @@ import { CommanderError } from "commander";
 
 import { lastFailure } from "./engine.ts";
 import { Exit, exitCodeOf, exitCodes } from "./exit.ts";
+import { messageForPeople } from "./messages.ts";
 import { program } from "./program.ts";
 import { errorMessage } from "./output.ts";
 
@@ -33,7 +34,7 @@ function explain(error: unknown): number {
   }
   const code = exitCodeOf(error);
   const isExpected = error instanceof Exit || code !== exitCodes.internal;
-  const message = isExpected ? errorMessage(error) : ((error as Error).stack ?? errorMessage(error));
+  const message = isExpected ? messageForPeople(error) : ((error as Error).stack ?? errorMessage(error));
   const because = code === exitCodes.unavailable ? lastFailure() : undefined;
   process.stderr.write(`holdfast: ${message}${because === undefined ? "" : ` (${because})`}\n`);
   return code;

@@ -4,6 +4,8 @@ import { inspect } from "node:util";
 export interface Output {
   /** Whether stderr is a terminal, where a status line can change. */
   readonly isTerminal: boolean;
+  /** Whether messages are suppressed. */
+  readonly isQuiet: boolean;
   info(text: string): void;
   /** Prints a message with `--verbose` only. */
   detail(text: string): void;
@@ -36,6 +38,7 @@ export function output(
   };
   return {
     isTerminal,
+    isQuiet: quiet,
     status,
     info: (text) => {
       if (!quiet) write(text);

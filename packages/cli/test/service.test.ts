@@ -62,6 +62,12 @@ onRedis("a service", () => {
       env: { HOLDFAST_URL: service.url, HOLDFAST_TOKEN: token },
     });
     expect([listing.code, listing.out]).toEqual([77, ""]);
+    const listingAll = await cli.run(["ls"], { env: { HOLDFAST_URL: service.url, HOLDFAST_TOKEN: token } });
+    expect([listingAll.code, listingAll.out]).toEqual([77, ""]);
+    expect(refused[0]?.err).toBe(
+      "holdfast: the lock service requires a token; set HOLDFAST_TOKEN to the token\n",
+    );
+    expect(refused[1]?.err).toMatch(/unknown or has expired; the token is that of HOLDFAST_TOKEN/);
     expect(refused.map(({ err }) => err).join() + service.err()).not.toContain(token);
     expect(refused[2]?.err).toMatch(/"ci" may not do that to "deploy"/);
     service.kill("SIGTERM");

@@ -49,7 +49,7 @@ export async function doctor(options: DoctorOptions): Promise<number> {
 }
 
 async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Diagnosis> {
-  const url = await urlOf(options.target);
+  const url = urlOf(options.target);
   // The library comes first, because it refuses an invalid URL with the reason.
   const engine = await openEngine(options.target);
   try {
@@ -232,7 +232,7 @@ async function probeLocks(
 ): Promise<{ findings: Finding[]; probe: Probe | null }> {
   const other = await openEngine(target);
   try {
-    const prefix = parseTarget(await urlOf(target)).query.get("prefix") ?? "lock:";
+    const prefix = parseTarget(urlOf(target)).query.get("prefix") ?? "lock:";
     const probed = await probe(engine, other, servers[0]?.client);
     const refused = await Promise.all(
       servers.map(async ({ name, client }) => ({ name, commands: await refusedCommands(client, prefix) })),

@@ -78,8 +78,11 @@ export function waitCommand(program: Command): void {
 
 export function watchCommand(program: Command): void {
   withCommon(program.command("watch"))
-    .summary("print every change of locks")
-    .description("Prints the held locks, and then every change, one line each, until it is interrupted.")
+    .summary("print changes of locks, about twice a second")
+    .description(
+      "Prints the held locks, and then their changes, one line each, until it is interrupted. " +
+        "It polls about twice a second and reports the newest state only, so a lock that is held for a shorter time may be missed.",
+    )
     .argument("[prefix]", "only keys with this prefix")
     .option("-k, --key <key>", "only this key")
     .option("--json", "print each line as JSON")

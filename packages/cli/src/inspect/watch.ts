@@ -12,7 +12,7 @@ export interface WatchOptions {
   readonly json: boolean;
 }
 
-/** Prints the held locks, and then every change, one line each. */
+/** Prints the held locks, and then their observed changes, one line each. A change between two polls of the engine may be missed. */
 export function watch({ target, watched, json }: WatchOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }, signal) => {
     for await (const event of locks.watch(watched, { signal })) {

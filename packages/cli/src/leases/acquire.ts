@@ -1,6 +1,7 @@
 import type { Target } from "../engine.ts";
 import { exitCodes } from "../exit.ts";
 import { acquire as acquireLease, type AcquireSpec } from "../run/acquire.ts";
+import { heldMessage } from "../run/held.ts";
 import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 import { formatLease, type LeaseFormat } from "./lease-file.ts";
@@ -14,11 +15,11 @@ export interface AcquireOptions extends AcquireSpec {
 
 /** Acquires a lock and prints the lease. The lease ends with its TTL, unless `renew` or `release` is called before. */
 export function acquire(options: AcquireOptions): Promise<number> {
-  const { voice: output, keys, format } = options;
+  const { voice: output, format } = options;
   return withEngine(options.target, options.owner, async (engine, interrupted) => {
     const lease = await acquireLease(engine, { ...options, renew: false }, { voice: output, interrupted });
     if (lease === null) {
-      output.info(`"${keys[0]}" is held; see holdfast inspect ${keys[0]}`);
+      output.info(await heldMessage(engine.locks, options));
       return options.heldExit;
     }
     process.stdout.write(`${formatLease(lease, format)}\n`);

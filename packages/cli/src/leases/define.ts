@@ -4,12 +4,13 @@ import { withCommon, type CommonOptions } from "../common.ts";
 import { duration, durationOrForever, timeOption } from "../duration.ts";
 import { defaultOwner, defaultUser } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
+import { oneKey } from "../key-argument.ts";
 import { fencingToken, wholeNumber } from "../numbers.ts";
 import { output } from "../output.ts";
 import type { LeaseFormat } from "./lease-file.ts";
 
 interface AcquireFlags extends CommonOptions {
-  readonly key: string;
+  readonly key?: string;
   readonly ttl: number;
   readonly wait: number;
   readonly heldExit: number;
@@ -25,7 +26,8 @@ export function acquireCommand(program: Command): void {
       "Acquires a lock and prints the lease, a secret for holdfast renew and holdfast release. " +
         "The lease ends with its TTL, unless it is renewed.",
     )
-    .requiredOption("-k, --key <key>", "the key to lock")
+    .argument("[key]", "the key to lock")
+    .option("-k, --key <key>", "the key to lock, instead of the argument")
     .addOption(timeOption("--ttl <time>", "how long the lock is held without a renewal", duration, "30s"))
     .addOption(
       timeOption("--wait <time>", "how long to wait for the lock: 0, 5m, forever", durationOrForever, "10s"),
@@ -43,10 +45,11 @@ export function acquireCommand(program: Command): void {
     )
     .option("--owner <text>", "the owner, shown by inspect")
     .option("--reason <text>", "the reason, shown by inspect")
-    .action(async (flags: AcquireFlags) => {
+    .action(async (argument: string | undefined, flags: AcquireFlags) => {
+      const key = oneKey("acquire", argument, flags.key);
       const { acquire } = await import("./acquire.ts");
       process.exitCode = await acquire({
-        keys: [flags.key],
+        keys: [key],
         among: "one",
         ttlMs: flags.ttl,
         waitMs: flags.wait,
@@ -119,6 +122,7 @@ export function releaseCommand(program: Command): void {
 }
 
 interface HoldFlags extends CommonOptions {
+  readonly key?: string;
   readonly for?: number;
   readonly wait: number;
   readonly reason?: string;
@@ -131,7 +135,8 @@ export function holdCommand(program: Command): void {
   withCommon(program.command("hold"))
     .summary("hold a lock by hand, for example for a freeze")
     .description("Holds a lock without a process, until its time has passed, or until hold --release.")
-    .argument("<key>", "the key to lock")
+    .argument("[key]", "the key to lock")
+    .option("-k, --key <key>", "the key to lock, instead of the argument")
     .option("--for <time>", "how long the lock is held, up to 24h", duration)
     .option("--reason <text>", "the reason, shown by inspect")
     .addOption(
@@ -140,7 +145,8 @@ export function holdCommand(program: Command): void {
     .option("--release", "release the lock before its time")
     .option("--owner <text>", "the owner (user@host)")
     .option("--json", "print the fencing token and the end as JSON")
-    .action(async (key: string, flags: HoldFlags) => {
+    .action(async (argument: string | undefined, flags: HoldFlags) => {
+      const key = oneKey("hold", argument, flags.key);
       const isRelease = flags.release === true;
       if (!isRelease && (flags.for === undefined || flags.reason === undefined)) {
         throw new Exit(exitCodes.usage, "expected --for and --reason for a lock that is held by hand");

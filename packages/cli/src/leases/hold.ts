@@ -2,10 +2,13 @@ import { formatDuration } from "../duration.ts";
 import type { Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import type { Output } from "../output.ts";
+import { heldMessage } from "../run/held.ts";
 import { withEngine } from "../with-engine.ts";
 
 /** The label of a lock that a person holds. */
 const label = { held: "by hand" };
+/** The least TTL of a lease, ms. */
+const minForMs = 100;
 
 export interface HoldOptions {
   readonly target: Target;
@@ -31,21 +34,18 @@ export function hold({
 }: HoldOptions): Promise<number> {
   return withEngine(target, owner, async ({ locks, driver }, signal) => {
     const { maxTtlMs } = driver.capabilities;
-    if (forMs > maxTtlMs) {
+    if (forMs < minForMs || forMs > maxTtlMs) {
       throw new Exit(
         exitCodes.usage,
-        `--for can be ${formatDuration(maxTtlMs)} at the most with this engine`,
+        `--for can be from ${formatDuration(minForMs)} to ${formatDuration(maxTtlMs)} with this engine, got ${formatDuration(forMs)}`,
       );
     }
-    const lease = await locks.acquire(key, {
-      ttlMs: forMs,
-      waitMs,
-      renew: false,
-      owner,
-      reason,
-      labels: label,
-      signal,
-    });
+    const lease = await locks
+      .acquire(key, { ttlMs: forMs, waitMs, renew: false, owner, reason, labels: label, signal })
+      .catch(async (error: unknown) => {
+        if ((error as { code?: unknown }).code !== "wait-timeout") throw error;
+        throw new Exit(exitCodes.notAcquired, await heldMessage(locks, { keys: [key], waitMs }), error);
+      });
     await lease.extend(forMs); // a grant after a wait is shorter at first
     const { fencingToken, remainingMs } = lease.toJSON();
     lease.orphan();

@@ -4,6 +4,7 @@ import { withCommon, type CommonOptions } from "../common.ts";
 import { duration, durationOrForever, timeOption } from "../duration.ts";
 import { defaultOwner } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
+import { keyAndCommand, type KeyAndCommand } from "../key-argument.ts";
 import { wholeNumber } from "../numbers.ts";
 import { output } from "../output.ts";
 import type { RunOptions } from "./run.ts";
@@ -21,7 +22,6 @@ interface CommandFlags extends CommonOptions {
 }
 
 interface Flags extends CommandFlags {
-  readonly key: [string, ...string[]];
   readonly shared?: true;
   readonly limit?: number;
   readonly wait: number;
@@ -38,10 +38,7 @@ export function runCommandDefinition(program: Command): void {
       "Runs a command under a lock: waits for the lock, renews it while the command runs, and releases it. " +
         "If the lock is about to be lost, the command is ended before another client can acquire the lock.",
     )
-    .argument("[command...]", "the command and its arguments, after --; no shell is involved")
-    .passThroughOptions()
-    .requiredOption("-k, --key <key>", "the key to lock; repeated: all keys or none", collected)
-    .addOption(new Option("--shared", "lock as one of many readers").conflicts("limit"))
+    .option("--shared", "lock as one of many readers")
     .option("--limit <n>", "lock as one of at most n holders; all clients need the same n", wholeNumber(1))
     .addOption(
       timeOption("--wait <time>", "how long to wait for the lock: 0, 5m, forever", durationOrForever, "10s"),
@@ -60,15 +57,15 @@ export function runCommandDefinition(program: Command): void {
         "0",
       ),
     );
-  withCommandFlags(command).action(async (words: string[], flags: Flags) => {
-    const options = readRun(words, flags);
+  withCommandFlags(command).action(async (...given: Parameters<Action>) => {
+    const options = readRun(...read<Flags>(...given));
     const { run } = await import("./run.ts");
     endWith(await run(options));
   });
 }
 
 interface OnceFlags extends CommandFlags {
-  readonly for: number;
+  readonly for?: number;
   readonly heldExit: number;
 }
 
@@ -80,26 +77,41 @@ export function onceCommandDefinition(program: Command): void {
       "Runs a command at most once in a period, on any number of machines. After a success the lock stays until the end of the " +
         "period. After a failure the lock is released, and another machine may try.",
     )
-    .argument("<key>", "the key to lock")
-    .argument("[command...]", "the command and its arguments, after --; no shell is involved")
-    .requiredOption("--for <time>", "the period, from the start, up to 24h", duration)
+    .option("--for <time>", "the period, from the start, up to 24h; required", duration)
     .option(
       "-E, --held-exit <code>",
       "exit code if the command ran already, or runs now",
       wholeNumber(0, 255),
       exitCodes.done,
     );
-  withCommandFlags(command).action(async (key: string, words: string[], flags: OnceFlags) => {
+  withCommandFlags(command).action(async (...given: Parameters<Action>) => {
+    const [{ keys, words }, flags] = read<OnceFlags>(...given);
+    const { for: keepForMs, heldExit } = flags;
+    if (keepForMs === undefined) {
+      throw new Exit(
+        exitCodes.usage,
+        `--for is missing; write: holdfast once ${keys[0]} --for 20h -- COMMAND`,
+      );
+    }
     const options = {
       ...commonOf(words, flags),
-      keys: [key],
+      keys,
       among: "one",
       waitMs: 0,
+      mayWait: false,
       minHoldMs: 0,
     } as const;
     const { run } = await import("./run.ts");
-    endWith(await run({ ...options, heldExit: flags.heldExit, keepForMs: flags.for }));
+    endWith(await run({ ...options, heldExit, keepForMs }));
   });
+}
+
+type Action = (first: string | undefined, rest: readonly string[], flags: unknown, command: Command) => void;
+
+/** The arguments of `run` and `once`, and all flags, also those between the key and `--`. */
+function read<F>(...[first, rest, , command]: Parameters<Action>): [KeyAndCommand, F] {
+  const target = keyAndCommand(first === undefined ? [] : [first, ...rest], command);
+  return [target, command.opts() as F];
 }
 
 /** Exits at once, without waiting for closing connections, because the caller waits. */
@@ -107,9 +119,18 @@ function endWith(code: number): void {
   process.stderr.write("", () => process.exit(code));
 }
 
-/** The options of `run` and `once`. */
+/** The arguments and options of `run` and `once`. */
 function withCommandFlags(command: Command): Command {
   return command
+    .usage("[options] <key> [options] -- <command...>")
+    .argument("[key]", "the key to lock; with --key the command begins here, and -- may be omitted")
+    .argument("[command...]", "the command and its arguments, after --; no shell is involved")
+    .passThroughOptions()
+    .option(
+      "-k, --key <key>",
+      "the key to lock, instead of the argument; repeated: all keys or none",
+      collected,
+    )
     .addOption(
       timeOption(
         "--ttl <time>",
@@ -141,8 +162,11 @@ function withCommandFlags(command: Command): Command {
     .option("-c, --shell <line>", "run this line by /bin/sh instead of a command");
 }
 
-function readRun(words: readonly string[], flags: Flags): RunOptions {
-  const { key: keys, limit, ifHeld } = flags;
+function readRun({ keys, words }: KeyAndCommand, flags: Flags): RunOptions {
+  const { limit, ifHeld } = flags;
+  if (flags.shared && limit !== undefined) {
+    throw new Exit(exitCodes.usage, "expected --shared or --limit, got both");
+  }
   if (limit !== undefined && keys.length > 1) {
     throw new Exit(exitCodes.usage, "--limit is for one --key");
   }
@@ -151,6 +175,7 @@ function readRun(words: readonly string[], flags: Flags): RunOptions {
     keys,
     among: limit === undefined ? (flags.shared ? "shared" : "one") : { limit },
     waitMs: ifHeld === "wait" ? flags.wait : 0,
+    mayWait: ifHeld === "wait",
     heldExit: flags.heldExit ?? (ifHeld === "skip" ? exitCodes.done : exitCodes.notAcquired),
     minHoldMs: flags.minHold,
   };
@@ -159,7 +184,7 @@ function readRun(words: readonly string[], flags: Flags): RunOptions {
 function commonOf(
   words: readonly string[],
   flags: CommandFlags,
-): Omit<RunOptions, "keys" | "among" | "waitMs" | "heldExit" | "minHoldMs"> {
+): Omit<RunOptions, "keys" | "among" | "waitMs" | "mayWait" | "heldExit" | "minHoldMs"> {
   const { ttl: ttlMs, grace: graceMs = Math.min(5_000, Math.floor(ttlMs / 4)) } = flags;
   if (graceMs >= ttlMs / 2) {
     throw new Exit(
@@ -192,7 +217,7 @@ function programOf(
   if (program === undefined) {
     throw new Exit(
       exitCodes.usage,
-      "no command is given; put the command after --, as in: holdfast run --key deploy -- ./deploy.sh",
+      "no command is given; write it after --, as in: holdfast run deploy -- ./deploy.sh",
     );
   }
   return { program, args };

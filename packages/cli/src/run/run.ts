@@ -3,6 +3,7 @@ import { openEngine, type Engine, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import type { Output } from "../output.ts";
 import { acquire, type AcquireSpec } from "./acquire.ts";
+import { heldMessage, ranMessage } from "./held.ts";
 import { refuseNested } from "./environment.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
 import type { OnLost } from "./supervise.ts";
@@ -13,6 +14,8 @@ export interface RunOptions extends AcquireSpec {
   readonly program: string;
   readonly args: readonly string[];
   readonly heldExit: number;
+  /** False with `--if-held skip` and `fail`, where `--wait` has no effect. */
+  readonly mayWait: boolean;
   readonly minHoldMs: number;
   /** After a success the lock stays, without this process, until this time after the grant, ms. */
   readonly keepForMs?: number;
@@ -34,7 +37,7 @@ export async function run(options: RunOptions): Promise<number> {
     assertTtl(options.keepForMs, engine);
     const lease = await acquire(engine, options, { voice: options.voice, interrupted: signals.interrupted });
     if (lease === null) {
-      options.voice.info(heldMessage(options));
+      await explainHeld(engine, options);
       return options.heldExit;
     }
     // This code is loaded only after the grant, so a refused request ends sooner.
@@ -61,8 +64,9 @@ function assertTtl(keepForMs: number | undefined, { driver }: Engine): void {
   }
 }
 
-function heldMessage({ keys, waitMs, keepForMs }: RunOptions): string {
-  const names = keys.map((key) => `"${key}"`).join(", ");
-  const what = keepForMs === undefined ? "is held" : "ran already, or runs now";
-  return `${names} ${what}${waitMs === 0 ? "" : ` still, after ${formatDuration(waitMs)}`}; see holdfast inspect ${keys[0]}`;
+async function explainHeld({ locks }: Engine, options: RunOptions): Promise<void> {
+  const { keys, keepForMs, voice: output } = options;
+  if (!output.isQuiet) {
+    output.info(await (keepForMs === undefined ? heldMessage(locks, options) : ranMessage(locks, keys)));
+  }
 }

@@ -2,6 +2,7 @@ import type { Locks, LockState } from "holdfast";
 
 import { formatDuration } from "../duration.ts";
 import type { Output } from "../output.ts";
+import { byHolder } from "./held.ts";
 
 const firstReportMs = 300;
 const refreshEveryMs = 1_000;
@@ -44,7 +45,6 @@ function describeState(state: LockState | undefined, owner: string): string {
   }
   const [holder] = state.holders;
   const position = state.waiters.find((waiter) => waiter.owner === owner)?.position;
-  const reason = holder?.reason === undefined ? "" : ` (${holder.reason})`;
-  const by = holder === undefined ? "" : `, held by ${holder.owner}${reason}`;
+  const by = holder === undefined ? "" : `, held${byHolder(holder)}`;
   return `${by}${position === undefined ? "" : `, position ${position + 1} of ${state.waiterCount}`}`;
 }

@@ -51,7 +51,7 @@ async function open(options: ServeOptions): Promise<Service> {
   const { maxWaitMs, drainMs, requestsPerSecond, groups } = options;
   try {
     return await createService({
-      engine: await urlFromOptions(options.target),
+      engine: urlFromOptions(options.target),
       auth: authOf(options.authFile),
       maxWaitMs,
       drainMs,

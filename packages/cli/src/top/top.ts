@@ -30,7 +30,7 @@ export async function top(options: TopOptions): Promise<number> {
     return exitCodes.done;
   }
   return withEngine(options.target, undefined, async (engine, interrupted) => {
-    const name = nameOf(await urlOf(options.target));
+    const name = nameOf(urlOf(options.target));
     if (options.isOnce) {
       process.stdout.write(`${frameOnce(await readStates(engine, options.prefix), name)}\n`);
       return exitCodes.done;

@@ -85,7 +85,7 @@ function schemeOf(url: string | URL): { name: string; scheme: Scheme; rest: stri
   if (scheme === undefined) {
     const given =
       /^[a-z][a-z0-9+.-]{0,30}$/i.test(name) && rest.startsWith("//") ? `${name}:` : "none of them";
-    const known = [...Object.keys(schemes), ...engineSchemes].map((scheme) => `${scheme}:`);
+    const known = [...Object.keys(schemes), ...engineSchemes, "http", "https"].map((scheme) => `${scheme}:`);
     throw new TypeError(`Expected \`url\` to begin with one of ${known.join(", ")}, got ${given}`);
   }
   return { name: name.toLowerCase(), scheme, rest };

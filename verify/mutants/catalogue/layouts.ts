@@ -64,7 +64,7 @@ export const layouts: readonly Mutant[] = [
         "  if value_of_lock() then\n    before_end()",
       ),
     ],
-    killers: [byServer("integration/layouts/strings", "spring is extended and released by its holder only")],
+    killers: [byServer("integration/layouts/strings", "is extended and released by its holder only")],
   },
   {
     name: "layout-any-shedlock-value-is-own",
@@ -76,8 +76,6 @@ export const layouts: readonly Mutant[] = [
         " and holder ~= ''",
       ),
     ],
-    killers: [
-      byServer("integration/layouts/strings", "shedlock is extended and released by its holder only"),
-    ],
+    killers: [byServer("integration/layouts/strings", "is extended and released by its holder only")],
   },
 ];

@@ -16,8 +16,8 @@ export interface OnceOptions extends Omit<TryOptions, "attemptId"> {
    */
   keepMs: number;
   /**
-   * The state of the key after a crash of the process. With `"free"` the key is free after at most `ttlMs`, so that another process runs the work again
-   * within `keepMs`. With `"keep"` the key stays held for `keepMs`, so that the work starts at most once.
+   * The state of the key after a crash of the process. With `"free"` the key is free after at most `ttlMs`, so that another process
+   * runs the work again within `keepMs`. With `"keep"` the key stays held for `keepMs`, so that the work starts at most once.
    * @defaultValue "free"
    */
   ifCrashed?: "free" | "keep" | undefined;

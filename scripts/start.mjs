@@ -25,6 +25,11 @@ service.stdout.setEncoding("utf8").on("data", (text) => {
     traffic = spawn(process.execPath, [join(root, "examples/orders/dist/traffic.js"), url], {
       stdio: "inherit",
     });
+    process.stdout.write(`Traffic runs: 8 workers lock the articles of orders. Another terminal shows it live:
+
+  npx holdfast top --url ${url}
+
+`);
   }
 });
 

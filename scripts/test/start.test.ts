@@ -26,6 +26,8 @@ test("npm start prints the address of the service and two requests, runs the wor
     "a worker holds a lock",
     20_000,
   );
+  expect(output).toContain("Traffic runs");
+  expect(output).toContain(`npx holdfast top --url ${url}\n`);
   child.kill("SIGTERM");
   const [code] = (await once(child, "exit")) as [number | null];
   expect(code).toBe(0);

@@ -18,7 +18,7 @@ void main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<void> {
   try {
-    const holdfast = await program(holdfastVersion, args);
+    const holdfast = program(holdfastVersion, args);
     for (const command of [holdfast, ...holdfast.commands]) {
       command.exitOverride();
     }

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 
 import { benchCommand } from "./bench/define.ts";
-import { completionCommand } from "./completion.ts";
+import { completionCommand } from "./completion/define.ts";
 import { doctorCommand } from "./doctor/define.ts";
 import { acquireCommand, holdCommand, releaseCommand, renewCommand } from "./leases/define.ts";
 import { inspectCommand, listCommand, waitCommand, watchCommand } from "./inspect/define.ts";
@@ -28,7 +28,7 @@ const commands: Readonly<Record<string, (program: Command) => void>> = {
 };
 
 /** Defines the commands. If the called command is known, only that one is defined, because each definition takes time. */
-export async function program(version: string, args: readonly string[]): Promise<Command> {
+export function program(version: string, args: readonly string[]): Command {
   const holdfast = new Command("holdfast")
     .description(
       "Distributed locks for every shell: run a command under a lock, and show the holders of locks.",
@@ -42,7 +42,7 @@ export async function program(version: string, args: readonly string[]): Promise
     define?.(holdfast);
   }
   if (commandName.length > 1) {
-    await completionCommand(holdfast, args);
+    completionCommand(holdfast);
   }
   return holdfast;
 }

@@ -54,7 +54,7 @@ onRedis("messages", () => {
     const by = 'holdfast: "frozen" is held by ada (release week)';
     expect(await refused("run", "frozen", "--wait", "100ms", "--", "true")).toEqual([
       75,
-      `${by}; the wait of 100ms is over, --wait 5m or --wait forever waits longer; see holdfast inspect frozen\n`,
+      `${by}; the wait of 100ms has ended, --wait 5m or --wait forever waits longer; see holdfast inspect frozen\n`,
     ]);
     const atOnce = `${by}; --wait 5m waits for the lock; see holdfast inspect frozen\n`;
     expect(await refused("run", "-k", "free", "-k", "frozen", "--wait", "0", "--", "true")).toEqual([

@@ -15,21 +15,4 @@ onRedis("the other commands", () => {
     expect((await cli.run(args)).out).toMatch(/two holders +never/);
     expect(await cli.redis.client().keys("lock:*")).toEqual([]);
   });
-
-  test.each(["bash", "zsh", "fish", "powershell"])("completion writes a script for %s", async (shell) => {
-    const { code, out } = await cli.run(["completion", shell]);
-    expect(code).toBe(0);
-    expect(out).toMatch(/holdfast/);
-  });
-
-  test("completion completes commands, flags and their choices", async () => {
-    const complete = async (...words: string[]): Promise<string[]> =>
-      (await cli.run(["complete", "--", ...words])).out
-        .split("\n")
-        .map((line) => line.split("\t")[0] as string);
-    expect(await complete("in")).toContain("inspect");
-    expect(await complete("run", "--on")).toContain("--on-lost");
-    expect(await complete("run", "--if-held", "")).toEqual(expect.arrayContaining(["wait", "skip", "fail"]));
-    expect((await cli.run(["completion", "tcsh"])).code).toBe(64);
-  });
 });

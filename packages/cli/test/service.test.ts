@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 
 import { waitUntil } from "@holdfast/test-kit";
@@ -74,6 +75,13 @@ onRedis("a service", () => {
     await service.ended;
   });
 
+  test("serve prints a new token, and the hash of its text", async () => {
+    const { code, out } = await cli.run(["serve", "--new-token"]);
+    const [, token = "", sha256] = /^token {3}(hf_\S+)\nsha256 {2}([0-9a-f]{64})\n$/.exec(out) ?? [];
+    expect(code).toBe(0);
+    expect(createHash("sha256").update(token).digest("hex")).toBe(sha256);
+  });
+
   test("if a service is killed, the lock of a running command is lost, and the command is ended in time", async () => {
     const service = await serve();
     const script = 'trap "" TERM; echo in; while :; do sleep 0.02; done';
@@ -99,6 +107,21 @@ onRedis("a service", () => {
     expect(open.code).toBe(78);
     expect(open.err).toMatch(/loopback/);
     expect((await cli.run(["serve", "--auth-file", "nothing"])).code).toBe(78);
+    const auth: readonly (readonly [string, string])[] = [
+      ["{", "auth.json: expected JSON"],
+      ["{}", "auth.json: expected at least one token"],
+      [
+        '{"tokens":[{"name":"ci","sha256":"00","grants":[]},{"sha256":"00","grants":[]}]}',
+        "auth.json: tokens[1].name: ",
+      ],
+      ['{"tokens":[],"jtw":[]}', 'auth.json: Unrecognized key: "jtw"'],
+    ];
+    for (const [content, message] of auth) {
+      await writeFile(cli.file("auth.json"), content);
+      const { code, err } = await cli.run(["serve", "--auth-file", "auth.json"]);
+      expect(code).toBe(78);
+      expect(err).toContain(message);
+    }
     expect((await cli.run(["serve", "--port", "123456"])).code).toBe(64);
   });
 });

@@ -22,7 +22,7 @@ export async function heldMessage(
   const wait =
     waitMs === 0
       ? "; --wait 5m waits for the lock"
-      : `; the wait of ${formatDuration(waitMs)} is over, --wait 5m or --wait forever waits longer`;
+      : `; the wait of ${formatDuration(waitMs)} has ended, --wait 5m or --wait forever waits longer`;
   return `"${key}" is held${byHolder(holder)}${mayWait ? wait : ""}; see holdfast inspect ${key}`;
 }
 

@@ -13,6 +13,7 @@ interface Flags extends CommonOptions {
   readonly rate?: number;
   readonly groups?: readonly string[];
   readonly check?: true;
+  readonly newToken?: true;
 }
 
 /** Defines the command `serve` and its flags. */
@@ -42,8 +43,13 @@ export function serveCommand(program: Command): void {
       (text) => text.split(","),
     )
     .option("--check", "only validate the settings")
+    .option("--new-token", "only print a new token, and its hash for the auth file")
     .action(async (flags: Flags) => {
-      const { serve } = await import("./serve.ts");
+      const { printNewToken, serve } = await import("./serve.ts");
+      if (flags.newToken === true) {
+        await printNewToken();
+        return;
+      }
       process.exitCode = await serve({
         target: flags,
         host: flags.host,

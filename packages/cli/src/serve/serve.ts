@@ -61,7 +61,7 @@ async function open(options: ServeOptions): Promise<Service> {
       ...(!options.onlyChecks && { log }),
     });
   } catch (error) {
-    throw new Exit(exitCodes.config, errorMessage(error), error);
+    throw new Exit(exitCodes.config, messageOf(error, options.authFile), error);
   }
 }
 
@@ -73,6 +73,40 @@ async function listen(service: Service, { host, port }: ServeOptions): Promise<s
   }
 }
 
+/** Prints a new token for a client, and its hash for the auth file. */
+export async function printNewToken(): Promise<void> {
+  const { newToken } = await import("@holdfast/server");
+  const { token, sha256 } = newToken();
+  process.stdout.write(`token   ${token}\nsha256  ${sha256}\n`);
+}
+
 function authOf(file: string | undefined): ServiceOptions["auth"] {
-  return file === undefined ? undefined : (JSON.parse(readFileSync(file, "utf8")) as ServiceOptions["auth"]);
+  if (file === undefined) {
+    return undefined;
+  }
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new Error(`cannot read the auth file: ${errorMessage(error)}`, { cause: error });
+  }
+  try {
+    return JSON.parse(text) as ServiceOptions["auth"];
+  } catch (error) {
+    throw new Error(`${file}: expected JSON: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/**
+ * The service's message. Its fields of `auth` become fields of the auth file. The symbols of the message are not in the expression,
+ * because the bundle is read as Latin-1.
+ */
+function messageOf(error: unknown, authFile: string | undefined): string {
+  const message = errorMessage(error);
+  const fields = [...message.matchAll(/^\W (.*)\n\W+at auth\.?(.*)$/gm)];
+  return authFile === undefined || fields.length === 0
+    ? message
+    : fields
+        .map(([, problem, field]) => `${authFile}: ${field === "" ? "" : `${field}: `}${problem}`)
+        .join("\n");
 }

@@ -42,7 +42,7 @@ onRedis("how run ends", () => {
       ].map((flags) => cli.run(["run", "-k", "held", ...flags, ...touch])),
     );
     expect(ends.map(({ code }) => code)).toEqual([75, 75, 75, 0, 9]);
-    expect(ends[0]?.err).toMatch(/^holdfast: "held" is held; /);
+    expect(ends[0]?.err).toMatch(/^holdfast: "held" is held by /);
     expect((await cli.spawn("ls", [cli.file("must-not-be")]).ended).code).not.toBe(0);
   });
 
@@ -71,10 +71,12 @@ onRedis("how run ends", () => {
       return err;
     };
     expect(await usage("run", "-k", "k")).toMatch(/no command is given/);
-    expect(await usage("run", "--", "true")).toMatch(/--key/);
+    expect(await usage("run", "--", "true")).toMatch(/run KEY -- /);
     expect(await usage("run", "-k", "k", "--ttl", "30", "--", "true")).toMatch(/--ttl <time>.*30s/s);
     expect(await usage("run", "-k", "k", "--ttl", "4s", "--grace", "2s", "--", "true")).toMatch(/--grace/);
-    expect(await usage("run", "-k", "k", "--ttl", "1ms", "--", "true")).toMatch(/ttlMs/);
+    expect(await usage("run", "-k", "k", "--ttl", "1ms", "--", "true")).toMatch(
+      /expected --ttl to be from 100ms/,
+    );
     expect(await usage("run", "-k", "k", "-k", "l", "--shared", "--", "true")).toMatch(/one --key/);
     expect(await usage("run", "-k", "k", "--url", "http+nothing://x", "--", "true")).toMatch(/url/);
     expect(await usage("sprint")).toMatch(/sprint/);

@@ -9,7 +9,7 @@ import { TableStore } from "../../support/table-store.ts";
 
 const key = "order:555";
 
-test("only the first waiter of a process polls at short intervals, and the next one does when the first gives up", async () => {
+test("only the first waiter of a process polls at short intervals, and the next one does after the cancellation of the first", async () => {
   const clock = manualClock();
   const table = new Table(clock);
   const stores = [new TableStore(table), new TableStore(table)] as const;

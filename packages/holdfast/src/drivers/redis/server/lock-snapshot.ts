@@ -10,6 +10,9 @@ import type { RedisServer } from "./server.ts";
 import { clientIdOf } from "../protocol/token.ts";
 import { decodeHash, decodeJsonHash, decodeMetadata } from "../protocol/metadata.ts";
 
+/** The remaining TTL of a key that does not exist. Another program may hold the lock with an empty string. */
+const noKey = -2;
+
 /** The reply of the operation `inspect` for one lock. */
 export interface LockSnapshot {
   readonly holder: string;
@@ -160,7 +163,7 @@ export function sharedHolderOf(
 
 async function toMutexState(node: RedisServer, key: string, snapshot: LockSnapshot): Promise<LockState> {
   const owners = await ownersByClient(node, [snapshot.holder, ...snapshot.queueEntries.map(tokenOf)]);
-  const isHeld = snapshot.holder !== "";
+  const isHeld = snapshot.holder !== "" || snapshot.remainingMs !== noKey;
   const remainingMs = remainingOf(snapshot);
   const holders = isHeld ? [holderOf(snapshot, owners[0] ?? "unknown", newestFence(snapshot))] : [];
   return lockState({
@@ -224,7 +227,7 @@ export function newestFence(snapshot: LockSnapshot): bigint | null {
 
 /** The holder's remaining TTL, ms. Null if the lock is free, or the grant never expires. */
 export function remainingOf(snapshot: LockSnapshot): number | null {
-  return snapshot.holder !== "" && snapshot.remainingMs >= 0 ? snapshot.remainingMs : null;
+  return snapshot.remainingMs >= 0 ? snapshot.remainingMs : null;
 }
 
 export function holderOf(snapshot: LockSnapshot, clientOwner: string, fencingToken: bigint | null): Holder {

@@ -39,6 +39,7 @@ const values: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
 
 /** The types that may replace a lock without a change of the key's type. */
 const strings = ["a string", "an empty string", "a string of 1 MB", "a binary string", "a number"];
+const otherTypes = ["a list", "a set", "a sorted set", "a hash", "a stream"];
 
 const settings: Readonly<Record<string, RedisOptions>> = {
   "by default": {},
@@ -78,6 +79,23 @@ onSharedRedis("a value of another program", () => {
         await direct.del(prefix + key);
       }
     });
+
+    test.each(otherTypes)(
+      "%s in place of a held lock is a loss at the next extension, and stays",
+      async (type) => {
+        const locks = open(connect(shared.port), options);
+        const key = newKey();
+        const lease = await locks.acquire(key, { ttlMs });
+        await direct.del(prefix + key);
+        const before = await write(type, prefix + key, undefined);
+        const { error } = await rejection(lease.extend());
+        expect(error).toMatchObject({ code: "lease-lost", reason: "stolen" });
+        expect(lease.signal.aborted).toBe(true);
+        expect(await lease.release()).toBe(false);
+        expect(await valueOf(prefix + key)).toEqual(before);
+        await direct.del(prefix + key);
+      },
+    );
 
     test.each(strings)("%s in place of a held lock is a loss, and stays", async (type) => {
       const locks = open(connect(shared.port), options);

@@ -14,6 +14,7 @@ import type {
   PendingRequeue,
   VerifyResult,
 } from "../../../driver.ts";
+import { isLockError } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
 import { engineExpiry, validFrom } from "../../../validity.ts";
@@ -121,7 +122,9 @@ export class RedisDriver implements Driver {
         ? { outcome: "extended", validity: validFrom(reply.sent, ttlMs) }
         : { outcome: "lost", reason: lossReasonOf(reply.value) };
     } catch (error) {
-      return { outcome: "unknown", error };
+      // A key of another kind or type has replaced the grant.
+      const isReplaced = isLockError(error, "kind-mismatch");
+      return isReplaced ? { outcome: "lost", reason: "stolen" } : { outcome: "unknown", error };
     }
   }
 

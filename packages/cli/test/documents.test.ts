@@ -57,6 +57,7 @@ onRedis("the command lines of the documents", () => {
     await chmod(cli.file("bin/holdfast"), 0o755);
     await writeFile(cli.file("deploy.sh"), "#!/bin/sh\n");
     await chmod(cli.file("deploy.sh"), 0o755);
+    await writeFile(cli.file("report.js"), "");
   });
 
   test("exist", () => {

@@ -8,7 +8,7 @@ export const mysql: readonly Mutant[] = [
     name: "mysql-number-is-the-time-alone",
     brokenRule:
       "a fencing token is larger than the last one of its key, also after the server's clock was set back",
-    edits: [edit(acquire, "given = GREATEST(lock_fencing + 1, at_time)", "given = at_time")],
+    edits: [edit(acquire, "given = GREATEST(COALESCE(lock_fencing, 0) + 1, at_time)", "given = at_time")],
     killers: [byServer("integration/mysql/faults", "fencing tokens rise although the server's clock")],
   },
   {

@@ -43,8 +43,8 @@ export const postgres: readonly Mutant[] = [
     edits: [
       edit(
         functions,
-        "  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;\n  IF held.fencing",
-        "  IF held.fencing",
+        "  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;\n  LOOP",
+        "  LOOP",
       ),
     ],
     killers: [byServer("integration/postgres/schema", "a grant and an extension are durable also where")],

@@ -122,9 +122,10 @@ export class RedisDriver implements Driver {
         ? { outcome: "extended", validity: validFrom(reply.sent, ttlMs) }
         : { outcome: "lost", reason: lossReasonOf(reply.value) };
     } catch (error) {
-      // A key of another kind or type has replaced the grant.
-      const isReplaced = isLockError(error, "kind-mismatch");
-      return isReplaced ? { outcome: "lost", reason: "stolen" } : { outcome: "unknown", error };
+      if (isLockError(error, "kind-mismatch")) {
+        return { outcome: "lost", reason: "stolen" }; // another kind or type has replaced the grant
+      }
+      return { outcome: "unknown", error };
     }
   }
 

@@ -55,8 +55,8 @@ export function textOf(path, text, { version, slug }, formerSlug) {
   const name = basename(path);
   let next = text
     .replaceAll(`github.com/${formerSlug}`, `github.com/${slug}`)
-    .replaceAll(`ghcr.io/${formerSlug.toLowerCase()}`, `ghcr.io/${slug.toLowerCase()}`)
-    .replace(new RegExp(`(ghcr\\.io/${slug.toLowerCase()}:)\\d[\\w.-]*`, "g"), `$1${version}`);
+    .replaceAll(`images.example/${formerSlug.toLowerCase()}`, `images.example/${slug.toLowerCase()}`)
+    .replace(new RegExp(`(images\\.example/${slug.toLowerCase()}:)\\d[\\w.-]*`, "g"), `$1${version}`);
   if (name === "Chart.yaml") next = next.replace(/^(version|appVersion): .*$/gm, `$1: ${version}`);
   if (path === "docs/cli.md") next = next.replace(/^(\$ holdfast --version\n).*$/m, `$1${version}`);
   return next;

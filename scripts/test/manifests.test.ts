@@ -55,9 +55,10 @@ describe("the manifests", () => {
 
 describe("other files", () => {
   test("get the new address, and images get the version too", () => {
-    const text = "https://github.com/owner/x/issues, ghcr.io/owner/x:1.0.0-rc.1, ghcr.io/other/x:1.0.0";
+    const text =
+      "https://github.com/owner/x/issues, images.example/owner/x:1.0.0-rc.1, images.example/other/x:1.0.0";
     expect(textOf("a.md", text, release, "owner/x")).toBe(
-      "https://github.com/Acme/locks/issues, ghcr.io/acme/locks:1.2.3, ghcr.io/other/x:1.0.0",
+      "https://github.com/Acme/locks/issues, images.example/acme/locks:1.2.3, images.example/other/x:1.0.0",
     );
   });
 

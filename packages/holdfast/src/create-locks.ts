@@ -87,7 +87,7 @@ class DriverLocks implements Locks {
     this.#multiLock = new MultiLock(coordinator, this.#mutexes);
     this.#runner = new LockRunner(scope, driver.clock);
     const { maxTtlMs } = driver.capabilities;
-    this.#once = new OnceRunner(this.#mutexes, scope, { clock: driver.clock, maxTtlMs });
+    this.#once = new OnceRunner(this.#mutexes, this.#runner, { clock: driver.clock, maxTtlMs });
     this.#stopListening = driver.listen({
       lost: (token, reason, cause) => coordinator.markLost(token, reason, cause),
       notificationsInterrupted: () => coordinator.verifyAll(),

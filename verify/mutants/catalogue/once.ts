@@ -32,11 +32,17 @@ export const once: readonly Mutant[] = [
     killers: [byRules("kinds/once", "after a crash with ifCrashed keep")],
   },
   {
+    name: "once-hides-a-loss-that-the-engine-reports",
+    brokenRule: "once: a loss before the end of the work is reported, also without a notification",
+    edits: [edit("kinds/once.ts", "        return false;", "        return true;")],
+    killers: [byRules("kinds/once", "a loss that only the engine knows")],
+  },
+  {
     name: "once-keeps-the-key-of-failed-work",
     brokenRule: "once: work that throws frees the key at once",
     edits: [
       edit(
-        "kinds/once.ts",
+        "kinds/lockable.ts",
         "      await lease.release().catch(() => false);\n      throw error;",
         "      lease.orphan();\n      throw error;",
       ),

@@ -75,11 +75,13 @@ export class LockRunner {
   /**
    * Always releases the lease. If `work` throws, its error is rethrown. After a loss the call rejects.
    * A release that fails or takes long does not make the call reject.
+   * @param end ends the hold after the work. @returns whether the lease held the lock until then
    */
   async run<T, L extends InternalLease>(
     lease: L,
     options: ResolvedAcquire,
     work: LockedCallback<T, L>,
+    end: () => Promise<boolean> = () => lease.release(),
   ): Promise<T> {
     let value: T;
     try {
@@ -89,7 +91,7 @@ export class LockRunner {
       throw error;
     }
     const lossBefore = lease.currentLoss();
-    const wasHeld = await lease.release().catch(() => true);
+    const wasHeld = await end().catch(() => true);
     const loss = lossBefore ?? (wasHeld || lease.isTransferred ? undefined : "stolen");
     if (loss && options.ifLost === "abort") {
       const { cause } = (lossBefore === undefined ? {} : (lease.signal.reason ?? {})) as { cause?: unknown };

@@ -1,12 +1,11 @@
-import { isLockError, LeaseLostError } from "../errors.ts";
+import { isLockError } from "../errors.ts";
 import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { Holder } from "../lock-state.ts";
 import { checkObject, checkTtl, invalidValue } from "../option-checks.ts";
-import type { ResolvedAcquire, TryOptions } from "../options.ts";
+import type { AcquireOptions, ResolvedAcquire, TryOptions } from "../options.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { KeyAcquirer } from "./key-acquirer.ts";
-import type { LockScope } from "./lock-scope.ts";
-import type { LockedCallback } from "./lockable.ts";
+import type { LockedCallback, LockRunner } from "./lockable.ts";
 
 /** Options of `Locks.once`. */
 export interface OnceOptions extends Omit<TryOptions, "attemptId"> {
@@ -35,7 +34,7 @@ interface ResolvedOnce {
 /** Runs work once in a period. */
 export class OnceRunner {
   readonly #mutexes: KeyAcquirer;
-  readonly #scope: LockScope;
+  readonly #runner: LockRunner;
   readonly #clock: Clock;
   readonly #maxTtlMs: number;
   /** Of the kept keys. */
@@ -43,11 +42,11 @@ export class OnceRunner {
 
   constructor(
     mutexes: KeyAcquirer,
-    scope: LockScope,
+    runner: LockRunner,
     { clock, maxTtlMs }: { clock: Clock; maxTtlMs: number },
   ) {
     this.#mutexes = mutexes;
-    this.#scope = scope;
+    this.#runner = runner;
     this.#clock = clock;
     this.#maxTtlMs = maxTtlMs;
   }
@@ -60,7 +59,7 @@ export class OnceRunner {
       throw invalidValue("ifCrashed", '"free" or "keep"', ifCrashed);
     }
     const kept = checkTtl("keepMs", keepMs, this.#maxTtlMs);
-    if ("attemptId" in rest) {
+    if ((rest as AcquireOptions).attemptId !== undefined) {
       throw new TypeError("Expected no `attemptId`, because repeats of an attempt would share the lease");
     }
     const acquire = this.#mutexes.resolveTry(rest, defaults);
@@ -83,18 +82,7 @@ export class OnceRunner {
       throw error;
     }
     const keptUntil = this.#clock.now() + keepMs;
-    let value: T;
-    try {
-      value = await this.#scope.run(lease, () => work(lease));
-    } catch (error) {
-      await lease.release().catch(() => false);
-      throw error;
-    }
-    const loss = lease.currentLoss();
-    if (loss && acquire.ifLost === "abort") {
-      throw new LeaseLostError(key, loss, this.#clock.wall(), { result: value });
-    }
-    await this.#keep(lease, keptUntil);
+    const value = await this.#runner.run(lease, acquire, work, () => this.#keep(lease, keptUntil));
     return { ran: true, value };
   }
 
@@ -108,13 +96,12 @@ export class OnceRunner {
 
   /**
    * Leaves the key held until a time, also after the end of the process. If the engine does not confirm that, renewals go on while the
-   * process lives.
+   * process lives. @returns whether the lease held the key until now
    */
-  async #keep(lease: LeaseHandle, until: number): Promise<void> {
+  async #keep(lease: LeaseHandle, until: number): Promise<boolean> {
     const remainingMs = until - this.#clock.now();
     if (remainingMs <= 0) {
-      await lease.release().catch(() => false);
-      return;
+      return lease.release();
     }
     try {
       if (lease.remainingMs() < remainingMs) {
@@ -123,7 +110,7 @@ export class OnceRunner {
       lease.orphan();
     } catch (error) {
       if (isLockError(error, "lease-lost")) {
-        return; // an operator has freed the key, or another process holds it
+        return false;
       }
     }
     const timer = this.#clock.setTimer(() => {
@@ -131,5 +118,6 @@ export class OnceRunner {
       lease.release().catch(() => false);
     }, remainingMs);
     this.#timers.add(timer);
+    return true;
   }
 }

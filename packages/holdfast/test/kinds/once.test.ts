@@ -1,7 +1,7 @@
 import { isLockError, type OnceOptions } from "holdfast";
 import { afterEach, expect, test } from "vitest";
 
-import { clock, onManualClock, open, settled } from "../support/lease-fixture.ts";
+import { clock, engine, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
 
 onManualClock();
 
@@ -110,4 +110,14 @@ test.each([
   [undefined, "Expected `options`"],
 ])("%o is refused", (options, message) => {
   expect(() => open().once("k", options as unknown as OnceOptions, () => 1)).toThrow(message);
+});
+
+test("a loss that only the engine knows rejects with the value of the work, although no notification arrived", async () => {
+  const extend = engine.extend.bind(engine);
+  const here = open({
+    extend: (request) =>
+      request.ttlMs > ttlMs ? Promise.resolve({ outcome: "lost", reason: "stolen" }) : extend(request),
+  });
+  const error = await here.once("k", { keepMs, ttlMs }, () => 7).catch((caught: unknown) => caught);
+  expect(isLockError(error, "lease-lost") && [error.reason, error.result]).toEqual(["stolen", 7]);
 });

@@ -149,6 +149,10 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       ],
     },
     "holdfast/routing": { values: ["createRing"], types: ["Ring", "RingOptions"] },
+    "holdfast/cron": {
+      values: ["oncePerFire", "runCoordinator"],
+      types: ["CoordinatedRun", "OncePerFireOptions", "RunCoordinator", "RunCoordinatorOptions"],
+    },
     "holdfast/postgres": {
       values: ["assertHeld", "postgres", "postgresSchema"],
       types: ["PgClient", "PostgresClient", "PostgresJsClient", "PostgresOptions", "PostgresQuery"],

@@ -2,8 +2,18 @@ import { expect, test } from "vitest";
 import { abortOf, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { ExclusionChecker } from "../../support/exclusion-checker.ts";
-import { holders, newKey, onQuorum, open, queued, startNodes, warmUp } from "../../support/quorum-servers.ts";
+import {
+  holders,
+  newKey,
+  onQuorum,
+  open,
+  queued,
+  startNodes,
+  startProxies,
+  warmUp,
+} from "../../support/quorum-servers.ts";
 import { lossReasonOf } from "./lease-checks.ts";
+import { grantCount, openThrough } from "./proxied-clients.ts";
 
 const ttlMs = 60_000;
 const waitMs = 25_000;
@@ -39,6 +49,32 @@ onQuorum("an operator", () => {
     nodes[0]?.thaw();
     expect(await ledger.release(next)).toBe(true);
     expect(ledger.faults).toEqual([]);
+  });
+
+  test("has broken a lease that its holder releases before the break arrives at the other nodes", async () => {
+    const nodes = await startNodes(4); // two breaks leave less than a majority
+    const proxies = await startProxies(nodes);
+    const [holder, operator] = [open(nodes, patient), openThrough(proxies, false)];
+    await Promise.all([warmUp(holder), warmUp(operator)]);
+    const key = newKey();
+    const lease = await holder.acquire(key, { ttlMs });
+    const aborted = abortOf(lease.signal);
+    const late = proxies.slice(2);
+    for (const proxy of late) {
+      proxy.holdBack(/breakGrant/);
+    }
+    const isBroken = operator.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+    await aborted;
+    await waitUntil(async () => (await grantCount(nodes, key)) === 0, "the holder has released the lease");
+    await waitUntil(
+      () => late.every(({ heldBack }) => heldBack > 0),
+      "the break is under way to the other nodes",
+    );
+    for (const proxy of late) {
+      proxy.holdBack(undefined);
+      proxy.releaseHeld();
+    }
+    expect(await isBroken).toBe(true);
   });
 
   test("cannot break a lease without a majority, and gets an error", async () => {

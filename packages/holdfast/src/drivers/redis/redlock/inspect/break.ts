@@ -10,18 +10,18 @@ const breakTimeoutMs = 2_000;
 
 /**
  * Breaks the lease with this fencing token on every node that has the lease, whatever number the node gave.
- * @returns whether the lease was the current one. Rejects with a `QuorumError` if a majority could not break the lease.
+ * @returns on how many nodes the break ended the lease. Rejects with a `QuorumError` if too few nodes reply.
  */
-export async function breakByMajority(
+export async function breakOnNodes(
   nodeSet: NodeSet,
   view: QuorumLockView,
   keys: LockKeys,
   fencingToken: bigint,
   reason: string,
-): Promise<boolean> {
+): Promise<number> {
   const grants = view.grantsOf(fencingToken);
   if (!grants) {
-    return false;
+    return 0;
   }
   const { key } = view;
   const proposedFence = nodeSet.nextProposal();
@@ -64,5 +64,5 @@ export async function breakByMajority(
   if (broken < nodeSet.majority && broken + unknown >= nodeSet.majority) {
     throw new QuorumError({ key, votes, outcome: "unknown", retryable: true });
   }
-  return broken >= nodeSet.majority;
+  return broken;
 }

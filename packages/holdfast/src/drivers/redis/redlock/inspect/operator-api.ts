@@ -2,7 +2,7 @@ import type { ListQuery } from "../../../../driver.ts";
 import { QuorumError } from "../../../../errors.ts";
 import type { FenceState, LockState, NodeState } from "../../../../lock-state.ts";
 import type { KeySpace } from "../../protocol/keys.ts";
-import { breakByMajority } from "./break.ts";
+import { breakOnNodes } from "./break.ts";
 import type { NodeSet } from "../node-set.ts";
 import { listByMajority } from "./list.ts";
 import { QuorumLockView } from "./lock-view.ts";
@@ -32,7 +32,13 @@ export class OperatorApi {
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
     const view = await this.#view(key, (view) => !view.isUnresolved(fencingToken));
-    return breakByMajority(this.#nodeSet, view, this.#keySpace.keysOf(key), fencingToken, reason);
+    const keys = this.#keySpace.keysOf(key);
+    const broken = await breakOnNodes(this.#nodeSet, view, keys, fencingToken, reason);
+    if (broken > 0 && broken < this.#nodeSet.majority) {
+      // The holder releases a broken lease on all nodes, and its release may arrive at a node before the break.
+      await this.#view(key, (view) => !view.isUnresolved(fencingToken) && !view.grantsOf(fencingToken));
+    }
+    return broken > 0;
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {

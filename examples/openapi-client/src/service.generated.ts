@@ -332,6 +332,10 @@ export interface components {
             mode?: "read" | "write";
             permits?: number;
             remainingMs?: number;
+            /** @description When the engine gave the grant, by its clock, ms since 1970; absent: not known */
+            since?: number;
+            /** @description How long the grant has lasted, by the engine's clock; absent: not known */
+            heldMs?: number;
             /** @description Callers that wait in the holder's process, as of its last renewal; absent: none */
             localWaiters?: number;
         };

@@ -41,7 +41,10 @@ describe("holdfast, with the URL of Nacos,", () => {
     expect((await run("run", "-k", "nightly", "--wait", "0", "--", "true")).code).toBe(75);
     expect(JSON.parse((await run("ls", "--json")).out)).toMatchObject({ locks: [{ key: "nightly" }] });
     const inspected = await run("inspect", "nightly", "--json");
-    expect(JSON.parse(inspected.out)).toMatchObject({ key: "nightly", holders: [{ fencingToken }] });
+    expect(JSON.parse(inspected.out)).toMatchObject({
+      key: "nightly",
+      holders: [{ fencingToken, heldMs: expect.any(Number) as number }],
+    });
     const broken = await run("release", "--force", "nightly", "--fence", fencingToken, "--reason", "test");
     expect(broken.code).toBe(0);
     expect((await holder.ended).code).not.toBe(0);

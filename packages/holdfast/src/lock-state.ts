@@ -20,6 +20,13 @@ export interface Holder {
   /** The remaining TTL, ms; absent: no TTL, or not known. */
   readonly remainingMs?: number;
   /**
+   * When the engine gave the grant, by its clock, milliseconds since 1970. A lease that was handed over in memory keeps the time of
+   * the grant. If the clock was set back before the grant, the time may be late by that step. Absent: not known.
+   */
+  readonly since?: number;
+  /** How long the grant has lasted, by the engine's clock, ms; absent: not known. */
+  readonly heldMs?: number;
+  /**
    * How many callers wait in the memory of the holder's process, by its last renewal. While renewals succeed, the count is at most a
    * third of the TTL old. Absent: none are reported, or the state comes from the `Locks` of these callers and has them in `waiters`.
    */
@@ -144,6 +151,22 @@ export type LockStateData = Omit<LockState, "toJSON">;
 /** Whether the key has a holder or is a latch. Waiters alone do not count. */
 export function exists({ holders, remaining }: LockStateData): boolean {
   return holders.length > 0 || remaining !== undefined;
+}
+
+/** How far a fencing token may be ahead of the engine's clock after many grants in a short time. */
+const allowedLeadMs = 1_000;
+
+/**
+ * The times of a grant whose fencing token is at least the time of the grant, in µs. Empty if the token is far in the future, as after
+ * the engine's clock was set back.
+ * @param nowMs the engine's clock, ms since 1970
+ */
+export function grantTimes(fencingToken: bigint | null, nowMs: number): Pick<Holder, "since" | "heldMs"> {
+  const since = Number((fencingToken ?? 0n) / 1000n);
+  if (fencingToken === null || since > nowMs + allowedLeadMs) {
+    return {};
+  }
+  return { since: Math.min(since, Math.floor(nowMs)), heldMs: Math.max(0, Math.floor(nowMs - since)) };
 }
 
 /** The part of {@link LockState.waiterCount} that holders reported. */

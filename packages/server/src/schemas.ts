@@ -123,6 +123,16 @@ export const holderSchema: z.ZodType<Undefined<WireHolder>> = z
     mode: z.enum(["read", "write"]).optional(),
     permits: z.number().optional(),
     remainingMs: z.number().optional(),
+    since: z
+      .number()
+      .optional()
+      .openapi({
+        description: "When the engine gave the grant, by its clock, ms since 1970; absent: not known",
+      }),
+    heldMs: z
+      .number()
+      .optional()
+      .openapi({ description: "How long the grant has lasted, by the engine's clock; absent: not known" }),
     localWaiters: z.number().optional().openapi({
       description: "Callers that wait in the holder's process, as of its last renewal; absent: none",
     }),

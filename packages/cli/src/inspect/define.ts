@@ -24,7 +24,7 @@ export function listCommand(program: Command): void {
     .option("--stale", "only locks without a release in sight: of an unknown holder, or without an expiry")
     .option("--owner <text>", "only locks of holders whose name contains this text")
     .addOption(
-      new Option("--sort <by>", "key, left (time until the end), waiting or owner")
+      new Option("--sort <by>", "key, age (longest held first), left (time until the end), waiting or owner")
         .choices(["key", "left", "waiting", "owner"])
         .default("key"),
     )

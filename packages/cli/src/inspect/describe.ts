@@ -4,7 +4,7 @@ import { formatDuration } from "../duration.ts";
 import { sanitizeForTerminal, table } from "./table.ts";
 
 /** The columns of a list. */
-export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "LEFT", "WAITING", "REASON"] as const;
+export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "HELD", "LEFT", "WAITING", "REASON"] as const;
 
 /** A lock as a row of a list. */
 export function row({ key, kind, holders, remaining, remainingMs, waiterCount, limit }: LockState): string[] {
@@ -17,6 +17,7 @@ export function row({ key, kind, holders, remaining, remainingMs, waiterCount, l
     kind,
     holderText,
     holder?.fencingToken?.toString() ?? "-",
+    holder?.heldMs === undefined ? "-" : formatDuration(holder.heldMs),
     remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),
     holder?.reason ?? "",
@@ -64,7 +65,8 @@ function describeWaiters({ holders, waiters, waiterCount }: LockState): string[]
   ];
 }
 
-function holderRow({ owner, reason, labels, fencingToken, mode, permits, remainingMs }: Holder): string[] {
+function holderRow(holder: Holder): string[] {
+  const { owner, reason, labels, fencingToken, mode, permits, remainingMs, heldMs } = holder;
   const about = [
     ...(mode === undefined ? [] : [mode]),
     ...(permits === undefined || permits === 1 ? [] : [`${permits} permits`]),
@@ -74,6 +76,7 @@ function holderRow({ owner, reason, labels, fencingToken, mode, permits, remaini
   return [
     owner,
     `fence ${fencingToken ?? "unknown"}`,
+    heldMs === undefined ? "" : `held for ${formatDuration(heldMs)}`,
     remainingMs === undefined ? "no known end" : `ends in ${formatDuration(remainingMs)} without a renewal`,
     about.join(", "),
   ];

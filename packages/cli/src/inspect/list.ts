@@ -7,7 +7,7 @@ import { columns, row } from "./describe.ts";
 import { table } from "./table.ts";
 
 /** The sort orders of a list. */
-const sortOrders = ["key", "left", "waiting", "owner"] as const;
+const sortOrders = ["key", "age", "left", "waiting", "owner"] as const;
 export type SortOrder = (typeof sortOrders)[number];
 
 export interface ListOptions {
@@ -63,6 +63,7 @@ export function isStale({ holders, remainingMs, remaining }: LockState): boolean
 /** The comparisons of the sort orders, shared by all commands. */
 const orders: Readonly<Record<SortOrder, (a: LockState, b: LockState) => number>> = {
   key: (a, b) => compare(a.key, b.key),
+  age: (a, b) => (b.holders[0]?.heldMs ?? 0) - (a.holders[0]?.heldMs ?? 0) || compare(a.key, b.key),
   left: (a, b) => (a.remainingMs ?? Infinity) - (b.remainingMs ?? Infinity) || compare(a.key, b.key),
   waiting: (a, b) => b.waiterCount - a.waiterCount || compare(a.key, b.key),
   owner: (a, b) => compare(a.holders[0]?.owner ?? "", b.holders[0]?.owner ?? "") || compare(a.key, b.key),

@@ -13,7 +13,7 @@ export interface HoldSpan {
 /** A lock with its observed history. */
 export interface LockHistory {
   readonly state: LockState;
-  /** How long the present holder has been observed, ms. */
+  /** How long the present grant has lasted, ms; if the engine does not know, since the first snapshot with it. */
   readonly heldMs: number;
   /** The lock is not renewed, or may never be released. */
   readonly isStale: boolean;
@@ -41,7 +41,8 @@ export class Observation {
   #observed(state: LockState, now: number): LockHistory {
     const history = this.#historyOf(state, now);
     const span = history.at(-1);
-    const heldMs = state.holders.length > 0 && span !== undefined ? now - span.from : 0;
+    const observedMs = state.holders.length > 0 && span !== undefined ? now - span.from : 0;
+    const heldMs = state.holders[0]?.heldMs ?? observedMs;
     return { state, heldMs, history, isStale: isStale(state) || this.#isNotRenewed(state) };
   }
 

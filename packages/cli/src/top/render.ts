@@ -98,7 +98,7 @@ function row(one: LockHistory, view: View, under: LockHistory | undefined): stri
     remaining === undefined
       ? `${holder?.owner ?? "-"}${holders.length > 1 ? ` +${holders.length - 1}` : ""}`
       : `${remaining} of ${limit} left`,
-    `${formatDuration(heldMs)}+`,
+    `${formatDuration(heldMs)}${holder?.heldMs === undefined ? "+" : ""}`,
     remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),
     holder?.reason ?? "",

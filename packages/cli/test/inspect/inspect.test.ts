@@ -48,8 +48,8 @@ onRedis("looking at locks", () => {
 
   test("ls prints a table for people, without control characters of other programs", async () => {
     const { out } = await cli.run(["ls"]);
-    expect(out).toMatch(/^KEY +KIND +HOLDER +FENCE +LEFT +WAITING +REASON\n/);
-    expect(out).toMatch(/^look:b +mutex +bob +\d+ +59m \d+s +0 +backup$/m);
+    expect(out).toMatch(/^KEY +KIND +HOLDER +FENCE +HELD +LEFT +WAITING +REASON\n/);
+    expect(out).toMatch(/^look:b +mutex +bob +\d+ +\S+ +59m \d+s +0 +backup$/m);
     expect(out).not.toContain("\u001b");
   });
 
@@ -61,7 +61,9 @@ onRedis("looking at locks", () => {
       async () => (await cli.run(["ls", "--waiting"])).out.includes("crowded"),
       "it has renewed",
     );
-    expect((await cli.run(["ls", "--waiting"])).out).toMatch(/^crowded +mutex +busy +\d+ +\d+m?s +3 *$/m);
+    expect((await cli.run(["ls", "--waiting"])).out).toMatch(
+      /^crowded +mutex +busy +\d+ +\S+s +\d+m?s +3 *$/m,
+    );
     expect((await cli.run(["top", "--once"])).out).toMatch(/3 waiting/);
     const { out } = await cli.run(["inspect", "crowded"]);
     expect(out).toMatch(/3 waiting\n {2}3 in the memory of the holder's process, by its last renewal\n?/);

@@ -92,9 +92,16 @@ function withLocalHolders(
   newerLeases: readonly (LeaseState | undefined)[],
 ): Pick<LockState, "holders" | "fencingToken"> {
   const described = holders.map((holder, index) => {
-    const { permits } = holder;
+    const { permits, since, heldMs } = holder;
     const lease = newerLeases[index];
-    return lease ? { ...lease.describe(), ...(permits === undefined ? {} : { permits }) } : holder;
+    return lease
+      ? {
+          ...lease.describe(),
+          ...(permits === undefined ? {} : { permits }),
+          ...(since === undefined ? {} : { since }),
+          ...(heldMs === undefined ? {} : { heldMs }),
+        }
+      : holder;
   });
   const numbers = described.map((holder) => holder.fencingToken ?? 0n);
   return {

@@ -235,7 +235,19 @@ export class LockTable {
     this.#fences = fence.last;
     const token = this.#random.id();
     const owner = waiter.instance;
-    const entry = { lock, token, fence, weight, owner, info, localWaiters: 0, dueAt: -Infinity, slot: -1 };
+    const grantedAt = instantNow(this.#clock);
+    const entry = {
+      lock,
+      token,
+      fence,
+      weight,
+      owner,
+      info,
+      localWaiters: 0,
+      grantedAt,
+      dueAt: -Infinity,
+      slot: -1,
+    };
     lock.addHolder(entry);
     const validity = this.extend(entry, ttlMs);
     const grant = { key, token, fencingToken: first, fencingCount, validity, isClaim: false };

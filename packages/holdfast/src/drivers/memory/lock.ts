@@ -1,5 +1,6 @@
 import type { AcquireResult, AcquireRequest, LockMode, HolderInfo } from "../../driver.ts";
 import { localWaitersOf, lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import type { Instant } from "../../runtime/clock.ts";
 import type { Scheduled } from "../../runtime/timer-queue.ts";
 
 const maxWaitersListed = 100;
@@ -150,6 +151,7 @@ export interface HolderEntry extends Scheduled {
   info: HolderInfo | undefined;
   /** The last count that the holder reported. */
   localWaiters: number;
+  readonly grantedAt: Instant;
 }
 
 /** The fencing numbers of a grant. */
@@ -213,6 +215,8 @@ function holderOf(entry: HolderEntry, now: number): Holder {
     fencingToken: entry.fence.current,
     ...lockModeOf(entry),
     remainingMs: Math.max(0, entry.dueAt - now),
+    since: entry.grantedAt.wall,
+    heldMs: now - entry.grantedAt.now,
     ...(localWaiters === 0 ? {} : { localWaiters }),
   };
 }

@@ -1,4 +1,4 @@
-import { lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import { grantTimes, lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
 import { limitOf, modeOf } from "../store/shares.ts";
 import { bytes, textOf, type Row } from "./client.ts";
 
@@ -13,7 +13,7 @@ export function encodeInfo({ owner, reason, labels }: HolderInfo): Uint8Array {
   return bytes(JSON.stringify({ owner, reason, labels }));
 }
 
-/** @param row with `info`, `fencing`, `weight` and `remainingMs` */
+/** @param row with `info`, `fencing`, `weight`, `remainingMs`, and `now`, the server's clock in ms since 1970, if it was read */
 export function holderOf(kind: HeldKind, row: Row): Holder {
   const weight = Number(row["weight"]);
   const info = JSON.parse(textOf(row["info"])) as Pick<Holder, "owner">;
@@ -22,6 +22,7 @@ export function holderOf(kind: HeldKind, row: Row): Holder {
     fencingToken: BigInt(textOf(row["fencing"])),
     ...modeOf(kind, weight),
     remainingMs: Math.max(0, Number(row["remainingMs"])),
+    ...(row["now"] === undefined ? {} : grantTimes(BigInt(textOf(row["fencing"])), Number(row["now"]))),
   };
 }
 

@@ -17,7 +17,7 @@ export async function statesOf(client: MysqlClient, keys: readonly string[]): Pr
   };
   const locks = await read("SELECT k, kind, capacity FROM holdfast_locks WHERE k IN ({keys})");
   const holders =
-    await read(`SELECT k, info, weight, CAST(fencing AS CHAR) AS fencing, (expires_at - ${now}) / 1000 AS remainingMs
+    await read(`SELECT k, info, weight, CAST(fencing AS CHAR) AS fencing, (expires_at - ${now}) / 1000 AS remainingMs, ${now} / 1000 AS now
     FROM holdfast_holders WHERE k IN ({keys}) AND broken IS NULL AND expires_at > ${now} ORDER BY expires_at`);
   const waiters =
     await read(`SELECT k, owner, total FROM (SELECT k, owner, COUNT(*) OVER (PARTITION BY k) AS total,

@@ -52,7 +52,7 @@ function grant(
 ): Decision<AcquireReply> {
   const { id: version, at } = stamp;
   const fencingToken = document.fencingToken + 1;
-  const granted: Grant = { token, fencingToken, ttlMs, version, at, client, owner, reason, labels };
+  const granted = { token, fencingToken, ttlMs, version, at, since: at, client, owner, reason, labels };
   const queue = document.queue.filter((entry) => entry.token !== token && !earlier.includes(entry));
   return grantedBy(changed(document, { grant: granted, fencingToken, queue }, stamp), granted);
 }

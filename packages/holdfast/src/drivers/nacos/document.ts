@@ -9,6 +9,8 @@ export interface Grant extends HolderInfo {
   readonly version: string;
   /** The latest time that the servers may have had at the last extension, ms since 1970; null: unknown. */
   readonly at: number | null;
+  /** Like `at`, for the grant; undefined: another version of this driver wrote the grant. */
+  readonly since?: number | null;
   /** The driver that wrote the grant last. */
   readonly client: string;
   readonly owner: string;

@@ -6,13 +6,20 @@ import { nacosFailure } from "./errors.ts";
 
 const shownWaiters = 100;
 
-export function holderOf({ owner, reason, labels, fencingToken }: Grant, remainingMs: number): Holder {
+/** @param readAt the time of the servers at the reading, ms since 1970 */
+export function holderOf(
+  { owner, reason, labels, fencingToken, since }: Grant,
+  remainingMs: number,
+  readAt: number | undefined,
+): Holder {
   return {
     owner,
     ...(reason === undefined ? {} : { reason }),
     ...(labels === undefined ? {} : { labels }),
     fencingToken: BigInt(fencingToken),
     remainingMs,
+    ...(typeof since === "number" ? { since } : {}),
+    ...(typeof since === "number" && readAt !== undefined ? { heldMs: Math.max(0, readAt - since) } : {}),
   };
 }
 

@@ -71,7 +71,7 @@ export class NacosStore implements LeaseStore {
       const decision = decideAcquire(attempt, view.document, { turn, stamp, client: this.#id });
       const { result, next } = decision;
       const grant = result.outcome === "held" ? result.grant : null;
-      const holder = grant ? holderOf(grant, this.#remainingOf(grant, view)) : undefined;
+      const holder = grant ? holderOf(grant, this.#remainingOf(grant, view), view.readAt) : undefined;
       return { next, result: { reply: result, version: stamp.id, holder } };
     });
     if (reply.outcome === "granted") {
@@ -204,7 +204,10 @@ export class NacosStore implements LeaseStore {
     const { document } = view;
     const { grant } = document;
     const isHeld = grant !== null && this.#observations.observe(view).remainingMs > 0;
-    return stateOf(document, isHeld ? holderOf(grant, this.#remainingOf(grant, view)) : undefined);
+    return stateOf(
+      document,
+      isHeld ? holderOf(grant, this.#remainingOf(grant, view), view.readAt) : undefined,
+    );
   }
 
   /** The remaining TTL, ms: exact for the grants of this driver, otherwise by the clocks of the servers, in whole seconds. */

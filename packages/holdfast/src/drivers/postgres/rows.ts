@@ -1,4 +1,4 @@
-import { lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import { grantTimes, lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
 import { limitOf, modeOf } from "../store/shares.ts";
 
 /** The result of the function `inspect`. */
@@ -20,6 +20,8 @@ export interface HolderRow {
   readonly fencing: string;
   readonly weight: number;
   readonly remainingMs: number;
+  /** The server's clock, ms since 1970; absent in a schema of version 3. */
+  readonly now?: number;
 }
 
 export function stateOf(row: StateRow): LockState {
@@ -41,7 +43,7 @@ export function stateOf(row: StateRow): LockState {
 
 export function holderOf(
   kind: HeldKind,
-  { owner, reason, labels, fencing, weight, remainingMs }: HolderRow,
+  { owner, reason, labels, fencing, weight, remainingMs, now }: HolderRow,
 ): Holder {
   return {
     owner,
@@ -50,5 +52,6 @@ export function holderOf(
     fencingToken: BigInt(fencing),
     ...modeOf(kind, weight),
     remainingMs: Math.max(0, Math.floor(remainingMs)),
+    ...(now === undefined ? {} : grantTimes(BigInt(fencing), now)),
   };
 }

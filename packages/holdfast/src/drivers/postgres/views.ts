@@ -28,7 +28,8 @@ CREATE OR REPLACE FUNCTION {schema}.is_current(request text) RETURNS text LANGUA
 
 CREATE OR REPLACE FUNCTION {schema}.holder_json(h {schema}.holders) RETURNS json LANGUAGE sql VOLATILE AS $body$
   SELECT json_build_object('owner', h.owner, 'reason', h.reason, 'labels', h.labels, 'fencing', h.fencing::text,
-    'weight', h.weight, 'remainingMs', {schema}.left_ms(h.expires_at, h.ttl_ms)) $body$;
+    'weight', h.weight, 'remainingMs', {schema}.left_ms(h.expires_at, h.ttl_ms),
+    'now', extract(epoch FROM clock_timestamp())::double precision * 1000) $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.first_holder(k text) RETURNS json LANGUAGE sql VOLATILE AS $body$
   SELECT {schema}.holder_json(h) FROM {schema}.holders h WHERE key = k AND broken IS NULL AND expires_at > clock_timestamp()

@@ -18,13 +18,15 @@ export interface GrantView extends GrantValue {
   /** The transaction that created the node. */
   readonly fencingToken: bigint;
   readonly version: number;
+  /** The grant, by the wall clock of the server, ms. */
+  readonly createdAt: number;
   /** The last extension, by the wall clock of the server, ms. */
   readonly changedAt: number;
 }
 
 export function grantOf(path: string, { data, stat }: NodeData): GrantView {
-  const { createdBy: fencingToken, version, changedAt } = stat;
-  return { ...(JSON.parse(data) as GrantValue), path, fencingToken, version, changedAt };
+  const { createdBy: fencingToken, version, createdAt, changedAt } = stat;
+  return { ...(JSON.parse(data) as GrantValue), path, fencingToken, version, createdAt, changedAt };
 }
 
 const maxObserved = 10_000;

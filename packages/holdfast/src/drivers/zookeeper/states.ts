@@ -3,13 +3,19 @@ import type { GrantView } from "./grants.ts";
 
 export const shownWaiters = 100;
 
-export function holderOf({ owner, reason, labels, fencingToken }: GrantView, remainingMs: number): Holder {
+export function holderOf(
+  { owner, reason, labels, fencingToken, createdAt }: GrantView,
+  remainingMs: number,
+  heldMs: number,
+): Holder {
   return {
     owner,
     ...(reason === undefined ? {} : { reason }),
     ...(labels === undefined ? {} : { labels }),
     fencingToken,
     remainingMs,
+    since: createdAt,
+    heldMs,
   };
 }
 

@@ -254,6 +254,7 @@ export class ZooKeeperStore implements LeaseStore {
   }
 
   #holderOf(grant: GrantView): Holder {
-    return holderOf(grant, Math.max(0, grant.ttlMs - this.#time.ageMs(grant.changedAt)));
+    const remainingMs = Math.max(0, grant.ttlMs - this.#time.ageMs(grant.changedAt));
+    return holderOf(grant, remainingMs, this.#time.ageMs(grant.createdAt));
   }
 }

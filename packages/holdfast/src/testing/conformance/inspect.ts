@@ -2,14 +2,18 @@ import assert from "node:assert/strict";
 
 import type { WaitTimeoutError } from "../../errors.ts";
 import type { Locks } from "../../locks.ts";
-import type { LockEvent } from "../../lock-state.ts";
+import type { Holder, LockEvent } from "../../lock-state.ts";
 import { listed } from "./list.ts";
 import { later, refused, type Cases, type Fixture } from "./fixture.ts";
+
+/** The error of an estimated engine clock, ms. */
+const clockErrorMs = 1_000;
 
 export const inspect: Cases = {
   "inspect reports holder, reason, remaining time, and waiters in order": async (fixture) => {
     const { key } = fixture;
     const labels = { order: "555" };
+    const startedAt = performance.now();
     const lease = await fixture
       .open("here")
       .acquire(key, { owner: "first", reason: "charge", labels, ttlMs: 20_000 });
@@ -26,7 +30,9 @@ export const inspect: Cases = {
     const { fencingToken } = lease;
     const { holders, remainingMs } = state;
     assert.equal(state.fencingToken, fencingToken);
-    assert.deepEqual(holders, [{ owner: "first", reason: "charge", labels, fencingToken, remainingMs }]);
+    const shown = holders.map(({ since: _since, heldMs: _heldMs, ...rest }) => rest);
+    assert.deepEqual(shown, [{ owner: "first", reason: "charge", labels, fencingToken, remainingMs }]);
+    assertGrantTimes(holders[0], performance.now() - startedAt);
     assert.ok(remainingMs !== null && remainingMs > 1_000 && remainingMs <= 20_000);
     assert.ok(nodes.some(({ held }) => held));
   },
@@ -238,5 +244,15 @@ async function nextWhere(
     if (condition(event)) {
       return event;
     }
+  }
+}
+
+/** An engine knows the time of a grant and its age, or neither. */
+function assertGrantTimes(holder: Holder | undefined, elapsedMs: number): void {
+  const { since, heldMs } = holder ?? {};
+  assert.equal(since === undefined, heldMs === undefined);
+  if (since !== undefined && heldMs !== undefined) {
+    assert.ok(heldMs >= 0 && heldMs <= elapsedMs + clockErrorMs, `${heldMs} ms in ${elapsedMs} ms`);
+    assert.ok(Number.isSafeInteger(since) && since > Date.UTC(2000));
   }
 }

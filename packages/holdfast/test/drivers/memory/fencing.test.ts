@@ -76,7 +76,13 @@ test("a caller without an owner is named by its instance", async () => {
   await driver.extend({ key, token, ...next, ttlMs: 1_000, info: next });
   const { holders } = await driver.inspect(key);
   expect(holders).toEqual([
-    { owner: "second instance", fencingToken: fencingToken + 1n, remainingMs: 10_000 },
+    {
+      owner: "second instance",
+      fencingToken: fencingToken + 1n,
+      remainingMs: 10_000,
+      since: expect.any(Number) as number,
+      heldMs: 0,
+    },
   ]);
 });
 

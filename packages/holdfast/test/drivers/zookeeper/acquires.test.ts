@@ -29,6 +29,7 @@ test("a waiter looks again if the change that it watches arrives together with t
     path,
     fencingToken: 1n,
     version: 0,
+    createdAt: Date.now(),
     changedAt: Date.now(),
     owner: "other",
     ttlMs: 60_000,

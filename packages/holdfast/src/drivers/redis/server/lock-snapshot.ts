@@ -1,4 +1,5 @@
 import {
+  grantTimes,
   localWaitersOf,
   lockState,
   type FenceState,
@@ -104,7 +105,10 @@ async function toSharedState(
 ): Promise<LockState> {
   const tokens = holders.map(({ token }) => token);
   const owners = await ownersByClient(node, [...tokens, ...queueEntries.map(tokenOf)]);
-  const snapshot = holders.map((holder, index) => sharedHolderOf(kind, holder, owners[index] ?? "unknown"));
+  const nowMs = node.serverClock.micros() / 1000;
+  const snapshot = holders.map((holder, index) =>
+    sharedHolderOf(kind, holder, owners[index] ?? "unknown", nowMs),
+  );
   return lockState({
     key,
     kind,
@@ -150,6 +154,7 @@ export function sharedHolderOf(
   kind: SharedLockSnapshot["kind"],
   holder: SharedHolderEntry,
   clientOwner: string,
+  nowMs: number,
 ): Holder {
   const { info, remainingMs, weight } = holder;
   return {
@@ -158,6 +163,7 @@ export function sharedHolderOf(
     fencingToken: numberOf(holder),
     ...(kind === "semaphore" ? { permits: weight } : { mode: weight === 1 ? "read" : "write" }),
     remainingMs,
+    ...grantTimes(holder.fencingToken, nowMs),
   };
 }
 
@@ -165,7 +171,8 @@ async function toMutexState(node: RedisServer, key: string, snapshot: LockSnapsh
   const owners = await ownersByClient(node, [snapshot.holder, ...snapshot.queueEntries.map(tokenOf)]);
   const isHeld = snapshot.holder !== "" || snapshot.remainingMs !== noKey;
   const remainingMs = remainingOf(snapshot);
-  const holders = isHeld ? [holderOf(snapshot, owners[0] ?? "unknown", newestFence(snapshot))] : [];
+  const nowMs = node.serverClock.micros() / 1000;
+  const holders = isHeld ? [holderOf(snapshot, owners[0] ?? "unknown", newestFence(snapshot), nowMs)] : [];
   return lockState({
     key,
     kind: "mutex",
@@ -230,13 +237,21 @@ export function remainingOf(snapshot: LockSnapshot): number | null {
   return snapshot.remainingMs >= 0 ? snapshot.remainingMs : null;
 }
 
-export function holderOf(snapshot: LockSnapshot, clientOwner: string, fencingToken: bigint | null): Holder {
+/** @param nowMs the server's clock, ms since 1970 */
+export function holderOf(
+  snapshot: LockSnapshot,
+  clientOwner: string,
+  fencingToken: bigint | null,
+  nowMs: number,
+): Holder {
   const remainingMs = remainingOf(snapshot);
+  const isClient = clientIdOf(snapshot.holder) !== undefined;
   return {
     owner: clientOwner,
     ...decodeMetadata(snapshot.info),
-    ...(clientIdOf(snapshot.holder) !== undefined && fencingToken !== null ? { fencingToken } : {}),
+    ...(isClient && fencingToken !== null ? { fencingToken } : {}),
     ...(remainingMs === null ? {} : { remainingMs }),
+    ...(isClient ? grantTimes(snapshot.first, nowMs) : {}),
   };
 }
 

@@ -12,6 +12,8 @@ export interface Operation<T> {
 export interface Stat {
   /** The transaction that created the node. Transactions are numbered for the whole ensemble. */
   readonly createdBy: bigint;
+  /** The creation, by the wall clock of the leader, milliseconds since 1970. */
+  readonly createdAt: number;
   /** The last change, by the wall clock of the leader, milliseconds since 1970. */
   readonly changedAt: number;
   /** How often the data were changed. */
@@ -173,7 +175,7 @@ function withVersion(path: string, version: number): Buffer {
 function readStat(reply: JuteReader): Stat {
   const createdBy = reply.long();
   reply.long();
-  reply.long();
+  const createdAt = Number(reply.long());
   const changedAt = Number(reply.long());
   const version = reply.int();
   reply.int();
@@ -182,5 +184,5 @@ function readStat(reply: JuteReader): Stat {
   reply.int();
   reply.int();
   reply.long();
-  return { createdBy, changedAt, version };
+  return { createdBy, createdAt, changedAt, version };
 }

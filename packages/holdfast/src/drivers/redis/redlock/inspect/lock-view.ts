@@ -166,7 +166,8 @@ export class QuorumLockView {
     const ownerOf = (token: string): string => owners.get(token) ?? "unknown";
     const counts = this.#counted.map(({ snapshot }) => snapshot.waiterCount);
     const { majority } = this.#nodeSet;
-    const described = this.shared?.describe(ownerOf) ?? this.#describeMutex(ownerOf);
+    const nowMs = this.#nodeSet.micros() / 1000;
+    const described = this.shared?.describe(ownerOf, nowMs) ?? this.#describeMutex(ownerOf, nowMs);
     const waiterCount = Math.max(shown.length, majorityReached(counts, majority) ?? 0);
     return lockState({
       key: this.key,
@@ -180,6 +181,7 @@ export class QuorumLockView {
 
   #describeMutex(
     ownerOf: (token: string) => string,
+    nowMs: number,
   ): Pick<LockState, "kind" | "limit" | "holders" | "remainingMs"> {
     const [one] = this.holder === "" ? [] : this.holding;
     const remaining = this.holding.map(({ snapshot }) => remainingOf(snapshot) ?? Infinity);
@@ -192,7 +194,7 @@ export class QuorumLockView {
     return {
       kind: "mutex",
       limit: 1,
-      holders: snapshot ? [holderOf(snapshot, ownerOf(this.holder), this.newest)] : [],
+      holders: snapshot ? [holderOf(snapshot, ownerOf(this.holder), this.newest, nowMs)] : [],
       remainingMs: remainingMs === Infinity ? null : remainingMs,
     };
   }

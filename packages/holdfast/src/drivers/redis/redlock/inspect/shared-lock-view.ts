@@ -35,11 +35,13 @@ export class SharedView {
     return first && new SharedView(first, holders);
   }
 
+  /** @param nowMs the servers' clock, ms since 1970 */
   describe(
     ownerOf: (token: string) => string,
+    nowMs: number,
   ): Pick<LockState, "kind" | "limit" | "holders" | "remainingMs"> {
     const { kind, limit } = this;
-    const holders = this.holders.map((holder) => sharedHolderOf(kind, holder, ownerOf(holder.token)));
+    const holders = this.holders.map((holder) => sharedHolderOf(kind, holder, ownerOf(holder.token), nowMs));
     const remaining = holders.map(({ remainingMs = 0 }) => remainingMs);
     return { kind, limit, holders, remainingMs: remaining.length === 0 ? null : Math.max(...remaining) };
   }

@@ -7,21 +7,25 @@ import { sanitizeForTerminal, table } from "./table.ts";
 export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "HELD", "LEFT", "WAITING", "REASON"] as const;
 
 /** A lock as a row of a list. */
-export function row({ key, kind, holders, remaining, remainingMs, waiterCount, limit }: LockState): string[] {
+export function row(state: LockState): string[] {
+  const { key, kind, holders, remainingMs, waiterCount } = state;
   const [holder] = holders;
-  const more = holders.length > 1 ? ` +${holders.length - 1}` : "";
-  const holderText =
-    remaining === undefined ? `${holder?.owner ?? "-"}${more}` : `${remaining} of ${limit} left`;
   return [
     key,
     kind,
-    holderText,
+    holdersCell(state),
     holder?.fencingToken?.toString() ?? "-",
     holder?.heldMs === undefined ? "-" : formatDuration(holder.heldMs),
     remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),
     holder?.reason ?? "",
   ];
+}
+
+/** The first holder and the number of the others; of a latch, its count. */
+export function holdersCell({ holders, remaining, limit }: LockState): string {
+  const more = holders.length > 1 ? ` +${holders.length - 1}` : "";
+  return remaining === undefined ? `${holders[0]?.owner ?? "-"}${more}` : `${remaining} of ${limit} left`;
 }
 
 /** The whole state of one lock, for people. */

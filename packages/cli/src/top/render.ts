@@ -1,5 +1,5 @@
 import { formatDuration } from "../duration.ts";
-import { describeLock } from "../inspect/describe.ts";
+import { describeLock, holdersCell } from "../inspect/describe.ts";
 import { sanitizeForTerminal, table } from "../inspect/table.ts";
 import type { LockHistory, HoldSpan } from "./observation.ts";
 import { actionFor, shownLocks, type View } from "./view.ts";
@@ -88,16 +88,14 @@ function list({ locks, view }: Frame, room: number): string[] {
 
 function row(one: LockHistory, view: View, under: LockHistory | undefined): string[] {
   const { state, heldMs, isStale } = one;
-  const { key, kind, holders, remainingMs, waiterCount, remaining, limit } = state;
+  const { key, kind, holders, remainingMs, waiterCount } = state;
   const [holder] = holders;
   const marks = [one === under ? ">" : " ", view.selected.has(key) ? "*" : " ", isStale ? "!" : " "].join("");
   return [
     marks,
     key,
     kind,
-    remaining === undefined
-      ? `${holder?.owner ?? "-"}${holders.length > 1 ? ` +${holders.length - 1}` : ""}`
-      : `${remaining} of ${limit} left`,
+    holdersCell(state),
     `${formatDuration(heldMs)}${holder?.heldMs === undefined ? "+" : ""}`,
     remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),

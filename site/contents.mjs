@@ -59,6 +59,7 @@ export const contents = [
   {
     text: "Operation",
     items: [
+      ["observability", "Observability"],
       ["security", "Security"],
       ["performance", "Performance"],
       ["capacity", "Capacity"],

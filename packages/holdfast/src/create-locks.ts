@@ -1,4 +1,4 @@
-import { publish } from "./diagnostics.ts";
+import { engineFacts, publish } from "./diagnostics.ts";
 import type { Capabilities, Driver } from "./driver.ts";
 import { addUser, checkDriver, removeUser } from "./driver-users.ts";
 import { LeaseLostError } from "./errors.ts";
@@ -93,6 +93,10 @@ class DriverLocks implements Locks {
       notificationsInterrupted: () => coordinator.verifyAll(),
       engineRecovered: () => coordinator.watchdog.engineRecovered(),
     });
+  }
+
+  get instance(): number {
+    return this.#coordinator.instance;
   }
 
   tryAcquire(key: string, options?: TryOptions): Promise<Lease | null> {
@@ -203,11 +207,9 @@ class DriverLocks implements Locks {
     this.#key(key);
     checkFencingToken(fencingToken);
     return this.#whileOpen(async () => {
-      if (this.#coordinator.wasHandedOver(key, fencingToken)) {
-        return "stale";
-      }
-      const state = await this.#driver.checkFence(key, fencingToken);
-      return state === "unknown" ? this.#coordinator.compareFence(key, fencingToken) : state;
+      const result = await this.#coordinator.checkFence(key, fencingToken);
+      publish("fence-check", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, result }));
+      return result;
     });
   }
 
@@ -224,7 +226,7 @@ class DriverLocks implements Locks {
       const isStale = this.#coordinator.wasHandedOver(key, fencingToken);
       const isBroken = !isStale && (await this.#driver.breakGrant(key, fencingToken, reason));
       if (isBroken) {
-        publish("broken", () => ({ key, fencingToken, reason }));
+        publish("broken", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, reason }));
       }
       return isBroken;
     });

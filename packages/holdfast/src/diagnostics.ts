@@ -1,28 +1,50 @@
 import { channel, tracingChannel, type Channel, type TracingChannel } from "node:diagnostics_channel";
 
-import type { LossReason } from "./errors.ts";
+import type { LockMode } from "./driver.ts";
+import type { LockErrorCode, LossReason } from "./errors.ts";
 
 /**
  * The events of Holdfast and their payloads. The channel of an event in `node:diagnostics_channel` is `holdfast:` and its name.
  * Payloads never contain a token. Without a subscriber no payload is computed.
+ * The names and fields of all channels are stable: semantic versioning covers them. A later version may add fields.
  */
 export interface Diagnostics {
-  /** A caller waits in the local queue. */
-  queued: { key: string; position: number | undefined };
+  /**
+   * A call of acquire waits in the queue of this process, or at the engine. A call that waits first in the process and then at the
+   * engine publishes both. `position`: in that queue, from 0, if known.
+   */
+  queued: LockFacts & { call: number; where: WaitPlace; position: number | undefined };
+  /** A call that was queued has been granted the lock. `where`: the last place of the wait. */
+  granted: LockFacts & {
+    call: number;
+    where: WaitPlace;
+    queuedMs: number;
+    via: GrantedVia;
+    fencingToken: bigint;
+  };
   /** A lease was lost. */
-  lost: { key: string; reason: LossReason; fencingToken: bigint };
+  lost: LeaseFacts & { reason: LossReason };
   /** A renewal began late: `lateMs` after its time, with `marginMs` of validity left. */
-  "late-renewal": { key: string; lateMs: number; marginMs: number };
+  "late-renewal": LeaseFacts & { lateMs: number; marginMs: number };
   /** A grant was handed over in memory. `fencingToken`: of the new lease. */
-  handover: { key: string; fencingToken: bigint };
+  handover: LeaseFacts;
   /** An operator ended a grant through this `Locks`. */
-  broken: { key: string; fencingToken: bigint; reason: string };
+  broken: { key: string; instance: number; engine: string; fencingToken: bigint; reason: string };
+  /** `checkFence` has answered. */
+  "fence-check": {
+    key: string;
+    instance: number;
+    engine: string;
+    fencingToken: bigint;
+    result: "current" | "stale" | "unknown";
+  };
   /**
    * A quorum granted the lock. `rounds`: how many rounds passed until a majority of the nodes agreed on one fencing token.
    * `granted`: how many nodes had granted by then. `votes`: the counted votes.
    */
   vote: {
     key: string;
+    engine: string;
     fencingToken: bigint;
     rounds: number;
     granted: number;
@@ -37,8 +59,42 @@ export interface Diagnostics {
   /** The state of a server changed. `clockOffsetMs`: the server's clock minus the clock of this process, if known. */
   node: { node: string; event: string; clockOffsetMs?: number | undefined; detail?: unknown };
   /** A lease was garbage-collected without a release. The grant is no longer renewed. */
-  leaked: { key: string; fencingToken: bigint };
+  leaked: LeaseFacts;
 }
+
+/** The facts that all events of one lock have. */
+export interface LockFacts {
+  key: string;
+  /** The `Locks`: its number in this process, from 1. */
+  instance: number;
+  /** The name of the engine: `Capabilities.engine`. */
+  engine: string;
+  /** Unknown for an adopted lease. */
+  kind: "mutex" | "read-write" | "semaphore" | "unknown";
+  /** As in the lock service. Unknown for an adopted lease. */
+  mode: "exclusive" | "read" | "write" | "semaphore" | "unknown";
+}
+
+/** The facts that all events of one lease have. */
+export interface LeaseFacts extends LockFacts {
+  fencingToken: bigint;
+}
+
+/** Where a call waits: in the queue of its process, or in the queue of the engine. */
+export type WaitPlace = "process" | "engine";
+
+/**
+ * How a grant arrived: by the reply to a request, by a message of the engine, or by a hand-over in this process. `shared`: the call shares
+ * the grant of another call with the same `attemptId`.
+ */
+export type GrantedVia = "reply" | "message" | "handover" | "shared";
+
+/**
+ * How an acquire ended. `held`: a try found another holder. `wait-timeout`: `waitMs` has passed. `aborted`: by the signal or `close()`.
+ * `quorum-failed`: too few nodes agreed. `unavailable`: the engine failed. `error`: any other failure.
+ */
+export type AcquireOutcome =
+  "granted" | "held" | "wait-timeout" | "aborted" | "quorum-failed" | "unavailable" | "error";
 
 /** A counted vote of one node. */
 export interface CountedVote {
@@ -52,35 +108,58 @@ export interface CountedVote {
 }
 
 /** The context of the tracing channel `holdfast:acquire`. */
-export interface AcquireTrace {
-  key: string;
+export interface AcquireTrace extends LockFacts {
+  /** The number of the call in this process, as in `queued` and `granted`. */
+  call: number;
   /** The longest wait, ms; 0 for a try. */
   waitMs: number;
-  outcome?: "granted" | "held";
+  ttlMs: number;
+  /** A subscriber of `start` may set labels here. The holder shows them with its own labels, unless they exceed the limits of labels. */
+  labels?: Readonly<Record<string, string>> | undefined;
+  /** From the end of the call on, as the fields after it. */
+  outcome?: AcquireOutcome;
+  /** The time in queues, ms; 0: the call was not queued. */
+  queuedMs?: number;
+  /** After a grant. */
+  via?: GrantedVia;
+  /** After a grant. */
   fencingToken?: bigint;
+  /** After a `LockError`. */
+  errorCode?: LockErrorCode;
+  /** After a failure: the error of the call. */
+  error?: unknown;
 }
 
 /** The context of the tracing channel `holdfast:renew`. */
-export interface RenewTrace {
-  key: string;
+export interface RenewTrace extends LeaseFacts {
+  /** The TTL that the renewal requests, ms. */
+  ttlMs: number;
   /** The remaining validity at the start of the renewal, ms. */
   marginMs: number;
   outcome?: "extended" | "lost" | "unknown";
+  /** After `unknown` with a `LockError`. */
+  errorCode?: LockErrorCode;
 }
 
 /** The context of the tracing channel `holdfast:release`. */
-export interface ReleaseTrace {
-  key: string;
-  /** Whether the lease held the lock until its release. */
+export interface ReleaseTrace extends LeaseFacts {
+  /** Whether the lease held the lock until its release. Absent after a failure. */
   released?: boolean;
+  /** After a `LockError`. */
+  errorCode?: LockErrorCode;
+  /** After a failure: the error of the call. */
+  error?: unknown;
 }
 
 /** The context of the tracing channel `holdfast:hold`: a lease, from its grant to its end. */
-export interface HoldTrace {
-  key: string;
-  fencingToken: bigint;
+export interface HoldTrace extends LeaseFacts {
+  /** The call of acquire. Absent for an adopted lease, and if `holdfast:acquire` had no subscriber at the call. */
+  call?: number;
+  ttlMs: number;
   /** How the lease ended. */
   reason?: LossReason | "transferred";
+  /** How long the lease existed, ms. */
+  heldMs?: number;
   /** How long after the end of its validity the lease ended, ms; 0: in time. */
   overrunMs?: number;
 }
@@ -103,12 +182,15 @@ export function publish<Name extends keyof Diagnostics>(name: Name, message: () 
   }
 }
 
-/** Runs `operation`, traced if the channel has subscribers. `describe` creates the context, and `finish` adds the result. */
+/** The end of a traced operation. */
+export type Settled<Result> = { readonly result: Result } | { readonly error: unknown };
+
+/** Runs `operation`, traced if the channel has subscribers. `describe` creates the context, and `finish` adds the result or the error. */
 export function trace<Context extends object, Result>(
   trace: TracingChannel<Context, Context>,
   describe: () => NoInfer<Context>,
   operation: () => Promise<Result>,
-  finish: (context: NoInfer<Context>, result: Result) => void,
+  finish: (context: NoInfer<Context>, settled: Settled<Result>) => void,
 ): Promise<Result> {
   if (!hasSubscribers(trace)) {
     return operation();
@@ -118,10 +200,11 @@ export function trace<Context extends object, Result>(
   const done = trace.start.runStores(context, async () => {
     try {
       const result = await operation();
-      finish(context, result);
+      finish(context, { result });
       return result;
     } catch (error) {
       Object.assign(context, { error });
+      finish(context, { error });
       trace.error.publish(context);
       throw error;
     } finally {
@@ -131,6 +214,46 @@ export function trace<Context extends object, Result>(
   });
   trace.end.publish(context);
   return done;
+}
+
+/** Whether an event has subscribers. */
+export function isPublished(name: keyof Diagnostics): boolean {
+  return (events[name] ??= channel(`holdfast:${name}`)).hasSubscribers;
+}
+
+const numbersKey = Symbol.for("holdfast.numbers");
+
+/** The next number of a `Locks` or of a call, from 1. All copies of the library in this process share the numbers. */
+export function nextNumber(of: "instance" | "call"): number {
+  const shared = globalThis as { [numbersKey]?: Record<typeof of, number> };
+  const numbers = (shared[numbersKey] ??= { instance: 0, call: 0 });
+  numbers[of] += 1;
+  return numbers[of];
+}
+
+/** The `Locks` of a lock, as its events name it. */
+export interface FactsHost {
+  readonly instance: number;
+  readonly driver: { readonly capabilities: { readonly engine?: string | undefined } };
+}
+
+/** The facts of a lock for its events. @param lockMode null: unknown */
+export function lockFacts(host: FactsHost, key: string, lockMode: LockMode | null | undefined): LockFacts {
+  return { key, ...engineFacts(host), ...modeFacts(lockMode) };
+}
+
+/** The facts of the `Locks` for events without a known kind of lock. */
+export function engineFacts({ instance, driver }: FactsHost): Pick<LockFacts, "instance" | "engine"> {
+  return { instance, engine: driver.capabilities.engine ?? "other" };
+}
+
+function modeFacts(lockMode: LockMode | null | undefined): Pick<LockFacts, "kind" | "mode"> {
+  if (lockMode === null) {
+    return { kind: "unknown", mode: "unknown" };
+  } else if (lockMode === undefined) {
+    return { kind: "mutex", mode: "exclusive" };
+  }
+  return { kind: lockMode.kind, mode: lockMode.kind === "semaphore" ? "semaphore" : lockMode.mode };
 }
 
 export function hasSubscribers<Context extends object>(trace: TracingChannel<Context, Context>): boolean {

@@ -17,6 +17,8 @@ export type LockMode =
 
 /** The abilities of an engine. The core relies on them and never probes. */
 export interface Capabilities {
+  /** The name of the engine in diagnostics and metrics, such as `redis`. @defaultValue "other" */
+  readonly engine?: string | undefined;
   readonly kinds: readonly LockKind[];
   /** Why the engine lacks other kinds, for error messages. Absent: no reason is known. */
   readonly unsupported?: Readonly<Partial<Record<LockKind, string>>>;
@@ -75,7 +77,13 @@ export interface AcquireRequest {
    * Called when the deadline has passed and the request has left the queue. The result may come later, because the driver looks up the
    * holder first.
    */
-  readonly waiter?: { onDequeued(): void } | undefined;
+  readonly waiter?:
+    | {
+        onDequeued(): void;
+        /** Called when the request waits at the engine, any number of times. @param position in the queue, from 0, if known */
+        onQueued?(position: number | undefined): void;
+      }
+    | undefined;
 }
 
 /** A grant of the engine. `token` is the secret of later calls. */
@@ -88,6 +96,8 @@ export interface Grant {
   readonly validity: Validity;
   /** The grant came after a wait, and is valid for `claimMs` only. The holder extends it at once. */
   readonly isClaim: boolean;
+  /** How the grant arrived, for diagnostics. @defaultValue "reply" */
+  readonly via?: "reply" | "message" | undefined;
 }
 
 /** The result of a request. `held`: another holder has the lock, and the deadline has passed. */

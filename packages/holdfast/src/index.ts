@@ -1,11 +1,16 @@
 export type { Clock } from "./runtime/clock.ts";
 export type {
+  AcquireOutcome,
   AcquireTrace,
   CountedVote,
   Diagnostics,
+  GrantedVia,
   HoldTrace,
+  LeaseFacts,
+  LockFacts,
   ReleaseTrace,
   RenewTrace,
+  WaitPlace,
 } from "./diagnostics.ts";
 export type {
   AcquireResult,

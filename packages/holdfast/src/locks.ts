@@ -14,6 +14,8 @@ import type { AcquireOptions, AdoptOptions, ListOptions, TryOptions } from "./op
  * Invalid options and keys throw a `TypeError` or `RangeError` synchronously, before any I/O.
  */
 export interface Locks extends AsyncDisposable {
+  /** The number of this `Locks` in its process, from 1. The diagnostics channels name it. */
+  readonly instance: number;
   /**
    * Tries to acquire the lock once, without waiting.
    * @returns null only if another holder has the lock

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { basename } from "node:path";
 
+import type { AcquireTrace } from "./diagnostics.ts";
 import type { HolderInfo, LockMode } from "./driver.ts";
 import {
   checkBoolean,
@@ -127,6 +128,8 @@ export interface ResolvedAcquire {
   readonly attemptId: string | undefined;
   /** Undefined for a mutex. */
   readonly lockMode?: LockMode | undefined;
+  /** The context of the call in diagnostics, if `holdfast:acquire` has subscribers. */
+  readonly trace?: AcquireTrace | undefined;
   /** The ticket from the arrival of the call. Undefined: the call gets its ticket when it requests the lock. */
   readonly ticket?: number | undefined;
 }

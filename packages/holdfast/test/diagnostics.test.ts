@@ -5,16 +5,20 @@ import { memory } from "holdfast/memory";
 import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { hasSubscribers, publish, trace, traces } from "../src/diagnostics.ts";
+import { hasSubscribers, publish, trace, traces, type LeaseFacts } from "../src/diagnostics.ts";
 import type { Driver } from "../src/driver.ts";
 import { contended } from "../src/testing/conformance/fixture.ts";
 import { altered } from "./support/altered-driver.ts";
 
 const ttlMs = 3_000;
-const plain = ["queued", "vote", "extended", "lost", "late-renewal", "handover", "broken", "node", "leaked"];
+const plain = "queued granted vote extended lost late-renewal handover broken fence-check node leaked".split(
+  " ",
+);
 const traceEvents = ["acquire", "renew", "release", "hold"].flatMap((name) =>
   ["start", "end", "asyncStart", "asyncEnd", "error"].map((event) => `tracing:holdfast:${name}:${event}`),
 );
+
+const facts: LeaseFacts = { key: "k", instance: 1, engine: "memory", kind: "mutex", mode: "exclusive", fencingToken: 3n }; // prettier-ignore
 
 type Published = [channel: string, message: Record<string, unknown>];
 
@@ -127,16 +131,16 @@ test("without a subscriber nothing is computed", async () => {
 
 test("with a subscriber each message is computed once", async () => {
   const published = listen("holdfast:handover", "tracing:holdfast:release:asyncEnd");
-  publish("handover", () => ({ key: "k", fencingToken: 3n }));
+  publish("handover", () => facts);
   await trace(
     traces.release,
-    () => ({ key: "k" }),
+    () => ({ ...facts }),
     () => Promise.resolve(true),
-    (context, released) => (context.released = released),
+    (context, settled) => Object.assign(context, { released: (settled as { result: boolean }).result }),
   );
   expect(published).toEqual([
-    ["holdfast:handover", { key: "k", fencingToken: 3n }],
-    ["tracing:holdfast:release:asyncEnd", { key: "k", released: true }],
+    ["holdfast:handover", facts],
+    ["tracing:holdfast:release:asyncEnd", { ...facts, released: true }],
   ]);
 });
 
@@ -191,8 +195,8 @@ test("renew is traced with the margin left, and its outcome", async () => {
   const published = listen("tracing:holdfast:renew:start", "tracing:holdfast:renew:asyncEnd");
   await locks.acquire("k", { ttlMs });
   await clock.advance(1_000);
-  expect(published).toEqual([
-    ["tracing:holdfast:renew:start", { key: "k", marginMs: 2_000 }],
+  expect(published).toMatchObject([
+    ["tracing:holdfast:renew:start", { key: "k", marginMs: 2_000, ttlMs }],
     ["tracing:holdfast:renew:asyncEnd", { key: "k", marginMs: 2_000, outcome: "extended" }],
   ]);
 });
@@ -223,26 +227,28 @@ test("a hold is traced from its grant to its end, with the reason and any overru
   const given = await locks.acquire("c", { ttlMs });
   given.transfer();
   const { fencingToken } = released;
-  expect(published).toEqual([
-    [start, { key: "a", fencingToken }],
-    [end, { key: "a", fencingToken, reason: "released", overrunMs: 0 }],
+  expect(published).toMatchObject([
+    [start, { key: "a", fencingToken, ttlMs }],
+    [end, { key: "a", fencingToken, reason: "released", heldMs: 0, overrunMs: 0 }],
     [start, { key: "b", fencingToken: late.fencingToken }],
-    [end, { key: "b", fencingToken: late.fencingToken, reason: "expired", overrunMs: 500 }],
+    [end, { fencingToken: late.fencingToken, reason: "expired", heldMs: 3_468, overrunMs: 500 }],
     [start, { key: "c", fencingToken: given.fencingToken }],
     [end, { key: "c", fencingToken: given.fencingToken, reason: "transferred", overrunMs: 0 }],
   ]);
 });
 
-test("waits in the local queue and hand-overs are published", async () => {
+test("waits in the local queue, their grants and hand-overs are published", async () => {
   const lease = await contended(locks, "k", { ttlMs });
-  const published = listen("holdfast:queued", "holdfast:handover");
+  const published = listen("holdfast:queued", "holdfast:handover", "holdfast:granted");
   const waiting = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
   await lease.release();
   const next = (await waiting[0]) as Lease;
-  expect(published).toEqual([
-    ["holdfast:queued", { key: "k", position: 0 }],
-    ["holdfast:queued", { key: "k", position: 1 }],
-    ["holdfast:handover", { key: "k", fencingToken: next.fencingToken }],
+  const { fencingToken } = next;
+  expect(published).toMatchObject([
+    ["holdfast:queued", { key: "k", where: "process", position: 0 }],
+    ["holdfast:queued", { key: "k", where: "process", position: 1 }],
+    ["holdfast:handover", { key: "k", fencingToken }],
+    ["holdfast:granted", { call: published[0]?.[1]["call"], via: "handover", queuedMs: 0, fencingToken }],
   ]);
   await next.release();
   await (await waiting[1])?.release();
@@ -255,8 +261,8 @@ test("a break is published by both processes", async () => {
   expect(published).toHaveLength(2);
   expect(published).toEqual(
     expect.arrayContaining([
-      ["holdfast:broken", { key: "k", fencingToken, reason: "maintenance" }],
-      ["holdfast:lost", { key: "k", fencingToken, reason: "broken" }],
+      ["holdfast:broken", expect.objectContaining({ key: "k", fencingToken, reason: "maintenance" })],
+      ["holdfast:lost", expect.objectContaining({ key: "k", fencingToken, reason: "broken" })],
     ]),
   );
 });

@@ -158,8 +158,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/engine-requests.ts",
-        'import { engineExpiry } from "../validity.ts";',
-        'import { engineExpiry, extendValidity } from "../validity.ts";',
+        'import { engineExpiry, remainingValidityMs } from "../validity.ts";',
+        'import { engineExpiry, extendValidity, remainingValidityMs } from "../validity.ts";',
       ),
       edit(
         "lease/engine-requests.ts",

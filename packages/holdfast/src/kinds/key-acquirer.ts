@@ -1,7 +1,9 @@
 import { acquire, tryAcquire } from "../local/acquire.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { hasSubscribers, trace, traces, type AcquireTrace } from "../diagnostics.ts";
+import { WaitReport } from "../local/wait-report.ts";
+import { hasSubscribers, trace, traces } from "../diagnostics.ts";
 import { WaitTimeoutError } from "../errors.ts";
+import { acquireTrace, finishAcquire, tracedOptions } from "./acquire-trace.ts";
 import type { LockScope } from "./lock-scope.ts";
 import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { AcquireStrategy } from "./lockable.ts";
@@ -52,46 +54,53 @@ export class KeyAcquirer {
   acquire(key: string, options: ResolvedAcquire): Promise<MutexLease> {
     return options.attemptId === undefined
       ? this.acquireUnshared(key, options)
-      : this.#admitAndTrace(key, options, options.waitMs, () => this.#acquireShared(key, options));
+      : this.#admitAndTrace(key, options, options.waitMs, (traced) => this.#acquireShared(key, traced));
   }
 
   try(key: string, options: ResolvedAcquire): Promise<MutexLease | null> {
     return options.attemptId === undefined
       ? this.tryAlone(key, options)
-      : this.#admitAndTrace(key, options, 0, () => this.#tryShared(key, options));
+      : this.#admitAndTrace(key, options, 0, (traced) => this.#tryShared(key, traced));
   }
 
   /** Acquires a lease that no repeat shares. */
   acquireUnshared(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
-    return this.#admitAndTrace(key, options, options.waitMs, () => this.#acquireOnce(key, options));
+    return this.#admitAndTrace(key, options, options.waitMs, (traced) => this.#acquireOnce(key, traced));
   }
 
   tryAlone(key: string, options: ResolvedAcquire): Promise<LeaseHandle | null> {
-    return this.#admitAndTrace(key, options, 0, () => this.#tryOnce(key, options));
+    return this.#admitAndTrace(key, options, 0, (traced) => this.#tryOnce(key, traced));
   }
 
   #admitAndTrace<L extends MutexLease | null>(
     key: string,
     options: ResolvedAcquire,
     waitMs: number,
-    request: () => Promise<L>,
+    request: (options: ResolvedAcquire) => Promise<L>,
   ): Promise<L> {
-    return hasSubscribers(traces.acquire)
-      ? this.#trace({ key, waitMs }, () => this.#admit(key, options, request))
-      : this.#admit(key, options, request);
+    if (!hasSubscribers(traces.acquire)) {
+      return this.#admit(key, options, request);
+    }
+    const context = acquireTrace(this.#coordinator, key, options, waitMs);
+    return trace(
+      traces.acquire,
+      () => context,
+      () => this.#admit(key, tracedOptions(options, context), request),
+      (ended, settled) => finishAcquire(ended, settled, options.signal),
+    );
   }
 
-  #trace<L extends MutexLease | null>(context: AcquireTrace, request: () => Promise<L>): Promise<L> {
-    return trace(traces.acquire, () => context, request, recordOutcome);
-  }
-
-  #admit<L>(key: string, options: ResolvedAcquire, request: () => Promise<L>): Promise<L> {
+  #admit<L>(
+    key: string,
+    options: ResolvedAcquire,
+    request: (options: ResolvedAcquire) => Promise<L>,
+  ): Promise<L> {
     try {
       this.#assertAllowed(key, options);
     } catch (error) {
       return Promise.reject(error as Error);
     }
-    return request();
+    return request(options);
   }
 
   #acquireOnce(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
@@ -118,9 +127,31 @@ export class KeyAcquirer {
   async #acquireShared(key: string, options: ResolvedAcquire): Promise<SharedLease> {
     const { driver, clock } = this.#coordinator;
     const ticket = driver.ticket(key);
-    const lease = await this.#sharedAttempts.acquire(attemptName(key, options), options, ({ waitMs }) =>
-      this.#acquireOnce(key, { ...options, waitMs, ticket }),
+    let wait: WaitReport | undefined;
+    const onFollow = (): void => {
+      wait = WaitReport.begin(this.#coordinator, key, options);
+      wait?.queued("process", undefined);
+    };
+    const endWait = (): void => {
+      wait?.ended();
+      wait = undefined;
+    };
+    const shared = this.#sharedAttempts.acquire(
+      attemptName(key, options),
+      { ...options, onFollow },
+      ({ waitMs }) => {
+        endWait(); // this call requests the lock itself now
+        return this.#acquireOnce(key, { ...options, waitMs, ticket });
+      },
     );
+    const lease = await shared
+      .then((granted) => {
+        if (granted) {
+          wait?.granted(granted.fencingToken, "shared");
+        }
+        return granted;
+      })
+      .finally(endWait);
     if (!lease) {
       const inspecting = driver.inspect(key).catch(() => undefined);
       const state = await withTimeout(clock, maxInspectMs, inspecting);
@@ -146,13 +177,6 @@ export class KeyAcquirer {
 
   get #maxTtlMs(): number {
     return this.#coordinator.driver.capabilities.maxTtlMs;
-  }
-}
-
-function recordOutcome(context: AcquireTrace, lease: MutexLease | null | undefined): void {
-  context.outcome = lease ? "granted" : "held";
-  if (lease) {
-    context.fencingToken = lease.fencingToken;
   }
 }
 

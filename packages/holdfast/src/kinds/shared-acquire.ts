@@ -5,7 +5,10 @@ import type { InternalLease } from "../lease/lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
 import { ReentrantHold } from "./reentrant-hold.ts";
 
-type WaitOptions = Pick<ResolvedAcquire, "waitMs" | "signal">;
+type WaitOptions = Pick<ResolvedAcquire, "waitMs" | "signal"> & {
+  /** Called when the caller begins to wait for another caller. */
+  readonly onFollow?: () => void;
+};
 
 /** Requests a lease from the engine. Resolves with null if another holder has the lock. */
 type RequestLease = (wait: WaitOptions) => Promise<InternalLease | null>;
@@ -85,6 +88,7 @@ export class SharedAcquire<L> {
       const caller = this.#createCaller(entry, { requestLease, wait, isTry }, resolve, reject);
       if (entry.leader) {
         entry.followers.add(caller);
+        wait.onFollow?.();
       } else {
         this.#lead(name, entry, caller);
       }

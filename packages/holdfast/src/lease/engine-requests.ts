@@ -1,18 +1,31 @@
 import type { ExtendResult, Grant, HolderInfo } from "../driver.ts";
-import { engineExpiry } from "../validity.ts";
+import type { LeaseFacts } from "../diagnostics.ts";
+import { engineExpiry, remainingValidityMs } from "../validity.ts";
 import type { LeaseHost } from "./lease-host.ts";
+import { traceRenewal } from "./lease-trace.ts";
 
 /** The parts of a lease that its requests to the engine need. */
 interface GrantedLease {
   readonly grant: Grant;
   readonly fencingToken: bigint;
+  facts(): LeaseFacts;
 }
 
 /**
  * Extends the grant of a lease, and declares every lease on the grant lost if the engine no longer has it.
  * The request carries a report for `inspect` if the engine keeps one. The report replaces the last one.
  */
-export async function requestExtension<State extends GrantedLease>(
+export function requestExtension<State extends GrantedLease>(
+  host: LeaseHost<State>,
+  lease: State,
+  ttlMs: number,
+  info: HolderInfo | undefined,
+): Promise<ExtendResult> {
+  const margin = (): number => remainingValidityMs(lease.grant.validity, host.clock);
+  return traceRenewal(lease, ttlMs, margin, () => sendExtension(host, lease, ttlMs, info));
+}
+
+async function sendExtension<State extends GrantedLease>(
   host: LeaseHost<State>,
   lease: State,
   ttlMs: number,

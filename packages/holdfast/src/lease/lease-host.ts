@@ -11,6 +11,8 @@ export interface LeaseHost<State> {
   readonly clock: Clock;
   readonly watchdog: Watchdog;
   readonly owner: string;
+  /** The number of the `Locks` in diagnostics. */
+  readonly instance: number;
   /** Releases the lease: hands it over to the next local waiter, or releases its grant at the engine. */
   release(lease: State): Promise<boolean>;
   /** Declares every lease on the grant with this token lost. */
@@ -25,7 +27,10 @@ export interface LeaseHost<State> {
 }
 
 /** The options of an acquire that stay in force after the grant. */
-export type LeaseStateOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "info"> & {
+export type LeaseStateOptions = Pick<
+  ResolvedAcquire,
+  "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "info" | "trace"
+> & {
   /** Selects the local queue of the lease. */
   readonly lockMode?: LockMode | undefined;
   /** The lease was adopted. It may have been adopted more than once, so other leases may use the same grant. */

@@ -1,4 +1,4 @@
-import { hasSubscribers, publish, traces, type HoldTrace } from "../diagnostics.ts";
+import { lockFacts, publish, type LeaseFacts } from "../diagnostics.ts";
 import type { ExtendResult, Grant, LockMode } from "../driver.ts";
 import { LeaseLostError, unsupportedLease, type LossReason } from "../errors.ts";
 import type { Holder } from "../lock-state.ts";
@@ -7,7 +7,7 @@ import { downgradeGrant, releaseLostGrant, requestExtension, verifyGrant } from 
 import type { Handoverable, HandoverRun } from "./handover-run.ts";
 import { LeaseHandle, type LeaseControl, type LossListener } from "./lease-handle.ts";
 import type { CreatedLease, LeaseHost, LeaseStateOptions } from "./lease-host.ts";
-import { endHoldTrace, reportLeakedLease, startHoldTrace, traceRelease } from "./lease-trace.ts";
+import { HoldReport, reportLeakedLease, traceRelease } from "./lease-trace.ts";
 import type { SerializedLease } from "./lease.ts";
 import { serializeLease } from "./serialized-lease.ts";
 import type { Renewable, WatchedLease } from "./watchdog.ts";
@@ -28,7 +28,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   readonly #options: LeaseStateOptions;
   #lease: LeaseHandle | WeakRef<LeaseHandle> | undefined;
   readonly #watched: WatchedLease;
-  readonly #trace: HoldTrace | undefined;
+  readonly #hold: HoldReport | undefined;
   #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
   #downgradedLease: LeaseHandle | undefined;
   #isRenewed: boolean;
@@ -46,7 +46,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     this.#host = host;
     this.#options = options;
     this.#isRenewed = options.renew;
-    this.#trace = hasSubscribers(traces.hold) ? startHoldTrace(this.key, fencingToken) : undefined;
+    this.#hold = HoldReport.start(this, options, host.clock);
     this.#watched = host.watchdog.watch(this);
   }
 
@@ -99,6 +99,11 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   /** The read lease that this write lease became. */
   get downgradedLease(): LeaseHandle | undefined {
     return this.#downgradedLease;
+  }
+
+  facts(): LeaseFacts {
+    const mode = this.#options.isAdopted === true ? null : this.lockMode;
+    return { ...lockFacts(this.#host, this.key, mode), fencingToken: this.fencingToken };
   }
 
   describe(): Holder {
@@ -192,10 +197,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   }
 
   release(): Promise<boolean> {
-    this.#releasing ??= hasSubscribers(traces.release)
-      ? traceRelease(this.key, () => this.#release())
-      : this.#release();
-    return this.#releasing;
+    return (this.#releasing ??= traceRelease(this, () => this.#release()));
   }
 
   /** Releases for `close()`. The holder did not ask for this release, so its signal is aborted. */
@@ -246,7 +248,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
       this.#loss = new LeaseLostError(this.key, reason, this.#host.clock.wall(), { cause });
       this.#end("lost", reason);
       this.#reportLoss(this.#loss);
-      publish("lost", () => ({ key: this.key, reason, fencingToken: this.fencingToken }));
+      publish("lost", () => ({ ...this.facts(), reason }));
       this.#host.leaseEnded(this);
     }
   }
@@ -255,7 +257,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   reportLeak(): void {
     this.#state = "leaked";
     this.#host.leaseEnded(this);
-    reportLeakedLease(this.key, this.fencingToken);
+    reportLeakedLease(this);
   }
 
   #requireHeld(toBe: string): void {
@@ -293,8 +295,6 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   #end(state: "lost" | "released" | "transferred" | "downgraded", reason: LossReason | "transferred"): void {
     this.#state = state;
     this.#host.watchdog.unwatch(this.#watched);
-    if (this.#trace) {
-      endHoldTrace(this.#trace, reason, remainingValidityMs(this.validity, this.#host.clock));
-    }
+    this.#hold?.end(reason, remainingValidityMs(this.validity, this.#host.clock));
   }
 }

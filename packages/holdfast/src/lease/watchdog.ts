@@ -1,5 +1,5 @@
 import { instantNow, type Clock } from "../runtime/clock.ts";
-import { publish, trace, traces } from "../diagnostics.ts";
+import { publish, type LeaseFacts } from "../diagnostics.ts";
 import type { ExtendResult } from "../driver.ts";
 import type { LossReason } from "../errors.ts";
 import { TimerLateness } from "../runtime/timer-lateness.ts";
@@ -25,6 +25,8 @@ export interface Renewable {
   /** The engine has extended the claim. */
   claimConfirmed(): void;
   markLost(reason: LossReason, cause?: unknown): void;
+  /** The lease, as its events name it. */
+  facts(): LeaseFacts;
   reportLeak(): void;
 }
 
@@ -139,14 +141,9 @@ export class Watchdog {
     watched.renewAt = now + target.ttlMs / 3;
     const marginMs = remainingValidityMs(target.validity, this.#clock);
     if (marginMs < target.ttlMs / 3) {
-      publish("late-renewal", () => ({ key: target.key, lateMs: now - dueAt, marginMs }));
+      publish("late-renewal", () => ({ ...target.facts(), lateMs: now - dueAt, marginMs }));
     }
-    void trace(
-      traces.renew,
-      () => ({ key: target.key, marginMs }),
-      () => target.renew(),
-      (context, extension) => (context.outcome = extension.outcome),
-    ).then((extension) => this.#renewalAnswered(watched, extension));
+    void target.renew().then((extension) => this.#renewalAnswered(watched, extension));
   }
 
   #renewalAnswered(watched: WatchedLease, extension: ExtendResult): void {

@@ -14,6 +14,7 @@ interface WaitingCall {
   readonly lockMode: LockMode | undefined;
   readonly ticket: number | undefined;
   onDequeued(): void;
+  onQueued(position: number | undefined): void;
 }
 
 /** More fencing tokens in one grant could run ahead of the engine's clock, which is their floor when the engine has lost its counter. */

@@ -40,6 +40,9 @@ export async function tryAcquire(
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
+  if (options.trace) {
+    options.trace.via = acquired.grant.via ?? "reply";
+  }
   const { state: leaseState, lease } = LeaseState.create(coordinator, acquired.grant, options);
   if (usesLocalQueue(coordinator, options)) {
     coordinator.queuesOf(key).queueFor(options.lockMode).startRun(leaseState, coordinator.clock.now());

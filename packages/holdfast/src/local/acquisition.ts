@@ -1,4 +1,4 @@
-import { publish } from "../diagnostics.ts";
+import { publish, type GrantedVia, type WaitPlace } from "../diagnostics.ts";
 import type { AcquireResult, Grant, LockMode, PendingAcquire } from "../driver.ts";
 import { isLockError, WaitTimeoutError } from "../errors.ts";
 import type { LeaseHandle } from "../lease/lease-handle.ts";
@@ -14,6 +14,7 @@ import { remainingValidityMs } from "../validity.ts";
 import { requestFor, usesLocalQueue, type RequestHost } from "./acquire-request.ts";
 import type { KeyQueues } from "./key-queues.ts";
 import type { LocalQueue, LocalWaiter } from "./local-queue.ts";
+import { WaitReport } from "./wait-report.ts";
 
 /** The surroundings of an acquisition in its process. */
 export interface AcquisitionHost extends RequestHost, LeaseHost<LeaseState> {
@@ -49,6 +50,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   readonly #usesLocalQueue: boolean;
   #hasWaited = false;
   #pending: PendingAcquire | undefined;
+  #wait: WaitReport | undefined;
   #cancelled: { readonly reason: unknown } | undefined;
   #isSettled = false;
   #stopListening: (() => void) | undefined;
@@ -81,7 +83,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
       this.#queue.enqueue(this);
       if (!this.#pending && !this.#isSettled) {
         this.#hasWaited = true;
-        publish("queued", () => ({ key: this.#key, position: this.#queue.waiterCount - 1 }));
+        this.onQueued(this.#queue.waiterCount - 1, "process");
         this.#host.waitTimers.schedule(this, this.#deadline);
       }
       this.#keepProcessAlive();
@@ -147,8 +149,8 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   takeOver(previous: LeaseState): LeaseState {
     const grant = { ...previous.grant, isClaim: previous.isClaim }; // the holder before may have confirmed its claim
     const created = LeaseState.create(this.#host, grant, this.#options, previous.fencingToken + 1n);
-    publish("handover", () => ({ key: this.#key, fencingToken: created.state.fencingToken }));
-    this.#succeed(created);
+    publish("handover", () => created.state.facts());
+    this.#succeed(created, "handover");
     return created.state;
   }
 
@@ -174,6 +176,12 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
     if (this.#usesLocalQueue) {
       this.#queue.dequeue(this);
     }
+  }
+
+  /** The call waits in the local queue, or at the engine. */
+  onQueued(position: number | undefined, where: WaitPlace = "engine"): void {
+    this.#wait ??= WaitReport.begin(this.#host, this.#key, this.#options);
+    this.#wait?.queued(where, position);
   }
 
   /** A wait without a deadline also keeps the process alive, by a timer. */
@@ -217,12 +225,17 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
       if (this.#usesLocalQueue) {
         this.#queue.granted(this, created.state, this.#host.clock.now());
       }
-      this.#succeed(created);
+      this.#succeed(created, result.grant.via ?? "reply");
     }
   }
 
-  #succeed({ lease }: CreatedLease<LeaseState>): void {
+  #succeed({ lease }: CreatedLease<LeaseState>, via: GrantedVia): void {
     if (this.#settle()) {
+      const { trace } = this.#options;
+      if (trace) {
+        trace.via = via;
+      }
+      this.#wait?.granted(lease.fencingToken, via);
       this.#resolve(lease);
     }
   }
@@ -241,6 +254,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
       return false;
     }
     this.#isSettled = true;
+    this.#wait?.ended();
     this.#host.acquisitions.delete(this);
     this.#host.waitTimers.cancel(this);
     this.#stopListening?.();

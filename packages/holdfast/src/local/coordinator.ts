@@ -1,4 +1,5 @@
 import type { AcquireResult, Driver, Grant, LockMode, PendingAcquire } from "../driver.ts";
+import { nextNumber } from "../diagnostics.ts";
 import { closedError, type LossReason } from "../errors.ts";
 import type { LeaseState } from "../lease/lease-state.ts";
 import { Watchdog } from "../lease/watchdog.ts";
@@ -23,6 +24,7 @@ const idleQueuesKept = 128;
 
 /** The state that all callers of one `Locks` share: local queues, waiting calls, and held leases. */
 export class LocalCoordinator implements AcquisitionHost {
+  readonly instance: number = nextNumber("instance");
   readonly driver: Driver;
   readonly clock: Clock;
   readonly options: ResolvedLocks;
@@ -128,8 +130,16 @@ export class LocalCoordinator implements AcquisitionHost {
     );
   }
 
+  async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
+    if (this.wasHandedOver(key, fencingToken)) {
+      return "stale";
+    }
+    const state = await this.driver.checkFence(key, fencingToken);
+    return state === "unknown" ? this.#compareFence(key, fencingToken) : state;
+  }
+
   /** Verifies the lease of this process with this fencing token at the engine. `unknown`: this process has no such lease. */
-  async compareFence(key: string, fencingToken: bigint): Promise<FenceState> {
+  async #compareFence(key: string, fencingToken: bigint): Promise<FenceState> {
     const own = (this.watchdog.targets() as LeaseState[]).find(
       (leaseState) => leaseState.key === key && leaseState.fencingToken === fencingToken && leaseState.isHeld,
     );

@@ -149,7 +149,7 @@ test("ifLost continue: the signal is not aborted, and throwIfLost still throws",
     expect(() => {
       lease.throwIfLost();
     }).toThrow(lost("stolen"));
-    expect(losses).toEqual([{ key: "k", reason: "stolen", fencingToken: lease.fencingToken }]);
+    expect(losses).toMatchObject([{ key: "k", reason: "stolen", fencingToken: lease.fencingToken }]);
   } finally {
     unsubscribe("holdfast:lost", listen);
   }

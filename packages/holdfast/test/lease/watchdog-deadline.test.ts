@@ -48,6 +48,7 @@ function watched(renew: () => Promise<ExtendResult>, more: Partial<Renewable> = 
     claimConfirmed: () => expect.unreachable(),
     markLost: (reason) => losses.push([clock.now(), reason]),
     reportLeak: () => expect.unreachable(),
+    facts: () => expect.unreachable(),
     ...more,
   };
   return { watch: watchdog.watch(target), renewals, losses };

@@ -258,7 +258,7 @@ test("a renewal with less than a third of the TTL left is reported as late", asy
     clock.block(endMs - 900);
     await clock.advance(0);
     expect(target.confirmations).toBe(1);
-    expect(late).toEqual([{ key: "k", lateMs: endMs - 900 - firstRenewalMs, marginMs: 900 }]);
+    expect(late).toEqual([{ ...target.facts(), lateMs: endMs - 900 - firstRenewalMs, marginMs: 900 }]);
     await clock.advance(firstRenewalMs);
     expect(late).toHaveLength(1);
   } finally {

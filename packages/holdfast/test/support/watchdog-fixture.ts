@@ -2,6 +2,7 @@ import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { beforeEach } from "vitest";
 
 import { instantNow } from "../../src/runtime/clock.ts";
+import type { LeaseFacts } from "../../src/diagnostics.ts";
 import type { ExtendResult } from "../../src/driver.ts";
 import { validFrom, type Validity } from "../../src/validity.ts";
 import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/watchdog.ts";
@@ -45,6 +46,10 @@ export class Target implements Renewable {
 
   isLeaseReferenced(): boolean {
     return this.isKept;
+  }
+
+  facts(): LeaseFacts {
+    return { key: "k", instance: 1, engine: "memory", kind: "mutex", mode: "exclusive", fencingToken: 1n };
   }
 
   renew(): Promise<ExtendResult> {

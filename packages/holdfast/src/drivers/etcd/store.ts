@@ -28,6 +28,7 @@ const brokenMs = 60_000;
 /** The locks of one etcd cluster. */
 export class EtcdStore implements LeaseStore {
   readonly capabilities: Capabilities = {
+    engine: "etcd",
     kinds: ["mutex"],
     guarantee: "consensus",
     waiting: "notify",

@@ -202,6 +202,7 @@ export class HttpAcquire implements PendingAcquire {
   #queued(entered: () => void): void {
     entered();
     this.#isQueued = true;
+    this.#request.waiter?.onQueued?.(undefined);
     if (this.#isSettled) {
       this.#waitStream.abort();
     }
@@ -251,9 +252,10 @@ export class HttpAcquire implements PendingAcquire {
       throw new EngineError("The grant had expired before it arrived", { key, outcome: "none", retryable: true }); // prettier-ignore
     }
     const fencingToken = BigInt(granted.fencingToken);
+    const via = granted.queuedMs > 0 ? "message" : "reply";
     return {
       outcome: "granted",
-      grant: { key, token, fencingToken, fencingCount: 1, validity, isClaim: false },
+      grant: { key, token, fencingToken, fencingCount: 1, validity, isClaim: false, via },
     };
   }
 

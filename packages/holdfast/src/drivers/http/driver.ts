@@ -26,6 +26,7 @@ import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.
 
 /** The guarantee depends on the engine of the service, which reports it in each lease. `server` holds for every engine. */
 const capabilities: Capabilities = {
+  engine: "http",
   kinds: ["mutex", "read-write", "semaphore"],
   guarantee: "server",
   waiting: "notify",

@@ -32,6 +32,7 @@ export interface MemoryOptions {
 const dayMs = 86_400_000;
 
 const capabilities: Capabilities = {
+  engine: "memory",
   kinds: ["mutex", "read-write", "semaphore", "latch"],
   guarantee: "process",
   waiting: "notify",

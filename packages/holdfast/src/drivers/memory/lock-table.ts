@@ -1,5 +1,4 @@
 import { instantNow, type Clock } from "../../runtime/clock.ts";
-import { publish } from "../../diagnostics.ts";
 import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../driver.ts";
 import { closedError, kindMismatch, limitMismatch, type LockError } from "../../errors.ts";
 import type { Random } from "../../runtime/random.ts";
@@ -203,7 +202,8 @@ export class LockTable {
     if (!waiter.isSettled) {
       // A try times out at once. It is queued only if it released a grant in the same step and earlier requests wait.
       this.#deadlines.schedule(waiter, request.deadline ?? this.#clock.now());
-      publish("queued", () => ({ key: lock.key, position: lock.positionOf(waiter) }));
+      waiter.wasQueued = true;
+      request.waiter?.onQueued?.(lock.positionOf(waiter));
     }
     return {
       result: waiter.result,
@@ -250,7 +250,8 @@ export class LockTable {
     };
     lock.addHolder(entry);
     const validity = this.extend(entry, ttlMs);
-    const grant = { key, token, fencingToken: first, fencingCount, validity, isClaim: false };
+    const via = waiter.wasQueued ? "message" : "reply";
+    const grant = { key, token, fencingToken: first, fencingCount, validity, isClaim: false, via } as const;
     waiter.settle({ outcome: "granted", grant });
   }
 

@@ -167,6 +167,8 @@ export class MemoryWaiter implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;
   isSettled = false;
+  /** Whether the request was not granted at once. */
+  wasQueued = false;
   readonly request: AcquireRequest;
   readonly ticket: number;
   /** Orders waiters with equal tickets. */

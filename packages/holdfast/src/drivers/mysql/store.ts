@@ -38,6 +38,7 @@ const maxTries = 5;
 /** The leases of one database. Each change is one call of a procedure. */
 export class MysqlStore implements LeaseStore {
   readonly capabilities: Capabilities = {
+    engine: "mysql",
     kinds: ["mutex", "read-write", "semaphore"],
     guarantee: "database",
     waiting: "poll",

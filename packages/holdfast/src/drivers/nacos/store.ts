@@ -30,6 +30,7 @@ type Extension = Omit<StoreExtension, "fencingToken"> & { readonly fencingToken:
 /** The locks in one group of configurations. */
 export class NacosStore implements LeaseStore {
   readonly capabilities: Capabilities = {
+    engine: "nacos",
     kinds: ["mutex"],
     guarantee: "database",
     waiting: "poll",

@@ -65,6 +65,7 @@ export class PostgresStore implements LeaseStore {
       };
     }
     this.capabilities = {
+      engine: "postgres",
       kinds: ["mutex", "read-write", "semaphore"],
       guarantee: "database",
       waiting: notifications ? "notify" : "poll",

@@ -1,4 +1,3 @@
-import { publish } from "../../diagnostics.ts";
 import type { AcquireRequest, AcquireResult, PendingAcquire } from "../../driver.ts";
 import { EngineError } from "../../errors.ts";
 import type { ArrivalOrder } from "../../runtime/arrival-order.ts";
@@ -228,10 +227,7 @@ export class StoreAcquire implements PendingAcquire {
   }
 
   #queued({ ticket, position }: Reply<"queued">): void {
-    const { key } = this.request;
-    if (this.ticket === undefined) {
-      publish("queued", () => ({ key, position }));
-    }
+    this.request.waiter?.onQueued?.(position);
     this.ticket = ticket;
     if (!this.#isSettled) {
       this.#host.waiting.queued(this, ticket);

@@ -28,6 +28,7 @@ const dayMs = 86_400_000;
 /** The locks of one ZooKeeper ensemble. */
 export class ZooKeeperStore implements LeaseStore {
   readonly capabilities: Capabilities = {
+    engine: "zookeeper",
     kinds: ["mutex"],
     guarantee: "consensus",
     waiting: "notify",

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
+import type { AcquireTrace, Diagnostics } from "../../diagnostics.ts";
 import { WaitTimeoutError } from "../../errors.ts";
 import { granted, later, refused, type Cases, type Fixture } from "./fixture.ts";
 
@@ -56,6 +58,33 @@ export const waiting: Cases = {
     await expectNoWaiters(fixture);
   },
 
+  "a wait is published, with its place, its grant and its end": async (fixture) => {
+    const { here, there, key } = fixture;
+    const channels = ["holdfast:queued", "holdfast:granted", "tracing:holdfast:acquire:asyncEnd"];
+    const seen = await published({ instance: there.instance, key }, channels, async () => {
+      const lease = await here.acquire(key);
+      const waiter = later(there.acquire(key, { ttlMs: 20_000 }));
+      await fixture.queued(1);
+      await lease.release();
+      await (await waiter).release();
+    });
+    const ended = seen.pop() as AcquireTrace;
+    const [queued, granted, ...more] = seen as [Diagnostics["queued"], Diagnostics["granted"]];
+    const { call, engine, queuedMs = 0 } = ended;
+    assert.deepEqual(more, []);
+    assert.deepEqual(
+      [queued.call, granted.call, queued.engine, granted.engine],
+      [call, call, engine, engine],
+    );
+    assert.deepEqual([queued.where, granted.where, granted.via], ["engine", "engine", ended.via]);
+    assert.deepEqual(
+      [ended.outcome, ended.kind, ended.mode, ended.ttlMs],
+      ["granted", "mutex", "exclusive", 20_000],
+    );
+    assert.equal(ended.fencingToken, granted.fencingToken);
+    assert.deepEqual([granted.queuedMs, queuedMs > 0], [queuedMs, true]);
+  },
+
   "an already aborted signal rejects without a request": async (fixture) => {
     const { here, key } = fixture;
     const reason = new Error("too late");
@@ -87,6 +116,28 @@ export const waiting: Cases = {
     assert.equal(await (await second).release(), true);
   },
 };
+
+/** Runs `work`, and returns the messages of one `Locks` about one key on some channels. */
+async function published(
+  { instance, key }: { readonly instance: number; readonly key: string },
+  channels: readonly string[],
+  work: () => Promise<void>,
+): Promise<unknown[]> {
+  const messages: unknown[] = [];
+  const listen = (message: unknown): void => {
+    const named = message as { instance: number; key: string };
+    if (named.instance === instance && named.key === key) {
+      messages.push(message);
+    }
+  };
+  channels.forEach((channel) => subscribe(channel, listen));
+  try {
+    await work();
+  } finally {
+    channels.forEach((channel) => unsubscribe(channel, listen));
+  }
+  return messages;
+}
 
 /** Asserts that the key has neither holder nor waiter, and that a try acquires it. */
 async function expectNoWaiters({ here, there, key }: Fixture): Promise<void> {

@@ -63,6 +63,7 @@ export class LayoutStore implements LeaseStore {
       commonChannel: rules.commonChannel?.(this.#prefix),
     });
     this.capabilities = {
+      engine: "redis",
       kinds: rules.kinds,
       unsupported: rules.unsupported,
       guarantee: "server",

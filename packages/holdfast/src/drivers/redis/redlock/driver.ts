@@ -66,6 +66,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     this.claimMs = claimMs;
     this.driftFactor = settings.driftFactor;
     this.capabilities = {
+      engine: "redlock",
       kinds: ["mutex", "read-write"],
       guarantee: "quorum",
       waiting: "notify",

@@ -64,7 +64,16 @@ export class GrantRegistry {
     for (const { releaseQueue } of this.#options.nodeSet.nodes) {
       releaseQueue.cancelCleanUp(token); // a node in quarantine had a clean-up of the vote
     }
-    return { key, token, fencingToken: BigInt(first), fencingCount: last - first + 1, validity, isClaim };
+    const via = votes.some(({ vote }) => vote.isNotified) ? "message" : "reply";
+    return {
+      key,
+      token,
+      fencingToken: BigInt(first),
+      fencingCount: last - first + 1,
+      validity,
+      isClaim,
+      via,
+    };
   }
 
   /** The attempt ends without a grant: its residue on the nodes is cleaned up. */

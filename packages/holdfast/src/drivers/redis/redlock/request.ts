@@ -1,4 +1,3 @@
-import { publish } from "../../../diagnostics.ts";
 import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../../driver.ts";
 import { closedError } from "../../../errors.ts";
 import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
@@ -179,7 +178,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
     }
     if (!this.#wasQueued && voteRequests.some(({ position }) => position !== undefined)) {
       this.#wasQueued = true;
-      publish("queued", () => ({ key: this.key, position: positionIn(voteRequests) }));
+      this.#request.waiter?.onQueued?.(positionIn(voteRequests));
     }
     return false;
   }

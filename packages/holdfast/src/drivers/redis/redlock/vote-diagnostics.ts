@@ -15,6 +15,7 @@ export function publishVote(
 ): void {
   publish("vote", () => ({
     key,
+    engine: "redlock",
     fencingToken,
     rounds,
     granted: votes.length,

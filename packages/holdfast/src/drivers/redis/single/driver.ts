@@ -53,6 +53,7 @@ export class RedisDriver implements Driver {
     this.clock = clock;
     this.random = random;
     this.capabilities = {
+      engine: "redis",
       kinds: ["mutex", "read-write", "semaphore", "latch"],
       guarantee: "server",
       waiting: "notify",

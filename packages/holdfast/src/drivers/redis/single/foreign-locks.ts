@@ -138,6 +138,7 @@ class ObservedAcquire implements PendingAcquire {
     const { clock, random } = this.#locks;
     const { signal } = this.#cancelled;
     let [holder, failure] = [first, failed];
+    waiter?.onQueued?.(undefined);
     for (let polls = 1; ; polls += 1) {
       const leftMs = (deadline ?? 0) - clock.now();
       if (leftMs <= 0) {

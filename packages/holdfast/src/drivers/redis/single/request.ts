@@ -1,6 +1,5 @@
 import type { Instant } from "../../../runtime/clock.ts";
-import { publish } from "../../../diagnostics.ts";
-import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../../driver.ts";
+import type { AcquireResult, AcquireRequest, Grant, PendingAcquire } from "../../../driver.ts";
 import { closedError } from "../../../errors.ts";
 import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
 import { remainingValidityMs, validFrom, type Validity } from "../../../validity.ts";
@@ -118,6 +117,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     this.#handleGrant([acquireStatus.granted, grant.first, grant.last], validity, {
       isClaim,
       mayBeRepeated: true,
+      via: "message",
     });
   }
 
@@ -201,9 +201,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     if (this.#position !== undefined) {
       this.#host.queued(this);
     }
-    if (this.history.count === 1) {
-      publish("queued", () => ({ key: this.key, position: this.#position }));
-    }
+    this.#request.waiter?.onQueued?.(this.#position);
     this.retryIn(this.#pollDelay(Number(remainingMs), String(holder)));
   }
 
@@ -227,7 +225,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   #handleGrant(
     answer: readonly unknown[],
     validity: Validity,
-    { isClaim, mayBeRepeated }: { isClaim: boolean; mayBeRepeated: boolean },
+    { isClaim, mayBeRepeated, via }: { isClaim: boolean; mayBeRepeated: boolean; via?: Grant["via"] },
   ): void {
     if (remainingValidityMs(validity, this.#host.clock) <= 0) {
       this.retryAfter(expiredError());
@@ -243,6 +241,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       fencingCount: Number(last) - Number(first) + 1,
       validity,
       isClaim,
+      via,
     };
     this.#finish(mayBeRepeated ? token : undefined);
     this.resolve({ outcome: "granted", grant });

@@ -38,6 +38,7 @@ test("a grant reports the nodes that have replied with a vote by then, and no ot
       "holdfast:vote",
       {
         key: "k",
+        engine: "redlock",
         fencingToken,
         rounds: 1,
         granted: 2,

@@ -19,6 +19,7 @@ export const contents = [
       ["quickstart/express", "Express"],
       ["quickstart/fastify", "Fastify"],
       ["quickstart/nextjs", "Next.js"],
+      ["quickstart/nestjs", "NestJS"],
       ["quickstart/worker", "Worker"],
       ["quickstart/cron", "Cron and scripts"],
     ],

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,6 +22,8 @@ const settings = {
     isolatedDeclarations: false,
     rewriteRelativeImportExtensions: false,
     allowImportingTsExtensions: true,
+    erasableSyntaxOnly: false,
+    experimentalDecorators: true,
     noUncheckedIndexedAccess: false,
     noPropertyAccessFromIndexSignature: false,
     noEmit: true,
@@ -61,13 +64,11 @@ async function blocksOfPages(): Promise<Block[]> {
   const docs = (await readdir(join(root, "docs"), { recursive: true })).filter((name) =>
     name.endsWith(".md"),
   );
-  const packages = await readdir(join(root, "packages"));
+  const readmes = (await readdir(join(root, "packages")))
+    .map((name) => join("packages", name, "README.md"))
+    .filter((path) => existsSync(join(root, path)));
   const blocks: Block[] = [];
-  for (const page of [
-    "README.md",
-    ...docs.map((name) => join("docs", name)),
-    ...packages.map((name) => join("packages", name, "README.md")),
-  ]) {
+  for (const page of ["README.md", ...docs.map((name) => join("docs", name)), ...readmes]) {
     const text = await readFile(join(root, page), "utf8");
     for (const match of text.matchAll(/^```ts\n(.*?)^```$/gms)) {
       const line = text.slice(0, match.index).split("\n").length;

@@ -2,13 +2,13 @@ import "reflect-metadata";
 
 import type { AddressInfo } from "node:net";
 
+import { getLocksToken } from "@holdfast/nestjs";
 import type { INestApplication } from "@nestjs/common";
 import { Test } from "@nestjs/testing";
 import { createLocks, isLockError, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
 
 import { AppModule } from "./app.module";
-import { LOCKS } from "./locks.module";
 
 /** With HOLDFAST_URL the tests use that engine, as the application does; otherwise the memory of this process. */
 const url = process.env.HOLDFAST_URL;
@@ -20,11 +20,11 @@ describe("the payment of an order", () => {
   beforeAll(async () => {
     const testing = Test.createTestingModule({ imports: [AppModule] });
     if (url === undefined) {
-      testing.overrideProvider(LOCKS).useValue(createLocks(memory()));
+      testing.overrideProvider(getLocksToken()).useValue(createLocks(memory()));
     }
     app = (await testing.compile()).createNestApplication();
     await app.listen(0, "127.0.0.1");
-    locks = app.get<Locks>(LOCKS);
+    locks = app.get<Locks>(getLocksToken());
   });
 
   afterAll(() => app.close());

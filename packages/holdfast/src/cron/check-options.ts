@@ -5,7 +5,7 @@ import { checkObject, checkTtl, invalidValue } from "../option-checks.ts";
 const dayMs = 86_400_000;
 
 /**
- * Validates the key and the options of a later `once`, so that a mistake is an error of the schedule and not of its first fire.
+ * Validates the key and the options of a later `once`. A mistake is then an error of the schedule, and not of its first fire.
  * @throws {TypeError | RangeError}
  */
 export function checkOnceOptions<O extends OnceOptions>(

@@ -2,7 +2,7 @@
 //
 //   node cron-schedulers.mjs <port> <key>
 //
-// It writes `ready`, then `ran <library> <fire>` or `skipped <library> <fire>` for each fire, in which `<fire>` counts the periods.
+// It writes `ready`. Then it writes `ran <library> <fire>` or `skipped <library> <fire>` for each fire. `<fire>` counts the periods.
 
 import { setTimeout as pause } from "node:timers/promises";
 

@@ -56,7 +56,7 @@ export interface AsyncModuleOptions {
   readonly useFactory: (...args: any[]) => LocksSource | Promise<LocksSource>;
 }
 
-/** What a factory of options returns. */
+/** The result of a factory of options. */
 export type LocksSource = FromUrl | FromClient | FromLocks;
 
 const sources = ["url", "client", "locks"] as const;

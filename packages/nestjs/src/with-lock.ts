@@ -10,8 +10,8 @@ export interface WithLockOptions extends AcquireOptions {
 }
 
 /**
- * Runs each call of an async method under a lock, by `Locks.withLock`. The call rejects with the error of the method, with a
- * `WaitTimeoutError` if the lock stays held for `waitMs`, or with a `LeaseLostError` if the lease is lost before the method ends. A
+ * Runs each call of an async method under a lock, by `Locks.withLock`. The call rejects with the error of the method. It rejects with a
+ * `WaitTimeoutError` if the lock stays held for `waitMs`, and with a `LeaseLostError` if the lease is lost before the method ends. A
  * parameter with `@InjectLease()` receives the lease.
  *
  * The class must be a provider or a controller. Decorators of the same method may stand above and below.

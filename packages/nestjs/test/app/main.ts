@@ -1,8 +1,8 @@
-// An application of Nest, which the tests compile and run with each version of Nest.
+// An application of Nest. The tests compile and run it with each version of Nest.
 //
 //   node main.js <url>
 //
-// It prints a line for each run of its jobs, and for each reply to a command on standard input: `pay <id>`, `finish`, `health`.
+// It prints a line for each run of its jobs. It reads commands from standard input: `pay <id>`, `finish` and `health`.
 
 import "reflect-metadata";
 

@@ -25,6 +25,7 @@ import { LeaseState } from "./lease/lease-state.ts";
 import type { Lease, SerializedLease } from "./lease/lease.ts";
 import { parseSerialized } from "./lease/serialized-lease.ts";
 import { LocalCoordinator } from "./local/coordinator.ts";
+import type { HeldLease } from "./local/held-lease.ts";
 import type { LockEvent, LockState, NodeState } from "./lock-state.ts";
 import type { Locks } from "./locks.ts";
 import {
@@ -33,7 +34,6 @@ import {
   checkOptionNames,
   checkObject,
   checkSignal,
-  checkText,
   invalidValue,
 } from "./option-checks.ts";
 import {
@@ -48,6 +48,8 @@ import {
   type ResolvedAcquire,
   type TryOptions,
 } from "./options.ts";
+import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner.ts";
+import { Operator, type BreakOptions } from "./operator/operator.ts";
 import { inspectAsJson } from "./runtime/plain-values.ts";
 import { remainingValidityMs } from "./validity.ts";
 
@@ -75,6 +77,7 @@ class DriverLocks implements Locks {
   readonly #multiLock: MultiLock;
   readonly #runner: LockRunner;
   readonly #once: OnceRunner;
+  readonly #operator: Operator;
   readonly #stopListening: () => void;
   #closing: Promise<void> | undefined;
 
@@ -88,6 +91,7 @@ class DriverLocks implements Locks {
     this.#runner = new LockRunner(scope, driver.clock);
     const { maxTtlMs } = driver.capabilities;
     this.#once = new OnceRunner(this.#mutexes, this.#runner, { clock: driver.clock, maxTtlMs });
+    this.#operator = new Operator(coordinator, this);
     this.#stopListening = driver.listen({
       lost: (token, reason, cause) => coordinator.markLost(token, reason, cause),
       notificationsInterrupted: () => coordinator.verifyAll(),
@@ -217,19 +221,16 @@ class DriverLocks implements Locks {
     return this.#whileOpen(() => this.#driver.nodes());
   }
 
-  breakLock(key: string, options: { fencingToken: bigint; reason: string }): Promise<boolean> {
-    this.#key(key);
-    checkOptionNames(options, ["fencingToken", "reason"]);
-    const fencingToken = checkFencingToken(options.fencingToken);
-    const reason = checkText("reason", options.reason, 1024);
-    return this.#whileOpen(async () => {
-      const isStale = this.#coordinator.wasHandedOver(key, fencingToken);
-      const isBroken = !isStale && (await this.#driver.breakGrant(key, fencingToken, reason));
-      if (isBroken) {
-        publish("broken", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, reason }));
-      }
-      return isBroken;
-    });
+  breakLock(key: string, options: BreakOptions): Promise<boolean> {
+    return this.#operator.breakLock(this.#key(key), options);
+  }
+
+  breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult> {
+    return this.#operator.breakOwner(owner, options);
+  }
+
+  held(): readonly HeldLease[] {
+    return this.#coordinator.held();
   }
 
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {

@@ -6,7 +6,10 @@ import type { ReadWrite } from "./kinds/read-write.ts";
 import type { ReentrantOptions } from "./kinds/reentrant.ts";
 import type { Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 import type { Lease, SerializedLease } from "./lease/lease.ts";
+import type { HeldLease } from "./local/held-lease.ts";
 import type { LockEvent, LockState, NodeState } from "./lock-state.ts";
+import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner.ts";
+import type { BreakOptions } from "./operator/operator.ts";
 import type { AcquireOptions, AdoptOptions, ListOptions, TryOptions } from "./options.ts";
 
 /**
@@ -112,7 +115,16 @@ export interface Locks extends AsyncDisposable {
   /** The state of each server, as reported by the server and as seen by this process. */
   nodes(): Promise<NodeState[]>;
   /** Ends another's grant by force, as an operator. @returns whether the grant with this fencing token held the key */
-  breakLock(key: string, options: { fencingToken: bigint; reason: string }): Promise<boolean>;
+  breakLock(key: string, options: BreakOptions): Promise<boolean>;
+  /**
+   * Ends the grants of one owner by force, for example after the crash of its process. The call searches the owner's grants and breaks
+   * each by its fencing token, 16 at a time. A grant that the owner receives later is not broken.
+   * @param owner the exact `owner` that `inspect` and `list` show
+   * @throws {EngineError | QuorumError} the engine does not reply to the search; the result of each break is in `results` instead
+   */
+  breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult>;
+  /** The leases that callers of this `Locks` hold now, without I/O. A lease whose handle was dropped is listed until it expires. */
+  held(): readonly HeldLease[];
   /**
    * Continues a lease from {@link Lease.transfer}. The engine verifies the grant, and does not extend it.
    * @throws {LeaseLostError} the grant has ended

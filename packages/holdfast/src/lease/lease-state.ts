@@ -21,6 +21,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   readonly grant: Grant;
   readonly fencingToken: bigint;
   readonly ttlMs: number;
+  readonly heldFrom: number; // when this process received the lease, on the scale of `clock.now()`
   endsAt: number;
   isClaim: boolean;
   handoverRun: HandoverRun<LeaseState> | undefined;
@@ -41,7 +42,8 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     this.grant = grant;
     this.fencingToken = fencingToken;
     this.ttlMs = options.ttlMs;
-    this.endsAt = host.clock.now() + options.maxHoldMs;
+    this.heldFrom = host.clock.now();
+    this.endsAt = this.heldFrom + options.maxHoldMs;
     this.isClaim = grant.isClaim;
     this.#host = host;
     this.#options = options;
@@ -150,11 +152,10 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
 
   onLoss(listener: LossListener): void {
     const loss = this.currentLoss();
-    if (this.#options.ifLost === "continue") {
-      return;
-    } else if (loss) {
+    const isReported = this.#options.ifLost === "abort";
+    if (isReported && loss) {
       listener(loss);
-    } else {
+    } else if (isReported) {
       this.#lossListeners = [...(this.#lossListeners ?? []), listener];
     }
   }
@@ -205,8 +206,9 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     const wasHeld = this.#isLive;
     const released = this.release();
     if (wasHeld && this.#state === "released") {
-      this.#loss = new LeaseLostError(this.key, "released", this.#host.clock.wall());
-      this.#reportLoss(this.#loss);
+      const loss = new LeaseLostError(this.key, "released", this.#host.clock.wall());
+      this.#loss = loss;
+      this.#lossListeners?.forEach((listener) => listener(loss));
     }
     return released;
   }
@@ -235,7 +237,8 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     }
     this.#end("downgraded", "transferred");
     const grant = { ...this.grant, isClaim: this.isClaim };
-    const options = { ...this.#options, maxHoldMs: this.endsAt - this.#host.clock.now() };
+    const lockMode = { kind: "read-write", mode: "read" } as const;
+    const options = { ...this.#options, lockMode, maxHoldMs: this.endsAt - this.#host.clock.now() };
     const { state, lease } = LeaseState.create(this.#host, grant, options, this.fencingToken);
     this.#downgradedLease = lease;
     await downgradeGrant(this.#host, this.grant);
@@ -245,9 +248,10 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
 
   markLost(reason: LossReason, cause?: unknown): void {
     if (this.#isLive) {
-      this.#loss = new LeaseLostError(this.key, reason, this.#host.clock.wall(), { cause });
+      const loss = new LeaseLostError(this.key, reason, this.#host.clock.wall(), { cause });
+      this.#loss = loss;
       this.#end("lost", reason);
-      this.#reportLoss(this.#loss);
+      this.#lossListeners?.forEach((listener) => listener(loss));
       publish("lost", () => ({ ...this.facts(), reason }));
       this.#host.leaseEnded(this);
     }
@@ -265,10 +269,6 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     if (this.#state !== "held") {
       throw unsupportedLease(this.key, `is ${this.#state}`, toBe);
     }
-  }
-
-  #reportLoss(loss: LeaseLostError): void {
-    this.#lossListeners?.forEach((listener) => listener(loss));
   }
 
   get #isLive(): boolean {

@@ -12,6 +12,7 @@ import { TimerQueue } from "../runtime/timer-queue.ts";
 import { UnorderedSet } from "../runtime/unordered-set.ts";
 import { engineExpiry } from "../validity.ts";
 import type { Acquisition, AcquisitionHost } from "./acquisition.ts";
+import { heldLease, type HeldLease } from "./held-lease.ts";
 import { KeyQueues } from "./key-queues.ts";
 import type { LocalQueue } from "./local-queue.ts";
 import { ownsFencingToken, withLocalQueues } from "./local-view.ts";
@@ -149,6 +150,17 @@ export class LocalCoordinator implements AcquisitionHost {
     const { token, fencingToken: first } = own.grant;
     const { outcome } = await this.driver.verify(key, token, first);
     return outcome === "valid" && own.isHeld ? "current" : "stale";
+  }
+
+  /** The leases in force, each with its waiters in memory. */
+  held(): HeldLease[] {
+    return (this.watchdog.targets() as LeaseState[])
+      .filter(({ isHeld }) => isHeld)
+      .map((lease) => {
+        const queues = this.#queues.get(lease.key)?.queues ?? [];
+        const localWaiters = queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
+        return heldLease(lease, this.clock, localWaiters);
+      });
   }
 
   release(leaseState: LeaseState): Promise<boolean> {

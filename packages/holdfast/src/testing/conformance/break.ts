@@ -40,6 +40,38 @@ export const breakCases: Cases = {
     assert.equal(await lease.release(), true);
   },
 
+  "a break by owner ends every grant of that owner, and no other": async ({ here, there, key }) => {
+    const dead = { owner: `pod-7 of ${key}` };
+    const leases = [await here.acquire(`${key}:a`, dead), await here.acquire(`${key}:b`, dead)];
+    const other = await here.acquire(`${key}:c`, { owner: `${dead.owner}1` });
+    const losses = leases.map(({ signal }) => aborted(signal));
+    const seen: string[] = [];
+    const { results, isComplete } = await there.breakOwner(dead.owner, {
+      reason: "the pod died",
+      prefix: key,
+      onResult: (result) => seen.push(result.key),
+    });
+    assert.equal(isComplete, true);
+    const tokens = new Map(leases.map((lease) => [lease.key, lease.fencingToken]));
+    assert.deepEqual(new Map(results.map((result) => [result.key, result.fencingToken])), tokens);
+    assert.ok(results.every(({ broken }) => broken === true));
+    assert.deepEqual(
+      seen,
+      results.map((result) => result.key),
+    );
+    for (const loss of await Promise.all(losses)) {
+      assert.equal((loss as LeaseLostError).reason, "broken");
+    }
+    other.throwIfLost();
+    const grants = [{ key: other.key, fencingToken: other.fencingToken }];
+    const skipped = await there.breakOwner(dead.owner, { reason: "test", grants });
+    assert.deepEqual(
+      skipped.results.map(({ broken }) => broken),
+      [false],
+    );
+    assert.equal(await other.release(), true);
+  },
+
   "a transferred lease belongs to the process that adopts it": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
     const serialized = throughJson(lease.transfer());

@@ -1,5 +1,5 @@
 // Bundles the web console into `packages/server/dist/console`, so that the published service contains it. The result is a folder of
-// static files: `index.html`, assets with a hash in their names, a brotli form of each, and `manifest.json` with the list of all.
+// static files: `index.html`, and assets with a hash in their names. Each has a brotli form, and `manifest.json` lists all.
 // Fails if the scripts and styles exceed the budget.
 
 import { createHash } from "node:crypto";

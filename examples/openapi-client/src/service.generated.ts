@@ -260,6 +260,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The client's identity and scopes, and the engine of the service */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -441,6 +458,25 @@ export interface components {
                 node: string;
                 held: boolean | null;
             }[];
+        };
+        Me: {
+            principal: string;
+            /** @description false: every client on this machine has all scopes */
+            authentication: boolean;
+            /** @description Each scope, with the prefixes of its keys; the empty prefix is of all keys */
+            scopes: {
+                /** @enum {string} */
+                scope: "lock:acquire" | "lock:read" | "lock:force" | "admin";
+                prefixes: string[];
+            }[];
+            /** @description true: the service refuses every change */
+            readOnly: boolean;
+            version: string;
+            engine: {
+                name: string;
+                /** @enum {string} */
+                guarantee: "process" | "server" | "quorum" | "consensus" | "database";
+            };
         };
     };
     responses: never;
@@ -1145,6 +1181,44 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The identity of the token */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */

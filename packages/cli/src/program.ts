@@ -1,6 +1,7 @@
 import { Command } from "commander";
 
 import { benchCommand } from "./bench/define.ts";
+import { consoleCommand } from "./console/define.ts";
 import { completionCommand } from "./completion/define.ts";
 import { doctorCommand } from "./doctor/define.ts";
 import { acquireCommand, holdCommand, releaseCommand, renewCommand } from "./leases/define.ts";
@@ -25,6 +26,7 @@ const commands: Readonly<Record<string, (program: Command) => void>> = {
   doctor: doctorCommand,
   bench: benchCommand,
   serve: serveCommand,
+  console: consoleCommand,
 };
 
 /** Defines the commands. If the called command is known, only that one is defined, because each definition takes time. */

@@ -6,11 +6,16 @@ import type { RouteEnv } from "./context.ts";
 import type { RateLimit } from "./limits.ts";
 import { anonymous } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
+import { consolePath } from "./web-console/pages.ts";
 
 const maxBodyBytes = 256 * 1024;
 
 /** Paths without authentication. Their responses contain no secrets. */
-const publicPaths = new Set(["/healthz", "/readyz", "/openapi.json"]);
+const publicPaths = new Set(["/healthz", "/readyz", "/openapi.json", consolePath]);
+
+function isPublic(path: string): boolean {
+  return publicPaths.has(path) || path.startsWith(`${consolePath}/`);
+}
 
 /** The names of this machine in a browser. A request with another name comes from a web page, by DNS rebinding. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
@@ -27,7 +32,7 @@ export function authenticateAndLimit(
   return [
     limitBody(tooLong),
     async (c, next) => {
-      if (authenticator && !publicPaths.has(c.req.path)) {
+      if (authenticator && !isPublic(c.req.path)) {
         c.set("principal", await authenticator.principalOf(c.req.header("authorization")));
       } else {
         assertKnownNames(authenticator === undefined ? c.req.header("host") : undefined);

@@ -3,16 +3,22 @@ import { ClientDisconnected } from "./connection.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { authenticateAndLimit } from "./admission.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
+import { meRoute } from "./me-route.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { lockRoutes } from "./lock-routes.ts";
 import { openApiDocument, registerSecurity } from "./openapi.ts";
 import type { ResolvedService } from "./options.ts";
 import { probeRoutes } from "./probe-routes.ts";
 import { problemOf, problemResponse } from "./problems.ts";
+import { refuseChanges } from "./read-only.ts";
 import { ServiceError } from "./refusal.ts";
+import { consolePages } from "./web-console/pages.ts";
 
 /** All routes, after authentication and limits. */
-export function createApp(context: ServiceContext, { auth }: ResolvedService): App {
+export function createApp(
+  context: ServiceContext,
+  { auth, console: hasConsole, readOnly }: ResolvedService,
+): App {
   const { log, draining } = context;
   const app = newApp();
   let methods: AllowedMethods | undefined;
@@ -42,8 +48,14 @@ export function createApp(context: ServiceContext, { auth }: ResolvedService): A
   for (const handler of authenticateAndLimit(auth, context.rate)) {
     app.use(handler);
   }
-  for (const routes of [leaseRoutes, lockRoutes, eventRoutes, probeRoutes]) {
+  if (readOnly) {
+    app.use(refuseChanges);
+  }
+  for (const routes of [leaseRoutes, lockRoutes, eventRoutes, probeRoutes, meRoute]) {
     app.route("/", routes(context));
+  }
+  if (hasConsole) {
+    app.route("/", consolePages());
   }
   let document: string | undefined;
   app.get("/openapi.json", () => {

@@ -37,6 +37,9 @@ export interface ServiceContext {
   readonly draining: AbortSignal;
   /** The longest wait for one response, ms. */
   readonly maxWaitMs: number;
+  /** Refuses every request that changes a lock. */
+  readonly readOnly: boolean;
+  readonly hasAuthentication: boolean;
 }
 
 export type App = OpenAPIHono<RouteEnv>;

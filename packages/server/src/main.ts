@@ -17,6 +17,8 @@ const help = `The lock service. Its settings are environment variables:
   HOLDFAST_LEASE_KEY     the signing key of lease ids, the same for all instances (unsigned)
   HOLDFAST_DRAIN_MS      how long to wait for open requests at the end (10000)
   HOLDFAST_GROUPS        key prefixes that are groups of the metrics, separated by commas
+  HOLDFAST_CONSOLE       off: no web console (on)
+  HOLDFAST_READ_ONLY     on: refuse every change of a lock (off)
   HOLDFAST_LOG           debug: also log every refusal
 
   --new-token            print a new bearer token, and its hash for the auth file
@@ -45,7 +47,13 @@ async function serve(): Promise<void> {
       ...(host !== undefined && { host }),
       ...(port !== undefined && { port: numberOf("HOLDFAST_PORT", port) }),
     });
-    process.stdout.write(startupMessage(url, service.guarantee, options.auth !== undefined));
+    process.stdout.write(
+      startupMessage(url, {
+        guarantee: service.guarantee,
+        needsToken: options.auth !== undefined,
+        hasConsole: options.console !== false,
+      }),
+    );
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 78;
@@ -80,6 +88,8 @@ async function optionsOf(env: NodeJS.ProcessEnv): Promise<ServiceOptions> {
     leaseKey: env["HOLDFAST_LEASE_KEY"],
     drainMs: read("HOLDFAST_DRAIN_MS"),
     groups: env["HOLDFAST_GROUPS"]?.split(",").filter(Boolean),
+    console: switchOf(env, "HOLDFAST_CONSOLE"),
+    readOnly: switchOf(env, "HOLDFAST_READ_ONLY"),
     log: jsonLines((line) => process.stderr.write(line), env["HOLDFAST_LOG"] === "debug"),
   };
 }
@@ -88,6 +98,14 @@ async function authOf(file: string | undefined): Promise<ServiceOptions["auth"]>
   return file === undefined
     ? undefined
     : (JSON.parse(await readFile(file, "utf8")) as NonNullable<ServiceOptions["auth"]>);
+}
+
+function switchOf(env: NodeJS.ProcessEnv, name: string): boolean | undefined {
+  const value = env[name];
+  if (value === undefined || value === "on" || value === "off") {
+    return value === undefined ? undefined : value === "on";
+  }
+  throw new TypeError(`Expected ${name} to be on or off, got ${JSON.stringify(value)}`);
 }
 
 function numberOf(name: string, text: string): number {

@@ -25,6 +25,10 @@ export interface ServiceOptions {
   readonly drainMs?: number | undefined;
   /** Key prefixes that are groups of the metrics. Other keys belong to the group of the part before their first `:`. */
   readonly groups?: readonly string[] | undefined;
+  /** Serves the web console at `/console`. @defaultValue true */
+  readonly console?: boolean | undefined;
+  /** Refuses every request that changes a lock, also for principals with its scope. @defaultValue false */
+  readonly readOnly?: boolean | undefined;
   /** @defaultValue no log */
   readonly log?: Log | undefined;
 }
@@ -78,6 +82,8 @@ const schema = z.strictObject({
   maxConnections: count.default(50_000),
   drainMs: z.number().int().min(0).default(10_000),
   groups: z.array(z.string().min(1)).default([]),
+  console: z.boolean().default(true),
+  readOnly: z.boolean().default(false),
   log: z.unknown().optional(),
 });
 

@@ -123,12 +123,9 @@ export const holderSchema: z.ZodType<Undefined<WireHolder>> = z
     mode: z.enum(["read", "write"]).optional(),
     permits: z.number().optional(),
     remainingMs: z.number().optional(),
-    since: z
-      .number()
-      .optional()
-      .openapi({
-        description: "When the engine gave the grant, by its clock, ms since 1970; absent: not known",
-      }),
+    since: z.number().optional().openapi({
+      description: "When the engine gave the grant, by its clock, ms since 1970; absent: not known",
+    }),
     heldMs: z
       .number()
       .optional()

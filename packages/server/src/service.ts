@@ -84,6 +84,8 @@ class HttpService implements Service {
       connections: new Connections(),
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,
+      readOnly: options.readOnly,
+      hasAuthentication: options.auth !== undefined,
     };
     this.app = createApp(this.#context, options);
   }
@@ -113,6 +115,7 @@ class HttpService implements Service {
       level: "info",
       event: "listening",
       url,
+      ...(this.#options.console && { console: `${url}/console/` }),
       guarantee: this.guarantee,
       leaseIds: this.#context.leaseIds.isSigned ? "signed" : "unsigned",
     });

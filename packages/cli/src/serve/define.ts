@@ -12,6 +12,8 @@ interface Flags extends CommonOptions {
   readonly drain: number;
   readonly rate?: number;
   readonly groups?: readonly string[];
+  readonly console: boolean;
+  readonly readOnly?: true;
   readonly check?: true;
   readonly newToken?: true;
 }
@@ -42,6 +44,8 @@ export function serveCommand(program: Command): void {
       "key prefixes that are groups of the metrics, separated by commas",
       (text) => text.split(","),
     )
+    .option("--no-console", "without the web console")
+    .option("--read-only", "refuse every change of a lock")
     .option("--check", "only validate the settings")
     .option("--new-token", "only print a new token, and its hash for the auth file")
     .action(async (flags: Flags) => {
@@ -59,6 +63,8 @@ export function serveCommand(program: Command): void {
         drainMs: flags.drain,
         requestsPerSecond: flags.rate,
         groups: flags.groups,
+        hasConsole: flags.console,
+        isReadOnly: flags.readOnly === true,
         onlyChecks: flags.check === true,
         logsAll: flags.verbose === true,
       });

@@ -7,30 +7,48 @@ import { Exit, exitCodes } from "../exit.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
 import { errorMessage } from "../output.ts";
 
-export interface ServeOptions {
-  readonly target: Target;
+interface Address {
   readonly host: string;
   readonly port: number;
+}
+
+interface Settings {
+  readonly target: Target;
   readonly authFile: string | undefined;
-  readonly maxWaitMs: number;
+  readonly maxWaitMs: number | undefined;
   readonly drainMs: number;
   readonly requestsPerSecond: number | undefined;
   readonly groups: readonly string[] | undefined;
+  readonly hasConsole?: boolean;
+  readonly isReadOnly: boolean;
+  /** Whether the log has all entries; undefined: there is no log. */
+  readonly logsAll: boolean | undefined;
+}
+
+export interface ServeOptions extends Settings, Address {
   readonly onlyChecks: boolean;
-  readonly logsAll: boolean;
 }
 
 /** Runs the lock service until a signal. The first signal drains the service, and the second ends it at once. */
 export async function serve(options: ServeOptions): Promise<number> {
-  using signals = new Signals();
-  const service = await open(options);
-  try {
-    if (options.onlyChecks) {
-      process.stdout.write(`the settings are valid; the guarantee is ${service.guarantee}\n`);
-      return exitCodes.done;
-    }
+  const service = await open({ ...options, ...(options.onlyChecks && { logsAll: undefined }) });
+  if (options.onlyChecks) {
+    await service.close();
+    process.stdout.write(`the settings are valid; the guarantee is ${service.guarantee}\n`);
+    return exitCodes.done;
+  }
+  return untilSignal(service, async () => {
     const url = await listen(service, options);
-    process.stdout.write(`${url}\n`);
+    const hasReader = process.stdout.isTTY && options.hasConsole !== false; // a script expects the address alone
+    process.stdout.write(`${url}\n${hasReader ? `web console: ${url}/console/\n` : ""}`);
+  });
+}
+
+/** Starts the service, and closes it at a signal. @returns the exit code of the signal */
+export async function untilSignal(service: Service, start: () => Promise<void>): Promise<number> {
+  using signals = new Signals();
+  try {
+    await start();
     const { interrupted } = signals;
     await new Promise((resolve) => {
       interrupted.addEventListener("abort", resolve, { once: true });
@@ -45,10 +63,10 @@ export async function serve(options: ServeOptions): Promise<number> {
     : exitCodeOfSignal(signals.interruptedBy ?? "SIGTERM");
 }
 
-async function open(options: ServeOptions): Promise<Service> {
+/** Creates the service. @throws {Exit} with the exit code 78 for invalid settings */
+export async function open(options: Settings): Promise<Service> {
   const { createService, jsonLines } = await import("@holdfast/server");
-  const log = jsonLines((line) => process.stderr.write(line), options.logsAll);
-  const { maxWaitMs, drainMs, requestsPerSecond, groups } = options;
+  const { maxWaitMs, drainMs, requestsPerSecond, groups, hasConsole, isReadOnly, logsAll } = options;
   try {
     return await createService({
       engine: urlFromOptions(options.target),
@@ -58,14 +76,17 @@ async function open(options: ServeOptions): Promise<Service> {
       requestsPerSecond,
       leaseKey: process.env["HOLDFAST_LEASE_KEY"],
       groups,
-      ...(!options.onlyChecks && { log }),
+      console: hasConsole,
+      readOnly: isReadOnly,
+      ...(logsAll !== undefined && { log: jsonLines((line) => process.stderr.write(line), logsAll) }),
     });
   } catch (error) {
     throw new Exit(exitCodes.config, messageOf(error, options.authFile), error);
   }
 }
 
-async function listen(service: Service, { host, port }: ServeOptions): Promise<string> {
+/** @throws {Exit} with the exit code 78, as for a port in use */
+export async function listen(service: Service, { host, port }: Address): Promise<string> {
   try {
     return await service.listen({ host, port });
   } catch (error) {

@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+
+import { createRoute, z } from "@hono/zod-openapi";
+
+import { json, noQuery, problems } from "./responses.ts";
+import { newApp, type App, type ServiceContext } from "./context.ts";
+import type { Principal } from "./principal.ts";
+
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
+const scopes = z.enum(["lock:acquire", "lock:read", "lock:force", "admin"]);
+
+const meSchema = z
+  .object({
+    principal: z.string(),
+    authentication: z
+      .boolean()
+      .openapi({ description: "false: every client on this machine has all scopes" }),
+    scopes: z
+      .array(z.object({ scope: scopes, prefixes: z.array(z.string()) }))
+      .openapi({ description: "Each scope, with the prefixes of its keys; the empty prefix is of all keys" }),
+    readOnly: z.boolean().openapi({ description: "true: the service refuses every change" }),
+    version: z.string(),
+    engine: z.object({
+      name: z.string(),
+      guarantee: z.enum(["process", "server", "quorum", "consensus", "database"]),
+    }),
+  })
+  .openapi("Me");
+
+/** What a client may do here. */
+export function meRoute({ engine, readOnly, hasAuthentication }: ServiceContext): App {
+  const app = newApp();
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/me",
+      operationId: "getMe",
+      tags: ["operation"],
+      summary: "The client's identity and scopes, and the engine of the service",
+      request: { query: noQuery },
+      responses: { 200: json(meSchema, "The identity of the token"), ...problems },
+    }),
+    (c) => {
+      const { guarantee, driver } = engine;
+      return c.json(
+        {
+          principal: c.var.principal.name,
+          authentication: hasAuthentication,
+          scopes: scopesOf(c.var.principal),
+          readOnly,
+          version,
+          engine: { name: driver.capabilities.engine ?? "other", guarantee },
+        },
+        200,
+      );
+    },
+  );
+  return app;
+}
+
+function scopesOf({ grants }: Principal): { scope: string; prefixes: string[] }[] {
+  const names = new Set(grants.map(({ scope }) => scope));
+  return Array.from(names, (name) => ({
+    scope: name,
+    prefixes: [...new Set(grants.filter(({ scope }) => scope === name).map(({ prefix }) => prefix))],
+  }));
+}

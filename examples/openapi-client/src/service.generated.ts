@@ -124,23 +124,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/lock/break": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Break a grant, named by its fencing token. The holder is notified, but not stopped */
-        post: operations["breakLock"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/lock/limit": {
         parameters: {
             query?: never;
@@ -169,6 +152,40 @@ export interface paths {
         put?: never;
         /** Whether the lease with this fencing token holds the key now: `current` if it does, `stale` if it does not. `unknown`: the engine cannot say, as another process may have handed the lease on in memory */
         post: operations["checkFence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lock/break": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Break a grant, named by its fencing token. The holder is notified, but not stopped */
+        post: operations["breakLock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/owners/break": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Break all grants of one owner, or the given ones that it still holds. The owner is notified, but not stopped */
+        post: operations["breakOwner"];
         delete?: never;
         options?: never;
         head?: never;
@@ -458,6 +475,22 @@ export interface components {
                 node: string;
                 held: boolean | null;
             }[];
+        };
+        BreakResult: {
+            /**
+             * @description The key of the lock: 1 to 512 bytes of UTF-8
+             * @example order:555
+             */
+            key: string;
+            /**
+             * @description Larger than every earlier token of its key: the resource refuses smaller tokens
+             * @example 1795298798123456
+             */
+            fencingToken: string;
+            /** @description false: the grant had ended, or `code` has the refusal */
+            broken: boolean | "unknown";
+            /** @description The code of the problem, for example `forbidden` */
+            code?: string;
         };
         Me: {
             principal: string;
@@ -839,63 +872,6 @@ export interface operations {
             };
         };
     };
-    breakLock: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": {
-                    /**
-                     * @description The key of the lock: 1 to 512 bytes of UTF-8
-                     * @example order:555
-                     */
-                    key: string;
-                    /**
-                     * @description Larger than every earlier token of its key: the resource refuses smaller tokens
-                     * @example 1795298798123456
-                     */
-                    fencingToken: string;
-                    reason: string;
-                };
-            };
-        };
-        responses: {
-            /** @description The grant has ended */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {boolean} */
-                        broken: true;
-                    };
-                };
-            };
-            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     setLimit: {
         parameters: {
             query?: never;
@@ -980,6 +956,124 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         fence: "current" | "stale" | "unknown";
+                    };
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    breakLock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description The key of the lock: 1 to 512 bytes of UTF-8
+                     * @example order:555
+                     */
+                    key: string;
+                    /**
+                     * @description Larger than every earlier token of its key: the resource refuses smaller tokens
+                     * @example 1795298798123456
+                     */
+                    fencingToken: string;
+                    reason: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The grant has ended */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {boolean} */
+                        broken: true;
+                    };
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    breakOwner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    owner: string;
+                    reason: string;
+                    locks?: {
+                        /**
+                         * @description The key of the lock: 1 to 512 bytes of UTF-8
+                         * @example order:555
+                         */
+                        key: string;
+                        /**
+                         * @description Larger than every earlier token of its key: the resource refuses smaller tokens
+                         * @example 1795298798123456
+                         */
+                        fencingToken: string;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description The result of each grant that the principal may read or break */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        results: components["schemas"]["BreakResult"][];
+                        /** @description false: the owner holds more than 10000 locks */
+                        complete: boolean;
                     };
                 };
             };

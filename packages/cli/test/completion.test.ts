@@ -74,6 +74,8 @@ onRedis("completion", () => {
     ],
     [["run", "--key", "a"], ["a b"]],
     [["release", "--force", "shop:43"], ["shop:43"]],
+    [["release", "--force", "--ow"], ["--owner"]],
+    [["release", "--force", "--owner", "pod-7", "--y"], ["--yes"]],
     [["run", "deploy", "-"], expect.arrayContaining(["--", "--wait"])],
     [["completion", "z"], ["zsh"]],
     [["no-such-command", ""], []],

@@ -1,6 +1,7 @@
 import { AllowedMethods } from "./allowed-methods.ts";
 import { ClientDisconnected } from "./connection.ts";
 import { eventRoutes } from "./event-routes.ts";
+import { breakRoutes } from "./break-routes.ts";
 import { authenticateAndLimit } from "./admission.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { meRoute } from "./me-route.ts";
@@ -51,7 +52,7 @@ export function createApp(
   if (readOnly) {
     app.use(refuseChanges);
   }
-  for (const routes of [leaseRoutes, lockRoutes, eventRoutes, probeRoutes, meRoute]) {
+  for (const routes of [leaseRoutes, lockRoutes, breakRoutes, eventRoutes, probeRoutes, meRoute]) {
     app.route("/", routes(context));
   }
   if (hasConsole) {

@@ -5,7 +5,6 @@ import type { WireLock } from "holdfast/http";
 import { body, json, noQuery, problems } from "./responses.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { authorize } from "./principal.ts";
-import { ServiceError } from "./refusal.ts";
 import { fencingToken, holderSchema, keySchema } from "./schemas.ts";
 
 const lockSchema = z
@@ -43,7 +42,6 @@ export function lockRoutes(context: ServiceContext): App {
   const app = newApp();
   listRoute(app, context);
   inspectRoute(app, context);
-  breakRoute(app, context);
   setLimitRoute(app, context);
   checkFenceRoute(app, context);
   return app;
@@ -93,50 +91,6 @@ function inspectRoute(app: App, { engine, waitLimits }: ServiceContext): void {
       const { key } = c.req.valid("query");
       authorize(c.var.principal, "lock:read", [key]);
       return c.json(waitLimits.named(wireLock(await engine.locks.inspect(key)), engine.owner), 200);
-    },
-  );
-}
-
-function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContext): void {
-  app.openapi(
-    createRoute({
-      method: "post",
-      path: "/v1/lock/break",
-      operationId: "breakLock",
-      tags: ["locks"],
-      summary: "Break a grant, named by its fencing token. The holder is notified, but not stopped",
-      request: {
-        query: noQuery,
-        body: body(z.strictObject({ key: keySchema, fencingToken, reason: z.string().min(1).max(1024) })),
-      },
-      responses: { 200: json(z.object({ broken: z.literal(true) }), "The grant has ended"), ...problems },
-    }),
-    async (c) => {
-      const { key, fencingToken: seen, reason } = c.req.valid("json");
-      authorize(c.var.principal, "lock:force", [key]);
-      const holders = (await locks.inspect(key)).holders;
-      const holder = holders.find((one) => one.fencingToken?.toString() === seen)?.owner;
-      const record = (broken: boolean | "unknown"): void => {
-        const remote = c.env.incoming.socket.remoteAddress;
-        const principal = c.var.principal.name;
-        log({ level: "audit", event: "break", principal, remote, key, fencingToken: seen, holder, reason, broken }); // prettier-ignore
-      };
-      const isBroken = await locks
-        .breakLock(key, { fencingToken: BigInt(seen), reason })
-        .catch((error: unknown) => {
-          record("unknown"); // the engine may have executed it
-          throw error;
-        });
-      record(isBroken);
-      if (!isBroken) {
-        const present = holders[0]?.fencingToken?.toString() ?? null;
-        throw new ServiceError("fence-mismatch", `No grant of "${key}" has the fencing token ${seen}`, {
-          key,
-          fencingToken: present,
-        });
-      }
-      metrics.broken(key);
-      return c.json({ broken: true as const }, 200);
     },
   );
 }

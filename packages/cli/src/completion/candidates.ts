@@ -47,7 +47,7 @@ function completeCommand(command: Command, words: readonly string[]): Completion
   const start = startOfCommand(command, scan, current);
   if (start !== undefined) {
     return { kind: "command", start };
-  } else if (scan.option !== undefined) {
+  } else if (scan.option !== undefined && isValueOf(scan.option, current)) {
     return valuesOf(scan.option, "", current);
   }
   return current.startsWith("-") && scan.afterSeparator === undefined
@@ -106,19 +106,27 @@ function scanned(command: Command, words: readonly string[]): Scan {
   return scan;
 }
 
+function takesValue(option: Option | undefined): boolean {
+  return option?.required === true || option?.optional === true;
+}
+
+/** Whether a word after the option is its value. The value of some options may be absent. */
+function isValueOf({ required }: Option, word: string): boolean {
+  return required || !word.startsWith("-");
+}
+
 function scannedWord(scan: Scan, command: Command, word: string, index: number): Scan {
-  if (scan.option !== undefined) {
+  if (scan.option !== undefined && isValueOf(scan.option, word)) {
     return { ...scan, option: undefined };
   } else if (word === "--") {
-    return { ...scan, afterSeparator: index + 1 };
+    return { ...scan, option: undefined, afterSeparator: index + 1 };
   } else if (!word.startsWith("-") || word === "-") {
     const firstArgument = scan.argumentCount === 0 ? index : scan.firstArgument;
     return { ...scan, firstArgument, argumentCount: scan.argumentCount + 1 };
   }
   const option = optionNamed(command, word.replace(/=.*$/s, ""));
-  const takesNext = option?.required === true && !word.includes("=");
   const hasKey = scan.hasKey || option?.long === "--key";
-  return { ...scan, hasKey, option: takesNext ? option : undefined };
+  return { ...scan, hasKey, option: takesValue(option) && !word.includes("=") ? option : undefined };
 }
 
 /** The values of an option. The name of its parameter says what it takes. */
@@ -126,7 +134,7 @@ function valuesOf(option: Option, prefix: string, current: string): Completion {
   if (option.flags.endsWith("<file>")) {
     return { kind: "files", prefix };
   }
-  if (option.flags.endsWith("<key>")) {
+  if (/[<[]key[\]>]$/.test(option.flags)) {
     return { kind: "keys", prefix };
   }
   const values = (option.argChoices ?? []).filter((value) => value.startsWith(current));

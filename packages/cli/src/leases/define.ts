@@ -80,7 +80,8 @@ export function renewCommand(program: Command): void {
 }
 
 interface ReleaseFlags extends CommonOptions {
-  readonly force?: string;
+  readonly force?: string | true;
+  readonly owner?: string;
   readonly fence?: bigint;
   readonly reason?: string;
   readonly yes?: true;
@@ -93,32 +94,40 @@ export function releaseCommand(program: Command): void {
       "Releases a lease that acquire printed. The lease is read from HOLDFAST_LEASE, or else from stdin. " +
         "With --force it breaks another holder's lock. That holder is notified, but may still work for a moment.",
     )
-    .option("--force <key>", "break this lock")
+    .option("--force [key]", "break this lock; with --owner instead of a key: every lock of that owner")
+    .option("--owner <name>", "break every lock of this owner, for example of a dead pod; only with --force")
     .option("--fence <token>", "only the grant with this fencing token", fencingToken)
     .option("--reason <text>", "the reason, sent to the holder; required with --force")
-    .option("-y, --yes", "break the present holder's grant without a question")
+    .option("-y, --yes", "break without a question")
     .action(async (flags: ReleaseFlags) => {
-      if (flags.force === undefined) {
+      if (flags.force === undefined && flags.owner === undefined) {
         const { release } = await import("./release.ts");
         process.exitCode = await release({ target: flags, voice: output(flags) });
         return;
       }
-      if (flags.reason === undefined) {
-        throw new Exit(
-          exitCodes.usage,
-          "expected --reason with --force, because the holder receives the reason",
-        );
-      }
-      const { breakLock } = await import("./break.ts");
-      process.exitCode = await breakLock({
-        target: flags,
-        key: flags.force,
-        fencingToken: flags.fence,
-        reason: flags.reason,
-        isConfirmed: flags.yes === true,
-        voice: output(flags),
-      });
+      process.exitCode = await forcedRelease(flags);
     });
+}
+
+/** Breaks one lock, or every lock of one owner. */
+async function forcedRelease(flags: ReleaseFlags): Promise<number> {
+  const { force, owner, fence, reason } = flags;
+  if (reason === undefined) {
+    throw new Exit(exitCodes.usage, "expected --reason with --force, because the holder receives the reason");
+  }
+  const common = { target: flags, reason, isConfirmed: flags.yes === true, voice: output(flags) };
+  if (typeof force === "string" && owner === undefined) {
+    const { breakLock } = await import("./break.ts");
+    return breakLock({ ...common, key: force, fencingToken: fence });
+  }
+  if (force !== true || owner === undefined || fence !== undefined) {
+    throw new Exit(
+      exitCodes.usage,
+      "expected --force with a key, or --force --owner NAME without a key and --fence",
+    );
+  }
+  const { breakOwner } = await import("./break-owner.ts");
+  return breakOwner({ ...common, owner });
 }
 
 interface HoldFlags extends CommonOptions {

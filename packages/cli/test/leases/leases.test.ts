@@ -77,6 +77,28 @@ onRedis("leases for scripts", () => {
     expect((await force("--reason", "stuck", "--yes")).code).toBe(79);
   });
 
+  test("force with an owner breaks all locks of that owner, after a confirmation", async () => {
+    for (const key of ["pod:a", "pod:b", "pod:c"]) {
+      const owner = key === "pod:c" ? "pod-70" : "pod-7";
+      expect((await cli.run(["acquire", key, "--owner", owner, "--ttl", "1h"])).code).toBe(0);
+    }
+    const force = (...more: string[]): Promise<ExitResult> =>
+      cli.run(["release", "--force", "--owner", "pod-7", ...more]);
+    expect((await force()).err).toMatch(/--reason/);
+    expect((await force("--reason", "died", "--fence", "1")).code).toBe(64);
+    expect((await cli.run(["release", "--owner", "pod-7", "--reason", "died"])).code).toBe(64);
+    const unsure = await force("--reason", "died");
+    expect(unsure).toMatchObject({ code: 64, err: expect.stringMatching(/holds 2 locks.*--yes/) as unknown });
+    const done = await force("--reason", "died", "--yes");
+    expect(done).toMatchObject({
+      code: 0,
+      err: expect.stringMatching(/2 of 2 grants of "pod-7"/) as unknown,
+    });
+    const client = cli.redis.client();
+    expect(await client.exists("lock:pod:a", "lock:pod:b", "lock:pod:c")).toBe(1);
+    expect((await force("--reason", "died", "--yes")).code).toBe(79);
+  });
+
   test("a person holds a lock by hand, and releases it; other persons cannot", async () => {
     const freeze = ["hold", "freeze", "--for", "2h", "--reason", "release week"];
     const me = { env: { USER: "ada" } };

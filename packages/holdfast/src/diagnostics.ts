@@ -1,7 +1,8 @@
-import { channel, tracingChannel, type Channel, type TracingChannel } from "node:diagnostics_channel";
+import type { Channel, TracingChannel } from "node:diagnostics_channel";
 
 import type { LockMode } from "./driver.ts";
 import type { LockErrorCode, LossReason } from "./errors.ts";
+import { channel, tracingChannel } from "./runtime/channels.ts";
 
 /**
  * The events of Holdfast and their payloads. The channel of an event in `node:diagnostics_channel` is `holdfast:` and its name.

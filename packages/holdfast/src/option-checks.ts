@@ -1,6 +1,6 @@
-import { inspect } from "node:util";
-
 import type { HolderInfo } from "./driver.ts";
+import { nodeModule } from "./runtime/node-modules.ts";
+import { utf8Bytes } from "./runtime/text.ts";
 
 export const minTtlMs = 100;
 
@@ -32,7 +32,7 @@ export function checkInteger(name: string, value: unknown, min: number, max: num
 
 /** A text of 1 to `max` bytes of UTF-8. */
 export function checkText(name: string, value: unknown, max: number): string {
-  const isTooLong = typeof value === "string" && value.length * 3 > max && Buffer.byteLength(value) > max;
+  const isTooLong = typeof value === "string" && value.length * 3 > max && utf8Bytes(value).length > max;
   if (typeof value !== "string" || value === "" || isTooLong || /\p{Surrogate}/u.test(value)) {
     throw invalidValue(name, `a string of 1 to ${max} bytes of well-formed UTF-8`, value);
   }
@@ -138,7 +138,9 @@ function expectedType(expected: string): string | undefined {
 }
 
 function formatValue(value: unknown): string {
-  return typeof value === "string"
-    ? JSON.stringify(value.slice(0, 80))
-    : (typeof value === "bigint" ? String(value) : inspect(value, { depth: 0 })).slice(0, 80);
+  if (typeof value === "string") {
+    return JSON.stringify(value.slice(0, 80));
+  }
+  const text = typeof value === "bigint" ? undefined : nodeModule("node:util")?.inspect(value, { depth: 0 });
+  return (text ?? String(value)).slice(0, 80);
 }

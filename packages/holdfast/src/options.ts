@@ -1,6 +1,3 @@
-import { hostname } from "node:os";
-import { basename } from "node:path";
-
 import type { AcquireTrace } from "./diagnostics.ts";
 import type { HolderInfo, LockMode } from "./driver.ts";
 import {
@@ -15,6 +12,7 @@ import {
   checkText,
   checkTtl,
 } from "./option-checks.ts";
+import { processName } from "./runtime/node-modules.ts";
 
 /** Options of one acquire, and of the lease that it returns. All times are milliseconds. */
 export interface AcquireOptions {
@@ -181,7 +179,7 @@ export function resolveAcquire(
 
 export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): ResolvedLocks {
   checkOptionNames(options, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
-  const { handover, owner = defaultOwner(), maxWaiters = 10_000, closeTimeoutMs = 2_000, defaults } = options;
+  const { handover, owner = processName(), maxWaiters = 10_000, closeTimeoutMs = 2_000, defaults } = options;
   assertNoAttemptId(defaults);
   const instanceDefaults = { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) };
   return {
@@ -255,9 +253,4 @@ function resolveHandover(handover: LocksOptions["handover"] = {}): ResolvedLocks
     max: checkInteger("handover.max", max, 0, 10_000),
     maxMs: checkInteger("handover.maxMs", maxMs, 0, dayMs),
   };
-}
-
-function defaultOwner(): string {
-  const program = basename(process.argv[1] ?? process.title) || "node";
-  return `${program}@${hostname()}:${process.pid}`;
 }

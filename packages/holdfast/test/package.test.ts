@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { beforeAll, describe, expect, test } from "vitest";
 import { startRedis, stablePort } from "@holdfast/test-kit";
+import { bundleForBrowsers } from "@holdfast/test-kit/edge";
 
 import {
   compile,
@@ -96,6 +97,14 @@ describe("the built package", () => {
     const { stdout } = await runNode(["program.mjs"]);
     expect(stdout.trim()).toBe("worked");
   });
+
+  test.each(["holdfast", "holdfast/http", "holdfast/memory", "holdfast/fencing"])(
+    "bundles %s for browsers, without a module of Node",
+    async (entryPoint) => {
+      const code = await bundleForBrowsers({ source: `export * from "${entryPoint}"`, folder });
+      expect(code).not.toMatch(/\b(require|import)\b[ (]*"/);
+    },
+  );
 
   test("has types that compile strictly where no client library is installed", async () => {
     await compile(`

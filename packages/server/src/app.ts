@@ -1,5 +1,6 @@
 import { AllowedMethods } from "./allowed-methods.ts";
 import { ClientDisconnected } from "./connection.ts";
+import { allowOrigins } from "./cors.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { breakRoutes } from "./break-routes.ts";
 import { authenticateAndLimit } from "./admission.ts";
@@ -18,7 +19,7 @@ import { consolePages } from "./web-console/pages.ts";
 /** All routes, after authentication and limits. */
 export function createApp(
   context: ServiceContext,
-  { auth, console: hasConsole, readOnly }: ResolvedService,
+  { auth, console: hasConsole, readOnly, allowedOrigins }: ResolvedService,
 ): App {
   const { log, draining } = context;
   const app = newApp();
@@ -46,6 +47,9 @@ export function createApp(
     return noRoute(c.req.method, methods.of(c.req.path));
   });
   registerSecurity(app);
+  if (allowedOrigins.length > 0) {
+    app.use(allowOrigins(allowedOrigins)); // before authentication, because a preflight has no credentials
+  }
   for (const handler of authenticateAndLimit(auth, context.rate)) {
     app.use(handler);
   }

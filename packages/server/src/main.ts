@@ -19,6 +19,7 @@ const help = `The lock service. Its settings are environment variables:
   HOLDFAST_GROUPS        key prefixes that are groups of the metrics, separated by commas
   HOLDFAST_CONSOLE       off: no web console (on)
   HOLDFAST_READ_ONLY     on: refuse every change of a lock (off)
+  HOLDFAST_ORIGINS       origins of web pages that may use the service, separated by commas (none)
   HOLDFAST_LOG           debug: also log every refusal
 
   --new-token            print a new bearer token, and its hash for the auth file
@@ -87,11 +88,16 @@ async function optionsOf(env: NodeJS.ProcessEnv): Promise<ServiceOptions> {
     requestsPerSecond: read("HOLDFAST_RATE"),
     leaseKey: env["HOLDFAST_LEASE_KEY"],
     drainMs: read("HOLDFAST_DRAIN_MS"),
-    groups: env["HOLDFAST_GROUPS"]?.split(",").filter(Boolean),
+    groups: listOf(env["HOLDFAST_GROUPS"]),
     console: switchOf(env, "HOLDFAST_CONSOLE"),
     readOnly: switchOf(env, "HOLDFAST_READ_ONLY"),
+    allowedOrigins: listOf(env["HOLDFAST_ORIGINS"]),
     log: jsonLines((line) => process.stderr.write(line), env["HOLDFAST_LOG"] === "debug"),
   };
+}
+
+function listOf(text: string | undefined): string[] | undefined {
+  return text?.split(",").filter(Boolean);
 }
 
 async function authOf(file: string | undefined): Promise<ServiceOptions["auth"]> {

@@ -29,6 +29,11 @@ export interface ServiceOptions {
   readonly console?: boolean | undefined;
   /** Refuses every request that changes a lock, also for principals with its scope. @defaultValue false */
   readonly readOnly?: boolean | undefined;
+  /**
+   * The origins of web pages that may use the service, as in `https://shop.example`; `*`: every origin, with authentication only.
+   * @defaultValue none
+   */
+  readonly allowedOrigins?: readonly string[] | undefined;
   /** @defaultValue no log */
   readonly log?: Log | undefined;
 }
@@ -69,9 +74,15 @@ const authSchema: z.ZodType<AuthOptions> = z
     "expected at least one token or JWT issuer",
   );
 
+const origin = z
+  .string()
+  .refine((text) => text === "*" || (URL.canParse(text) && new URL(text).origin === text), {
+    error: "expected an origin such as https://shop.example, without a path, or *",
+  });
+
 const count = z.number().int().min(1);
 
-const schema = z.strictObject({
+const fields = z.strictObject({
   engine: z.unknown().optional(),
   auth: authSchema.optional(),
   maxWaitMs: count.max(3_600_000).default(60_000),
@@ -84,8 +95,18 @@ const schema = z.strictObject({
   groups: z.array(z.string().min(1)).default([]),
   console: z.boolean().default(true),
   readOnly: z.boolean().default(false),
+  allowedOrigins: z.array(origin).default([]),
   log: z.unknown().optional(),
 });
+
+const schema = fields.refine(
+  ({ auth, allowedOrigins }) => auth !== undefined || !allowedOrigins.includes("*"),
+  {
+    path: ["allowedOrigins"],
+    error:
+      "expected authentication for *, because otherwise every web page could take the locks of this machine",
+  },
+);
 
 /** Validates each value once. @throws {TypeError} with the name of each invalid option */
 export function resolveService(options: ServiceOptions): ResolvedService {

@@ -1,7 +1,6 @@
-import { AsyncLocalStorage } from "node:async_hooks";
-
 import { LockError } from "../errors.ts";
 import type { InternalLease } from "../lease/lease.ts";
+import { asyncStorage } from "../runtime/async-storage.ts";
 
 interface Scope {
   /** The instance that entered this scope. */
@@ -11,7 +10,7 @@ interface Scope {
 }
 
 /** One storage for all instances, because Node 20 calls every storage ever used at each promise. */
-const storage = new AsyncLocalStorage<Scope>();
+const storage = asyncStorage<Scope>();
 
 /** Records the `withLock` calls around a call, so that a self-deadlock is rejected at once. */
 export class LockScope {

@@ -10,6 +10,7 @@ import {
 import type { ExtendResult } from "../driver.ts";
 import { isLockError, type LossReason } from "../errors.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { emitWarning } from "../runtime/node-modules.ts";
 import type { LeaseStateOptions } from "./lease-host.ts";
 
 /** A lease, as its events name it. */
@@ -91,10 +92,6 @@ export function traceRenewal(
 /** Reports a lease whose handle was garbage-collected without a release. */
 export function reportLeakedLease(lease: Described & { readonly key: string }): void {
   publish("leaked", () => lease.facts());
-  process.emitWarning(
-    `The lease of "${lease.key}" was garbage-collected without a release; it is no longer renewed`,
-    {
-      code: "HOLDFAST_LEAKED_LEASE",
-    },
-  );
+  const message = `The lease of "${lease.key}" was garbage-collected without a release; it is no longer renewed`;
+  emitWarning(message, "HOLDFAST_LEAKED_LEASE");
 }

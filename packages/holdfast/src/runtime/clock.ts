@@ -1,3 +1,5 @@
+import { isWorkerd } from "./node-modules.ts";
+
 /** A timer, for {@link Clock.clearTimer}. */
 export type Timer = unknown;
 
@@ -41,7 +43,8 @@ export function parseHttpDate(header: string | null): number | undefined {
 }
 
 const maxTimerMs = 2 ** 31 - 1;
-const hasImmediates = "setImmediate" in globalThis;
+/** `clearImmediate` of workerd refuses other timers. */
+const hasImmediates = "setImmediate" in globalThis && !isWorkerd();
 
 /** The clocks and timers of this process. */
 export const systemClock: Clock = {
@@ -54,7 +57,10 @@ export const systemClock: Clock = {
       return setImmediate(action);
     }
     const timer = setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), maxTimerMs));
-    return keepsProcessAlive ? timer : timer.unref();
+    if (!keepsProcessAlive) {
+      (timer as Partial<NodeJS.Timeout>).unref?.(); // a browser has no such method
+    }
+    return timer;
   },
   clearTimer(timer) {
     clearTimeout(timer as NodeJS.Timeout);

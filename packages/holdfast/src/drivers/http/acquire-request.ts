@@ -1,41 +1,26 @@
-import type { IncomingMessage } from "node:http";
-
-import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
-import type { AcquireResult, AcquireRequest, Capabilities, PendingAcquire } from "../../driver.ts";
-import { EngineError, isLockError, WaitTimeoutError, type LockError } from "../../errors.ts";
-import { backoffMs, type Random } from "../../runtime/random.ts";
-import { remainingValidityMs, type Validity } from "../../validity.ts";
+import type { AcquireRequest, AcquireResult, PendingAcquire } from "../../driver.ts";
+import { EngineError, isLockError, type LockError } from "../../errors.ts";
+import { instantNow, type Instant } from "../../runtime/clock.ts";
+import { backoffMs, jittered } from "../../runtime/random.ts";
 import { pause, withTimeout } from "../../runtime/timeout.ts";
-import { acquireSpec, maxWaitMs, readReply, validityOf, type AcquireReply } from "./acquire-wire.ts";
-import type { ArrivalOrder } from "../../runtime/arrival-order.ts";
-import type { Client, HttpRequestSpec, HttpResponse } from "./client.ts";
-import { errorOf, leaseOf, problemOf } from "./problems.ts";
-import { secretOf, type WireLease, type WireProblem } from "./wire.ts";
+import { maxWaitMs, readReply, validityOf, type AcquireReply } from "./acquire-wire.ts";
+import { OneRequest, replyGraceMs, type AcquireHost } from "./one-request.ts";
+import type { TransportReply } from "./transport.ts";
 
-/** How long the client waits for the reply to an abandoned request. The reply may be a grant, which the client then releases. */
-const replyGraceMs = 60_000;
 /** How long after the deadline the service may still report the holder. */
 const timeoutGraceMs = 1_000;
 /** The service sends a comment every 15 s, so a silence of this length means a broken connection. */
 const maxSilenceMs = 40_000;
-
-/** The parts of the driver that an acquire uses. */
-export interface AcquireHost {
-  readonly client: Client;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly capabilities: Capabilities;
-  readonly arrivalOrder: ArrivalOrder;
-  readonly requestTimeoutMs: number;
-  readonly owner: string;
-  release(key: string, token: string, until: number): Promise<boolean>;
-}
+/** The time between two tries of a waiter without a connection for an event stream. */
+const pollMs = 250;
 
 /** One acquire by the lock service. A waiter keeps one connection open, and leaves the queue by closing the connection. */
 export class HttpAcquire implements PendingAcquire {
   readonly result: Promise<AcquireResult>;
   readonly #host: AcquireHost;
-  readonly #request: AcquireRequest;
+  readonly #request: OneRequest;
+  readonly #key: string;
+  readonly #waiter: AcquireRequest["waiter"];
   /** Aborted to close the connection of the waiter. */
   readonly #waitStream = new AbortController();
   #isQueued = false;
@@ -44,17 +29,19 @@ export class HttpAcquire implements PendingAcquire {
 
   constructor(host: AcquireHost, request: AcquireRequest) {
     this.#host = host;
-    this.#request = request;
+    this.#request = new OneRequest(host, request);
+    this.#key = request.key;
+    this.#waiter = request.waiter;
     this.result = new Promise((resolve, reject) => {
       this.#reject = reject;
       const { deadline } = request;
-      (deadline === null ? this.#tryOnce() : this.#wait(deadline)).then(
+      (deadline === null ? this.#request.tryOnce() : this.#wait(deadline)).then(
         (acquired) => {
           if (!this.#isSettled) {
             this.#isSettled = true;
             resolve(acquired);
           } else {
-            this.#releaseGrant(acquired);
+            this.#request.releaseGrant(acquired);
           }
         },
         (error: unknown) => {
@@ -76,35 +63,6 @@ export class HttpAcquire implements PendingAcquire {
     }
   }
 
-  async #tryOnce(): Promise<AcquireResult> {
-    const { client, clock, requestTimeoutMs } = this.#host;
-    const pending = client
-      .request(this.#requestSpec(0), replyGraceMs)
-      .then((response) => this.#handleReply(response));
-    const reply = await withTimeout(clock, requestTimeoutMs, pending);
-    if (reply === undefined) {
-      pending.then((late) => this.#releaseGrant(late)).catch(() => undefined);
-      throw client.noReplyError(requestTimeoutMs);
-    }
-    return reply;
-  }
-
-  #handleReply({ status, body, sent }: HttpResponse): AcquireResult {
-    if (status === 200 || status === 201) {
-      const granted = leaseOf(status, body);
-      return this.#grant(granted, validityOf(granted, sent));
-    }
-    return this.#rejectWith(problemOf({ status, body }));
-  }
-
-  /** Releases a grant whose caller no longer waits. */
-  #releaseGrant(acquired: AcquireResult): void {
-    if (acquired.outcome === "granted") {
-      const { key, token, validity } = acquired.grant;
-      this.#host.release(key, token, validity.until).catch(() => false);
-    }
-  }
-
   /** Retries after every temporary failure of the service or its engine, until the deadline. */
   async #wait(deadline: number): Promise<AcquireResult> {
     const { clock, random } = this.#host;
@@ -116,7 +74,7 @@ export class HttpAcquire implements PendingAcquire {
         throw failure;
       }
       try {
-        const acquired = await this.#enqueue(deadline);
+        const acquired = await this.#waitInTurn(deadline);
         if (acquired.outcome === "granted" || remainingMs <= maxWaitMs) {
           return acquired;
         }
@@ -133,44 +91,65 @@ export class HttpAcquire implements PendingAcquire {
     return { outcome: "held" }; // cancelled: `result` has already rejected
   }
 
-  /** Waits in the service's queue once. */
-  async #enqueue(deadline: number): Promise<AcquireResult> {
-    const entered = await this.#awaitTurn(deadline);
-    let reply: AcquireReply;
-    try {
-      reply = this.#isSettled ? { timedOut: true } : await this.#listen(deadline, entered);
-    } catch (error) {
-      throw this.#host.client.failure(error);
-    } finally {
-      entered();
-    }
-    if ("timedOut" in reply) {
+  /**
+   * Waits after the earlier waiters of this process for the key. With few connections a waiter ends its turn only with its wait, because
+   * a later waiter without a queue entry would overtake the earlier ones.
+   */
+  async #waitInTurn(deadline: number): Promise<AcquireResult> {
+    const { client, clock, arrivalOrder, requestTimeoutMs } = this.#host;
+    const limitMs = Math.max(client.hasFewConnections ? 0 : requestTimeoutMs, deadline - clock.now());
+    const endTurn = await arrivalOrder.enterWithin(clock, limitMs, this.#key);
+    if (endTurn) {
+      return this.#waitForStream(deadline, client.hasFewConnections ? () => undefined : endTurn).finally(
+        endTurn,
+      );
+    } else if (client.hasFewConnections) {
       return { outcome: "held" };
     }
-    return "granted" in reply ? this.#accept(reply.granted, reply.sent) : this.#rejectWith(reply.problem);
+    throw new EngineError("The lock service has not answered the earlier requests for this key", { outcome: "none", retryable: true }); // prettier-ignore
   }
 
-  /**
-   * Waits until the earlier waiters of this process have entered the service's queue.
-   * Rejects after the request timeout, or at the deadline if that comes later.
-   */
-  async #awaitTurn(deadline: number): Promise<() => void> {
-    const { clock, arrivalOrder, requestTimeoutMs } = this.#host;
-    const limitMs = Math.max(requestTimeoutMs, deadline - clock.now());
-    const entered = await arrivalOrder.enterWithin(clock, limitMs, this.#request.key);
-    if (!entered) {
-      throw new EngineError("The lock service has not answered the earlier requests for this key", { outcome: "none", retryable: true }); // prettier-ignore
+  /** Polls until there is a connection for the event stream, then waits in the service's queue. */
+  async #waitForStream(deadline: number, queued: () => void): Promise<AcquireResult> {
+    const { client, clock, random } = this.#host;
+    while (!this.#isSettled) {
+      const endStream = client.reserveStream();
+      if (endStream) {
+        return this.#enqueue(deadline, queued).finally(endStream);
+      }
+      const acquired = await this.#request.tryOnce();
+      if (acquired.outcome === "granted" || clock.now() >= deadline) {
+        return acquired;
+      }
+      await pause(clock, Math.min(jittered(random, pollMs, 1), Math.max(0, deadline - clock.now())));
     }
-    return entered;
+    return { outcome: "held" };
   }
 
-  async #listen(deadline: number, entered: () => void): Promise<AcquireReply> {
+  /** Waits in the service's queue once. */
+  async #enqueue(deadline: number, queued: () => void): Promise<AcquireResult> {
+    let reply: AcquireReply;
+    try {
+      reply = this.#isSettled ? { timedOut: true } : await this.#listen(deadline, queued);
+    } catch (error) {
+      throw this.#host.client.failure(error);
+    }
+    queued();
+    if ("timedOut" in reply) {
+      return { outcome: "held" };
+    } else if ("problem" in reply) {
+      return this.#request.rejectWith(reply.problem);
+    }
+    return this.#request.accept(reply.granted, validityOf(reply.granted, reply.sent));
+  }
+
+  async #listen(deadline: number, queued: () => void): Promise<AcquireReply> {
     const { client, clock, requestTimeoutMs } = this.#host;
     const end = deadline + timeoutGraceMs;
     const sent = instantNow(clock);
     const timedOut = new AbortController();
     const spec = {
-      ...this.#requestSpec(Math.max(0, deadline - sent.now)),
+      ...this.#request.spec(Math.max(0, deadline - sent.now)),
       accept: "text/event-stream",
     } as const;
     const sending = client.send(spec, AbortSignal.any([timedOut.signal, this.#waitStream.signal]));
@@ -187,7 +166,7 @@ export class HttpAcquire implements PendingAcquire {
     };
     try {
       received();
-      return await readReply(response, sent, { received, waiting: () => this.#queued(entered) });
+      return await readReply(response, sent, { received, waiting: () => this.#queued(queued) });
     } catch (error) {
       if (this.#isQueued && clock.now() >= end) {
         return { timedOut: true };
@@ -199,17 +178,17 @@ export class HttpAcquire implements PendingAcquire {
     }
   }
 
-  #queued(entered: () => void): void {
-    entered();
+  #queued(queued: () => void): void {
+    queued();
     this.#isQueued = true;
-    this.#request.waiter?.onQueued?.(undefined);
+    this.#waiter?.onQueued?.(undefined);
     if (this.#isSettled) {
       this.#waitStream.abort();
     }
   }
 
   /** Releases the grant of a late reply. If the service queues the request instead, the client closes the connection. */
-  #readLateReply(sending: Promise<IncomingMessage>, timedOut: AbortController, sent: Instant): void {
+  #readLateReply(sending: Promise<TransportReply>, timedOut: AbortController, sent: Instant): void {
     const { clock } = this.#host;
     const end = (): void => timedOut.abort();
     const timer = clock.setTimer(end, replyGraceMs);
@@ -217,65 +196,10 @@ export class HttpAcquire implements PendingAcquire {
       .then((response) => readReply(response, sent, { received: () => undefined, waiting: end }))
       .then((reply) => {
         if ("granted" in reply) {
-          this.#releaseGrant(this.#grant(reply.granted, validityOf(reply.granted, sent)));
+          this.#request.releaseGrant(this.#request.grant(reply.granted, validityOf(reply.granted, sent)));
         }
       })
       .catch(() => undefined) // no reply, so no grant to release
       .finally(() => clock.clearTimer(timer));
   }
-
-  /** A grant that came after a wait is renewed first, because its validity is counted from the renewal. */
-  async #accept(granted: WireLease, sent: Instant): Promise<AcquireResult> {
-    const { client, requestTimeoutMs, clock } = this.#host;
-    if (granted.queuedMs === 0) {
-      return this.#grant(granted, validityOf(granted, sent));
-    }
-    const { key, ttlMs } = this.#request;
-    const token = secretOf(granted.leaseId);
-    const path = `/v1/leases/${granted.leaseId}/renew`;
-    try {
-      const response = await client.request({ method: "POST", path, body: { ttlMs } }, requestTimeoutMs);
-      if (response.status === 200) {
-        return this.#grant(granted, validityOf(leaseOf(response.status, response.body), response.sent));
-      }
-      throw retryableIfLost(errorOf(problemOf(response), key));
-    } catch (error) {
-      this.#host.release(key, token, clock.now() + ttlMs).catch(() => false);
-      throw error;
-    }
-  }
-
-  #grant(granted: WireLease, validity: Validity): AcquireResult {
-    const { key } = this.#request;
-    const token = secretOf(granted.leaseId);
-    if (remainingValidityMs(validity, this.#host.clock) <= 0) {
-      throw new EngineError("The grant had expired before it arrived", { key, outcome: "none", retryable: true }); // prettier-ignore
-    }
-    const fencingToken = BigInt(granted.fencingToken);
-    const via = granted.queuedMs > 0 ? "message" : "reply";
-    return {
-      outcome: "granted",
-      grant: { key, token, fencingToken, fencingCount: 1, validity, isClaim: false, via },
-    };
-  }
-
-  #rejectWith(problem: WireProblem): AcquireResult {
-    const error = errorOf(problem, this.#request.key);
-    if (error instanceof WaitTimeoutError) {
-      return { outcome: "held", holder: error.holder, position: error.position };
-    }
-    throw error;
-  }
-
-  #requestSpec(waitMs: number): HttpRequestSpec {
-    const { capabilities, owner } = this.#host;
-    return acquireSpec(this.#request, { waitMs, claimMs: capabilities.claimMs, owner });
-  }
-}
-
-/** After the loss of an unconfirmed claim the waiter enqueues again. */
-function retryableIfLost(error: Error): Error {
-  return isLockError(error, "lease-lost")
-    ? new EngineError("The grant had expired before it was confirmed", { outcome: "none", retryable: true })
-    : error;
 }

@@ -1,11 +1,10 @@
-import type { IncomingMessage } from "node:http";
-
 import type { AcquireRequest } from "../../driver.ts";
 import type { Instant } from "../../runtime/clock.ts";
 import type { Validity } from "../../validity.ts";
 import { bodyOf, type HttpRequestSpec } from "./client.ts";
 import { leaseOf, problemOf } from "./problems.ts";
 import { eventsOf } from "./sse.ts";
+import type { TransportReply } from "./transport.ts";
 import type { WireAcquire, WireLease, WireProblem } from "./wire.ts";
 
 /** The longest wait that the service accepts. */
@@ -50,16 +49,16 @@ export function acquireSpec(
 
 /** Reads the events of a waiting request until its grant or problem. Rejects if the stream ends before. */
 export async function readReply(
-  response: IncomingMessage,
+  response: TransportReply,
   sent: Instant,
   { received, waiting }: ReplyProgress,
 ): Promise<AcquireReply> {
-  const status = response.statusCode ?? 0;
-  if (response.headers["content-type"]?.startsWith("text/event-stream") !== true) {
+  const { status, contentType } = response;
+  if (!contentType.startsWith("text/event-stream")) {
     const body: unknown = await bodyOf(response);
     return { problem: problemOf({ status, body }) };
   }
-  for await (const { event, data } of eventsOf(response, received)) {
+  for await (const { event, data } of eventsOf(response.body, received)) {
     if (event === "waiting") {
       waiting();
     } else if (event === "granted") {

@@ -1,8 +1,7 @@
-import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions } from "node:http";
-import * as plain from "node:http";
-
 import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
 import { closedError, EngineError, isLockError } from "../../errors.ts";
+import { StaleConnection } from "./stale-connection.ts";
+import type { Transport, TransportReply } from "./transport.ts";
 
 /** A reply of the service, with any status. */
 export interface HttpResponse {
@@ -21,24 +20,10 @@ export interface HttpRequestSpec {
   readonly accept?: "text/event-stream";
 }
 
-/** TLS of an `https:` service: how to verify its certificate, and the client's own certificate. */
-export interface TlsOptions {
-  /** The authorities that may sign the service's certificate (PEM). @defaultValue the authorities that Node trusts */
-  readonly ca?: string | undefined;
-  /** The client's certificate (PEM), with `key`. */
-  readonly cert?: string | undefined;
-  /** The private key of the client's certificate (PEM). */
-  readonly key?: string | undefined;
-  /** The name that the service's certificate must contain. @defaultValue the host of the URL */
-  readonly servername?: string | undefined;
-  /** `false` accepts any certificate, so any server can pretend to be the service. @defaultValue true */
-  readonly rejectUnauthorized?: boolean | undefined;
-}
-
 export interface ClientSettings {
   readonly url: URL;
   readonly token: string | undefined;
-  readonly tls?: TlsOptions | undefined;
+  readonly transport: Transport;
   readonly clock: Clock;
 }
 
@@ -51,24 +36,36 @@ const untrustedCertificate = /CERT|SIGNATURE|ERR_TLS|ERR_SSL/;
 /** A larger body cannot come from the service. */
 const maxBodyBytes = 64 * 1024 * 1024;
 
-/** An HTTP client for one service. It reuses connections. An idle connection does not keep the process alive. */
+/** An HTTP client for one service. */
 export class Client {
   readonly clock: Clock;
   readonly node: string;
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
-  readonly #tls: object;
-  readonly #open = new Set<ClientRequest>();
-  #agent: Agent | undefined;
-  #request: typeof plain.request | undefined;
+  readonly #transport: Transport;
+  #openStreams = 0;
   #isClosed = false;
 
-  constructor({ url, token, tls = {}, clock }: ClientSettings) {
+  constructor({ url, token, transport, clock }: ClientSettings) {
     this.clock = clock;
-    this.#tls = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
     this.node = url.host;
     this.#url = url;
+    this.#transport = transport;
     this.#headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  }
+
+  /** Whether the runtime limits connections, so that not every waiter can have an event stream. */
+  get hasFewConnections(): boolean {
+    return this.#transport.maxStreams < Infinity;
+  }
+
+  /** Reserves a connection for an event stream. Returns the end of the reservation, or undefined if too many streams are open. */
+  reserveStream(): (() => void) | undefined {
+    if (this.#openStreams >= this.#transport.maxStreams) {
+      return undefined;
+    }
+    this.#openStreams += 1;
+    return () => (this.#openStreams -= 1);
   }
 
   /**
@@ -82,8 +79,8 @@ export class Client {
     try {
       timer = this.clock.setTimer(() => timedOut.abort(), timeoutMs);
       let isRepeat = false;
-      const response = await this.send(spec, timedOut.signal, () => (isRepeat = true));
-      return { status: response.statusCode ?? 0, body: await bodyOf(response), sent, isRepeat };
+      const reply = await this.send(spec, timedOut.signal, () => (isRepeat = true));
+      return { status: reply.status, body: await bodyOf(reply), sent, isRepeat };
     } catch (error) {
       throw timedOut.signal.aborted ? this.noReplyError(timeoutMs) : this.failure(error);
     } finally {
@@ -97,14 +94,26 @@ export class Client {
    * @param onRepeat called before each repeat
    */
   async send(
-    spec: HttpRequestSpec,
+    { method, path, body, accept }: HttpRequestSpec,
     signal?: AbortSignal,
     onRepeat: () => void = () => undefined,
-  ): Promise<IncomingMessage> {
+  ): Promise<TransportReply> {
+    const request = {
+      method,
+      url: new URL(path.slice(1), this.#url),
+      headers: {
+        ...this.#headers,
+        accept: accept ?? "application/json",
+        ...(body && { "content-type": "application/json" }),
+      },
+      body: body && JSON.stringify(body),
+    };
     for (;;) {
-      await this.#connect();
+      if (this.#isClosed) {
+        throw closedError();
+      }
       try {
-        return await this.#sendOnce(spec, signal);
+        return await this.#transport.send(request, signal);
       } catch (error) {
         if (!(error instanceof StaleConnection)) {
           throw error;
@@ -132,10 +141,7 @@ export class Client {
 
   close(): void {
     this.#isClosed = true;
-    for (const request of this.#open) {
-      request.destroy();
-    }
-    this.#agent?.destroy();
+    this.#transport.close();
   }
 
   /** The outcome is unknown, because the service may have executed the request. */
@@ -143,63 +149,22 @@ export class Client {
     const message = `The lock service at ${this.node} did not answer within ${Math.round(afterMs)} ms`;
     return new EngineError(message, { outcome: "unknown", retryable: true });
   }
-
-  /** Loads TLS only for `https:`, because loading costs time. */
-  async #connect(): Promise<void> {
-    if (this.#isClosed) {
-      throw closedError();
-    }
-    if (!this.#agent) {
-      const { Agent: Kind, request } = this.#url.protocol === "https:" ? await import("node:https") : plain;
-      this.#agent ??= new Kind({ keepAlive: true, scheduling: "lifo", ...this.#tls });
-      this.#request = request;
-    }
-  }
-
-  #sendOnce({ method, path, body, accept }: HttpRequestSpec, signal?: AbortSignal): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const text = body === undefined ? undefined : JSON.stringify(body);
-      const options: RequestOptions = {
-        method,
-        agent: this.#agent as Agent,
-        headers: {
-          ...this.#headers,
-          accept: accept ?? "application/json",
-          ...(text !== undefined && {
-            "content-type": "application/json",
-            "content-length": Buffer.byteLength(text),
-          }),
-        },
-        ...(signal && { signal }),
-      };
-      const request = (this.#request ?? plain.request)(new URL(path.slice(1), this.#url), options);
-      this.#open.add(request);
-      request.once("close", () => this.#open.delete(request));
-      request.once("response", resolve);
-      request.on("error", (error: NodeJS.ErrnoException) => {
-        const isStale = request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
-        reject(isStale && signal?.aborted !== true ? new StaleConnection() : error);
-      });
-      request.end(text);
-    });
-  }
 }
 
-class StaleConnection extends Error {}
-
 /** The parsed body of a reply; undefined if the body is not JSON, and so comes from a proxy rather than the service. */
-export async function bodyOf(response: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
+export async function bodyOf({ body }: TransportReply): Promise<unknown> {
+  const decoder = new TextDecoder();
+  let text = "";
   let size = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
+  for await (const chunk of body) {
     size += chunk.length;
     if (size > maxBodyBytes) {
       throw new Error(`the reply is longer than ${maxBodyBytes} bytes`);
     }
-    chunks.push(chunk);
+    text += decoder.decode(chunk, { stream: true });
   }
   try {
-    return JSON.parse(Buffer.concat(chunks).toString());
+    return JSON.parse(text + decoder.decode());
   } catch {
     return undefined;
   }

@@ -2,14 +2,15 @@ import { systemClock, type Clock } from "../../runtime/clock.ts";
 import type { Driver } from "../../driver.ts";
 import { checkInteger, checkOptionNames, checkObject, checkText } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
-import { Client, type TlsOptions } from "./client.ts";
+import { Client } from "./client.ts";
 import { HttpDriver } from "./driver.ts";
+import { createTransport, type TlsOptions } from "./transport.ts";
 import { readServiceUrl } from "./url.ts";
 
 export interface HttpOptions {
   /** The token that identifies the client to the service (`Authorization: Bearer`). @defaultValue none */
   readonly token?: string | undefined;
-  /** TLS for `https:`. @defaultValue the defaults of Node */
+  /** TLS for `https:`, on Node, Bun and Deno only. @defaultValue the defaults of the runtime */
   readonly tls?: TlsOptions | undefined;
   /** How long a reply may take, ms. This time does not limit the wait for a lock. @defaultValue 5 000 */
   readonly requestTimeoutMs?: number | undefined;
@@ -34,7 +35,12 @@ export function http(url: string | URL, options: HttpOptions = {}): Driver {
     checkTls(tls, service.address);
   }
   const usedToken = token === undefined ? service.token : checkText("token", token, 8_192);
-  const client = new Client({ url: service.address, token: usedToken, tls, clock });
+  const client = new Client({
+    url: service.address,
+    token: usedToken,
+    transport: createTransport(service.address, tls),
+    clock,
+  });
   return new HttpDriver(client, random, requestTimeoutMs);
 }
 

@@ -1,5 +1,5 @@
 export { http, type HttpOptions } from "./create.ts";
-export type { TlsOptions } from "./client.ts";
+export type { TlsOptions } from "./transport.ts";
 export { leaseIdOf, readLeaseId } from "./wire.ts";
 export type {
   LeaseParts,

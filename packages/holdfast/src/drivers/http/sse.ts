@@ -1,5 +1,3 @@
-import type { IncomingMessage } from "node:http";
-
 /** One server-sent event. */
 export interface ServerEvent {
   readonly event: string;
@@ -13,14 +11,14 @@ const maxBuffered = 16 * 1024 * 1024;
  * @param received called with each chunk, so that comments of the service also prove the connection alive
  */
 export async function* eventsOf(
-  response: IncomingMessage,
+  body: AsyncIterable<Uint8Array>,
   received: () => void,
 ): AsyncGenerator<ServerEvent, void, undefined> {
   let rest = "";
-  response.setEncoding("utf8");
-  for await (const chunk of response as AsyncIterable<string>) {
+  const decoder = new TextDecoder();
+  for await (const chunk of body) {
     received();
-    const blocks = (rest + chunk).split("\n\n");
+    const blocks = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
     rest = blocks.pop() ?? "";
     if (rest.length > maxBuffered) {
       throw new Error(`an event is longer than ${maxBuffered} characters`);

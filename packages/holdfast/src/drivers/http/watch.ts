@@ -91,10 +91,10 @@ async function* eventsFrom(
     } as const;
     const response = await client.send(spec, AbortSignal.any([signal, unresponsive.signal]));
     received();
-    if (response.statusCode !== 200) {
-      throw errorOf(problemOf({ status: response.statusCode ?? 0, body: await bodyOf(response) }));
+    if (response.status !== 200) {
+      throw errorOf(problemOf({ status: response.status, body: await bodyOf(response) }));
     }
-    for await (const { event, data } of eventsOf(response, received)) {
+    for await (const { event, data } of eventsOf(response.body, received)) {
       if (event === "snapshot" || event === "changed" || event === "gone") {
         const { type, key, state } = JSON.parse(data) as WireEvent;
         yield { type, key, state: lockStateOf(state) };

@@ -1,3 +1,4 @@
+import { fromBase64Url, toBase64Url } from "../../runtime/text.ts";
 import type { LockErrorCode, LossReason, NodeVote, Outcome } from "../../errors.ts";
 import type { Holder, LockEvent, LockStateData, NodeState, NodeView } from "../../lock-state.ts";
 
@@ -195,12 +196,12 @@ function fits(value: unknown, pattern: RegExp): boolean {
 }
 
 function encoded(value: readonly unknown[]): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64url");
+  return toBase64Url(JSON.stringify(value));
 }
 
 function decoded(text: string): unknown[] {
   try {
-    const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
+    const value: unknown = JSON.parse(fromBase64Url(text));
     return Array.isArray(value) ? value : [];
   } catch {
     return [];

@@ -53,6 +53,7 @@ export const contents = [
     text: "Programs",
     items: [
       ["service", "Lock service"],
+      ["edge", "Workers and browsers"],
       ["cli", "Command line"],
       ["deploying", "Deploying"],
     ],

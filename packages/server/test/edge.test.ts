@@ -94,7 +94,7 @@ describe.each([
     expect(await call("tryTwice", "try", 0)).toEqual({ isHeld: true, second: null, released: true });
   });
 
-  test.each(["waitForLock", "waitWithLock"])("%s: waits behind another holder", async (name) => {
+  test.each(["waitForLock", "waitWithLock"])("%s: waits for another holder", async (name) => {
     const held = await locks.acquire(name);
     const waiting = call(name, name, 20_000);
     await waitUntil(async () => (await waiters(name)) === 1, "it waits");

@@ -11,7 +11,7 @@ import { killProcess, readOutput } from "../child-process.ts";
 /** A worker in its own workerd, the runtime of Cloudflare's workers. */
 export interface Workerd {
   readonly url: string;
-  /** What the worker has logged lately. */
+  /** The last part of the worker's log. */
   readonly output: () => string;
   /** Kills the runtime. */
   stop(): Promise<void>;

@@ -36,6 +36,10 @@ export function processName(): string {
     const program = path.basename(nodeProcess.argv?.[1] ?? nodeProcess.title ?? "") || "node";
     return `${program}@${os.hostname()}:${nodeProcess.pid}`;
   }
+  return siteName();
+}
+
+function siteName(): string {
   const { location, navigator } = globalThis as GlobalNames;
   return location?.host ? `browser@${location.host}` : (navigator?.userAgent ?? "unknown");
 }

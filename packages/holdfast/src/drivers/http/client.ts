@@ -1,7 +1,6 @@
 import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
 import { closedError, EngineError, isLockError } from "../../errors.ts";
-import { StaleConnection } from "./stale-connection.ts";
-import type { Transport, TransportReply } from "./transport.ts";
+import { StaleConnection, type Transport, type TransportReply } from "./transport.ts";
 
 /** A reply of the service, with any status. */
 export interface HttpResponse {

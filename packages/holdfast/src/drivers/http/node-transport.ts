@@ -2,8 +2,13 @@ import type { Agent, ClientRequest, IncomingMessage } from "node:http";
 import type * as plain from "node:http";
 import type * as secure from "node:https";
 
-import { StaleConnection } from "./stale-connection.ts";
-import type { TlsOptions, Transport, TransportReply, TransportRequest } from "./transport.ts";
+import {
+  StaleConnection,
+  type TlsOptions,
+  type Transport,
+  type TransportReply,
+  type TransportRequest,
+} from "./transport.ts";
 
 /** Requests by `node:http` or `node:https`. It reuses connections. An idle connection does not keep the process alive. */
 export class NodeTransport implements Transport {

@@ -1,7 +1,3 @@
-import { isWorkerd, nodeModule } from "../../runtime/node-modules.ts";
-import { FetchTransport } from "./fetch-transport.ts";
-import { NodeTransport } from "./node-transport.ts";
-
 /** TLS of an `https:` service: how to verify its certificate, and the client's own certificate. */
 export interface TlsOptions {
   /** The authorities that may sign the service's certificate (PEM). @defaultValue the authorities that Node trusts */
@@ -41,14 +37,5 @@ export interface Transport {
   close(): void;
 }
 
-/** By `node:http` on Node, Bun and Deno: it has options for TLS, and less work for each request. Elsewhere by `fetch`. */
-export function createTransport(url: URL, tls: TlsOptions | undefined): Transport {
-  const http = isWorkerd() ? undefined : nodeModule("node:http");
-  if (http) {
-    const used = url.protocol === "https:" ? (nodeModule("node:https") ?? http) : http;
-    return new NodeTransport(used, tls);
-  } else if (tls) {
-    throw new TypeError("Expected no option `tls`: this runtime opens its connections itself, by `fetch`");
-  }
-  return new FetchTransport();
-}
+/** The service had closed a reused connection when the request was sent. */
+export class StaleConnection extends Error {}

@@ -1,5 +1,5 @@
 // Prepares a fresh clone: checks the Node version, and installs the packages of the lock file. It also installs the servers of the tests:
-// Redis, PostgreSQL, PgBouncer, MariaDB, etcd, ZooKeeper, and moto for S3. The benchmark of ZooKeeper needs kazoo.
+// Redis, PostgreSQL, PgBouncer, MariaDB, etcd, ZooKeeper, Chromium, and moto for S3. The benchmark of ZooKeeper needs kazoo.
 // Scripts with the prefix `pre` run before node_modules exists, so this file may use only Node's built-ins.
 //
 // If a server cannot be installed, `node scripts/setup.mjs` fails with CI=true and otherwise prints a prominent warning.
@@ -55,6 +55,10 @@ const otherServers = [
     program: "zkServer.sh",
     elsewhere: ["/usr/share/zookeeper/bin/zkServer.sh"],
     packages: { "apt-get": "zookeeper", apk: "zookeeper", dnf: "zookeeper", brew: "zookeeper" },
+  },
+  {
+    program: "chromium",
+    packages: { "apt-get": "chromium", apk: "chromium", dnf: "chromium", brew: "chromium" },
   },
 ];
 /** Packages of Python: an S3-compatible server that implements conditional writes, and a client of ZooKeeper for the benchmark. */

@@ -4,7 +4,7 @@ import { createLocks, type Locks } from "holdfast";
 import { http } from "holdfast/http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
-import { bundleForBrowsers, openPage, startWorkerd, type Workerd } from "@holdfast/test-kit/edge";
+import { bundleForBrowsers, hasBrowser, openPage, startWorkerd, type Workerd } from "@holdfast/test-kit/edge";
 
 import { inspect, startInstance, type ServiceInstance } from "./support/service.ts";
 
@@ -66,11 +66,21 @@ beforeAll(async () => {
 
 afterAll(() => redis.stop());
 
-describe.each([
-  ["a worker without the modules of Node", false, () => openWorker([])],
-  ["a worker with nodejs_compat", true, () => openWorker(["nodejs_compat"])],
-  ["a page in a browser", false, async () => openPage(await bundle(`export * from "./edge-program.ts"`))],
-] as const)("%s", (_, isSimilar, open) => {
+const isSkipped = !hasBrowser && !process.env["CI"];
+if (isSkipped) {
+  console.warn("\n!!! chromium is missing: the tests that need it are SKIPPED !!!\n");
+}
+
+describe("a worker without the modules of Node", () => testRuntime(() => openWorker([])));
+
+describe("a worker with nodejs_compat", () => testRuntime(() => openWorker(["nodejs_compat"]), true));
+
+describe.skipIf(isSkipped)("a page in a browser", () => {
+  testRuntime(async () => openPage(await bundle(`export * from "./edge-program.ts"`)));
+});
+
+/** @param isSimilar whether an earlier runtime has run the slow tests */
+function testRuntime(open: () => Promise<EdgeRuntime>, isSimilar = false): void {
   let runtime: EdgeRuntime;
   let service: ServiceInstance;
   let locks: Locks;
@@ -153,4 +163,4 @@ describe.each([
       expect(overdueMs).toBeLessThan(250); // a timer of a busy machine
     },
   );
-});
+}

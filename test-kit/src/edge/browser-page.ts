@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -15,7 +16,10 @@ export interface BrowserPage {
   stop(): Promise<void>;
 }
 
+/** The browser's program. `HOLDFAST_CHROMIUM` can name another one. */
 const executablePath = process.env["HOLDFAST_CHROMIUM"] ?? "/usr/bin/chromium";
+
+export const hasBrowser: boolean = existsSync(executablePath);
 
 const html = `<!doctype html>
 <title>Locks</title>

@@ -1,3 +1,3 @@
 export { bundleForBrowsers, type Bundle } from "./bundle.ts";
-export { openPage, type BrowserPage } from "./browser-page.ts";
+export { hasBrowser, openPage, type BrowserPage } from "./browser-page.ts";
 export { startWorkerd, type Workerd } from "./workerd.ts";

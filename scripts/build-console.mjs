@@ -65,12 +65,20 @@ async function bundled() {
     jsxImportSource: "preact",
     legalComments: "inline",
     logLevel: "warning",
+    plugins: [{ name: "one preact", setup: onePreact }],
   });
   return new Map(
     outputFiles.map(({ path, contents }) => {
       const bytes = Buffer.from(contents);
       return [basename(path), { name: `assets/${hashed(basename(path), bytes)}`, contents: bytes }];
     }),
+  );
+}
+
+/** Resolves every import of Preact from the console, because the repository has a second version for another package. */
+function onePreact(build) {
+  build.onResolve({ filter: /^preact(\/|$)/ }, ({ path, kind, pluginData }) =>
+    pluginData === "own" ? undefined : build.resolve(path, { kind, resolveDir: folder, pluginData: "own" }),
   );
 }
 

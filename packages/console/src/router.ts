@@ -1,7 +1,7 @@
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 
 /** The pages. Their addresses are one level below the console's folder, so that relative addresses of assets hold on every page. */
-export const pages = ["locks", "lock", "owners", "contention", "nodes", "doctor", "audit", "login"] as const;
+const pages = ["locks", "lock", "owners", "contention", "nodes", "doctor", "audit", "login"] as const;
 export type Page = (typeof pages)[number];
 
 export interface Route {
@@ -32,6 +32,20 @@ export function hrefOf(page: Page, params: Readonly<Record<string, string | unde
   }
   const text = query.toString();
   return `./${page === "locks" ? "" : page}${text === "" ? "" : `?${text}`}`;
+}
+
+export function go(page: Page, params: Readonly<Record<string, string | undefined>> = {}): void {
+  history.pushState(null, "", hrefOf(page, params));
+  address.value = location.href;
+}
+
+/** Changes parameters of the present page without a new entry in the history of the browser. */
+export function setParams(changes: Readonly<Record<string, string | undefined>>): void {
+  const { page, params } = route.peek();
+  if (page !== "unknown") {
+    history.replaceState(null, "", hrefOf(page, { ...Object.fromEntries(params), ...changes }));
+    address.value = location.href;
+  }
 }
 
 /** Follows the links of the console without loading the page again, and the buttons of the browser. */

@@ -1,0 +1,42 @@
+import type { Owner, OwnerHold } from "../api/types.ts";
+import { heldMs, type Row } from "./row.ts";
+
+interface Entry {
+  readonly holds: OwnerHold[];
+  readonly waits: Map<string, Owner["waits"][number]>;
+}
+
+/** The owners of the locks that the console knows, for a service without a directory of processes. */
+export function ownersOf(rows: readonly Row[], now: number): Owner[] {
+  const owners = new Map<string, Entry>();
+  const entryOf = (owner: string): Entry => {
+    const known: Entry = owners.get(owner) ?? { holds: [], waits: new Map() };
+    owners.set(owner, known);
+    return known;
+  };
+  for (const row of rows) {
+    const { key, kind, holders, waiters } = row.lock;
+    for (const { owner, remainingMs: _, ...holder } of holders) {
+      const held = holder.heldMs ?? heldMs(row, now);
+      entryOf(owner).holds.push({ key, kind, ...holder, ...(held !== undefined && { heldMs: held }) });
+    }
+    for (const { owner } of waiters) {
+      const { waits } = entryOf(owner);
+      waits.set(key, { key, kind, count: (waits.get(key)?.count ?? 0) + 1 });
+    }
+  }
+  return [...owners].map(([owner, { holds, waits }]) => ({
+    owner,
+    answered: false,
+    holds,
+    waits: [...waits.values()],
+  }));
+}
+
+/** The owners whose name contains a text, those with the most locks first. */
+export function matchingOwners(owners: readonly Owner[], text: string): Owner[] {
+  const wanted = text.toLowerCase();
+  return owners
+    .filter(({ owner, host = "" }) => `${owner}\n${host}`.toLowerCase().includes(wanted))
+    .toSorted((a, b) => b.holds.length - a.holds.length || (a.owner < b.owner ? -1 : 1));
+}

@@ -1,0 +1,115 @@
+import type { Holder, Lock } from "../api/types.ts";
+
+/**
+ * The state of a lock in one word. `late`: not renewed in time. `foreign`: the holder is not a Holdfast client. `no expiry`: only a
+ * release or a break ends the hold.
+ */
+export const rowStates = ["held", "late", "foreign", "no expiry", "latch", "free"] as const;
+export type RowState = (typeof rowStates)[number];
+
+/** A lock as the console knows it. Times are ms since 1970 by the browser's clock. `structuredClone` copies a row between tabs. */
+export interface Row {
+  readonly key: string;
+  readonly lock: Lock;
+  /** When this state was received. */
+  readonly at: number;
+  readonly state: RowState;
+  /** Since when the first holder holds the lock. */
+  readonly since: number | undefined;
+  /** Whether the engine reported `since`. Otherwise the hold may be older. */
+  readonly isSinceExact: boolean;
+  /** The longest remaining TTL of the grant that was seen: a lower bound of its TTL. */
+  readonly ttlMs: number | undefined;
+  /** When a renewal was seen last. */
+  readonly renewedAt: number | undefined;
+  /** How long the oldest waiter had waited at `at`, if known. */
+  readonly oldestWaitMs: number | undefined;
+}
+
+/** Healthy clients renew after a third of the TTL. A lease with less than this part of its TTL is late. */
+const renewedFraction = 0.5;
+/** A smaller increase of the remaining time can come from the journey of the reply. */
+const renewalNoiseMs = 300;
+
+/** Derives a row from a state and from the row before. */
+export function rowOf(lock: Lock, at: number, before: Row | undefined): Row {
+  const [holder] = lock.holders;
+  const known = before !== undefined && isSameGrant(before.lock.holders[0], holder) ? before : undefined;
+  const ttlMs = ttlOf(lock, known);
+  const isSinceExact = holder?.heldMs !== undefined || known?.isSinceExact === true;
+  const observed = known?.since ?? (holder === undefined ? undefined : at);
+  const since = holder?.heldMs === undefined ? observed : at - holder.heldMs;
+  return {
+    key: lock.key,
+    lock,
+    at,
+    state: stateOf(lock, ttlMs),
+    since,
+    isSinceExact,
+    ttlMs,
+    renewedAt: renewedAtOf(lock, at, known, ttlMs),
+    oldestWaitMs: oldestWaitOf(lock, at),
+  };
+}
+
+/** The remaining time at `now`. A state that is too old for the TTL is shown as it was received. */
+export function leftMs({ lock, at, ttlMs }: Row, now: number): number | undefined {
+  if (lock.remainingMs === null) return undefined;
+  const age = Math.max(0, now - at);
+  return age < (ttlMs ?? 0) / 2 ? Math.max(0, lock.remainingMs - age) : lock.remainingMs;
+}
+
+export function heldMs({ since }: Row, now: number): number | undefined {
+  return since === undefined ? undefined : Math.max(0, now - since);
+}
+
+export function oldestWaitMs({ oldestWaitMs: waited, at }: Row, now: number): number | undefined {
+  return waited === undefined ? undefined : waited + Math.max(0, now - at);
+}
+
+/** Whether a renewal was seen, and the lease is not late. */
+export function isRenewing({ state, renewedAt }: Row): boolean {
+  return state === "held" && renewedAt !== undefined;
+}
+
+/** Whether the lock may never be released without help: not renewed, of an unknown holder, or without an expiry. */
+export function isStale({ state }: Row): boolean {
+  return state === "late" || state === "foreign" || state === "no expiry";
+}
+
+function isSameGrant(a: Holder | undefined, b: Holder | undefined): boolean {
+  return a?.owner === b?.owner && a?.fencingToken === b?.fencingToken;
+}
+
+function ttlOf({ remainingMs }: Lock, known: Row | undefined): number | undefined {
+  if (remainingMs === null) return undefined;
+  return Math.max(remainingMs, known?.ttlMs ?? 0);
+}
+
+function renewedAtOf(
+  { remainingMs }: Lock,
+  at: number,
+  known: Row | undefined,
+  ttlMs = 0,
+): number | undefined {
+  const before = known?.lock.remainingMs;
+  if (known === undefined || typeof before !== "number" || remainingMs === null) return known?.renewedAt;
+  const expected = before - (at - known.at);
+  return remainingMs > expected + renewalNoiseMs ? at - (ttlMs - remainingMs) : known.renewedAt;
+}
+
+function stateOf({ holders, remaining, remainingMs }: Lock, ttlMs: number | undefined): RowState {
+  if (remaining !== undefined) return "latch";
+  if (holders.length === 0) return "free";
+  if (holders.some(({ owner }) => owner === "unknown")) return "foreign";
+  if (remainingMs === null) return "no expiry";
+  return remainingMs < (ttlMs ?? 0) * renewedFraction ? "late" : "held";
+}
+
+function oldestWaitOf({ oldestWaitMs: reported, waiters }: Lock, at: number): number | undefined {
+  if (reported !== undefined) return reported;
+  const waits = waiters.flatMap(({ waitedMs, since }) =>
+    waitedMs !== undefined ? [waitedMs] : since !== undefined ? [Math.max(0, at - since)] : [],
+  );
+  return waits.length === 0 ? undefined : Math.max(...waits);
+}

@@ -1,0 +1,197 @@
+import { useComputed } from "@preact/signals";
+
+import type { History, Holder, Owner } from "../api/types.ts";
+import { now, rows } from "../live/live.ts";
+import type { Row } from "../model/row.ts";
+import { sentenceOf } from "../model/sentence.ts";
+import { go, hrefOf, route } from "../router.ts";
+import { canBreak } from "../session.ts";
+import { targetsOf } from "../ui/break.ts";
+import { askToBreak } from "../ui/break-dialog.tsx";
+import { commandFor } from "../ui/command.ts";
+import { Icon } from "../ui/icons.tsx";
+import { useKeys } from "../ui/keys.ts";
+import { Ago, Notice, StateChip, TtlBar } from "../ui/parts.tsx";
+import { copy } from "../ui/toast.tsx";
+import { usePoll } from "../ui/use-poll.ts";
+import { Facts } from "./lock-facts.tsx";
+import { TimelinePanel } from "./lock-timeline.tsx";
+import { WaitersPanel } from "./lock-waiters.tsx";
+import { useLock } from "./use-lock.ts";
+
+/** The page of one lock: the first page of an alert. */
+export function LockPage() {
+  const key = route.value.params.get("key") ?? "";
+  if (key === "") {
+    return (
+      <Notice title="No key in the address">
+        <a href={hrefOf("locks")}>All locks</a>
+      </Notice>
+    );
+  }
+  return <OneLockPage key={key} lockKey={key} />;
+}
+
+function OneLockPage({ lockKey: key }: { lockKey: string }) {
+  const { row, seen, error, refresh } = useLock(key);
+  const processes = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000).data;
+  const history = usePoll<History>("v1/history", { key }, 5_000);
+  const owners = processes?.owners ?? processes?.processes ?? [];
+  useLockPageKeys(key, row, refresh);
+  if (row === undefined)
+    return <p class="loading">{error === undefined ? "Reading the lock…" : error.message}</p>;
+  const holds = history.data?.holds ?? seen;
+  return (
+    <div class="page page-lock">
+      <Headline row={row} holds={holds} owners={owners} />
+      <Actions row={row} refresh={refresh} />
+      <div class="columns">
+        <WaitersPanel row={row} owners={owners} />
+        <TimelinePanel
+          holds={holds}
+          knownSince={history.data?.knownSince}
+          isOffered={history.error?.isMissing !== true}
+          isShared={row.lock.kind !== "mutex"}
+        />
+      </div>
+      <Facts row={row} owners={owners} sameOwner={<SameOwner row={row} />} />
+      {row.lock.holders.length > 1 && <HoldersPanel row={row} refresh={refresh} />}
+    </div>
+  );
+}
+
+function useLockPageKeys(key: string, row: Row | undefined, refresh: () => void): void {
+  useKeys({
+    b: () => row !== undefined && breakRow(row, refresh),
+    o: () => go("owners", { owner: row?.lock.holders[0]?.owner }),
+    y: () => void copy(key, "the key"),
+    c: () => void copy(commandFor(key), "the command"),
+    Escape: () => (history.length > 1 ? history.back() : go("locks")),
+  });
+}
+
+function breakRow(row: Row, refresh: () => void, holders?: readonly Holder[]): void {
+  if (canBreak(row.key)) askToBreak({ targets: targetsOf(row, now.value, holders), done: refresh });
+}
+
+function Headline({ row, holds, owners }: { row: Row; holds: History["holds"]; owners: readonly Owner[] }) {
+  const renewedMs = renewedOf(row, owners);
+  const last = holds.find(({ until }) => until !== null);
+  const parts = sentenceOf(row, now.value, { renewedMs, last });
+  return (
+    <h1 class="sentence" data-testid="sentence">
+      {parts.map(({ text, isStrong }, index) => (isStrong ? <strong key={index}>{text}</strong> : text))}
+    </h1>
+  );
+}
+
+/** How long ago the holder's process renewed, as it reports. */
+function renewedOf({ lock, key }: Row, owners: readonly Owner[]): number | undefined {
+  const token = lock.holders[0]?.fencingToken;
+  const holds = owners.flatMap((owner) => owner.holds);
+  return holds.find((hold) => hold.key === key && hold.fencingToken === token)?.renewedMs;
+}
+
+function Actions({ row, refresh }: { row: Row; refresh: () => void }) {
+  const { key, lock } = row;
+  const targets = targetsOf(row, now.value);
+  return (
+    <div class="lock-bar">
+      <StateChip state={row.state} />
+      <div class="lock-ttl">
+        <TtlBar row={row} now={now.value} isLarge />
+        {row.renewedAt !== undefined && (
+          <small class="muted">
+            renewed <Ago at={row.renewedAt} now={now.value} />
+          </small>
+        )}
+      </div>
+      <Votes row={row} />
+      <div class="actions">
+        {canBreak(key) && lock.holders.length > 0 && (
+          <button
+            type="button"
+            class="danger"
+            disabled={targets.length === 0}
+            title={targets.length === 0 ? "The grant has no fencing token to be broken by" : "b"}
+            onClick={() => breakRow(row, refresh, lock.holders.slice(0, 1))}
+          >
+            Break…
+          </button>
+        )}
+        <button type="button" title="c" onClick={() => void copy(commandFor(key), "the command")}>
+          <Icon name="copy" />
+          Copy CLI
+        </button>
+        <button type="button" onClick={() => void copy(location.href, "the link")}>
+          <Icon name="link" />
+          Copy link
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** The votes of a quorum. */
+function Votes({ row: { lock } }: { row: Row }) {
+  if (lock.nodes.length < 2) return null;
+  const held = lock.nodes.filter((node) => node.held === true).length;
+  return (
+    <ul class="votes" aria-label={`Held on ${held} of ${lock.nodes.length} nodes`}>
+      <li class="num votes-count">
+        {held}/{lock.nodes.length} nodes
+      </li>
+      {lock.nodes.map(({ node, held: isHeld, error }) => {
+        const word = isHeld === null ? "no reply" : isHeld ? "held" : "free";
+        return (
+          <li key={node} class={`vote vote-${word.replace(" ", "-")}`} title={error ?? word}>
+            {node} <small>{word}</small>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** A link to the other locks of the holder. */
+function SameOwner({ row }: { row: Row }) {
+  const owner = row.lock.holders[0]?.owner;
+  const count = useComputed(
+    () => rows.value.filter(({ lock }) => lock.holders.some((holder) => holder.owner === owner)).length,
+  );
+  if (owner === undefined || owner === "unknown" || count.value < 2) return null;
+  return <a href={hrefOf("owners", { owner })}>The same owner also holds {count.value - 1} other locks</a>;
+}
+
+function HoldersPanel({ row, refresh }: { row: Row; refresh: () => void }) {
+  return (
+    <section class="panel">
+      <h2>
+        Holders <span class="num muted">{row.lock.holders.length}</span>
+      </h2>
+      <ul class="list">
+        {row.lock.holders.map((holder) => (
+          <li key={`${holder.owner} ${holder.fencingToken}`}>
+            <a href={hrefOf("owners", { owner: holder.owner })}>{holder.owner}</a>
+            <span class="muted">
+              {[holder.mode, holder.permits === undefined ? "" : `${holder.permits} permits`, holder.reason]
+                .filter(Boolean)
+                .join(", ")}
+            </span>
+            <span class="num muted">fence {holder.fencingToken ?? "unknown"}</span>
+            {canBreak(row.key) && (
+              <button
+                type="button"
+                class="quiet"
+                disabled={holder.fencingToken === undefined}
+                onClick={() => breakRow(row, refresh, [holder])}
+              >
+                Break…
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

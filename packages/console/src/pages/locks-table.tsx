@@ -1,0 +1,293 @@
+import { useComputed, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import { now } from "../live/live.ts";
+import { formatTicking, formatTime } from "../model/duration.ts";
+import { nextSort, formatSort, type Order } from "../model/order.ts";
+import { heldMs, oldestWaitMs, type Row } from "../model/row.ts";
+import type { TreeLine } from "../model/tree.ts";
+import { go, hrefOf, setParams } from "../router.ts";
+import { canBreakSomething } from "../session.ts";
+import { Icon } from "../ui/icons.tsx";
+import { OwnerName, StateChip, TtlBar } from "../ui/parts.tsx";
+import {
+  cursor,
+  holdRows,
+  idOf,
+  lines,
+  placeCursor,
+  selected,
+  sort,
+  toggleGroup,
+  toggleSelected,
+} from "./locks-view.ts";
+
+const columns: readonly { readonly name: Order | "reason"; readonly title: string }[] = [
+  { name: "key", title: "Key" },
+  { name: "kind", title: "Kind" },
+  { name: "holder", title: "Holder" },
+  { name: "held", title: "Held" },
+  { name: "left", title: "Left" },
+  { name: "waiting", title: "Waiting" },
+  { name: "state", title: "State" },
+  { name: "reason", title: "Reason" },
+];
+
+/** Rows outside the view that are in the document all the same, so that scrolling does not flicker. */
+const overscan = 10;
+
+/** The table of locks. Only the rows in view are in the document. */
+export function LocksTable({ reveal }: { reveal: { value: number | undefined } }) {
+  const box = useRef<HTMLDivElement>(null);
+  const scrollTop = useSignal(0);
+  const height = useSignal(800);
+  const rowHeight = useSignal(36);
+  useEffect(() => {
+    const element = box.current as HTMLDivElement;
+    const observer = new ResizeObserver(() => {
+      height.value = element.clientHeight;
+      rowHeight.value = Number.parseFloat(getComputedStyle(element).getPropertyValue("--row-height")) || 36;
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  useReveal(box, reveal, rowHeight.value);
+  const range = useComputed(() => {
+    const first = Math.max(0, Math.floor(scrollTop.value / rowHeight.value) - overscan);
+    return { first, last: Math.ceil((scrollTop.value + height.value) / rowHeight.value) + overscan };
+  });
+  const all = lines.value;
+  const { first, last } = range.value;
+  const inView = all.slice(first, last);
+  return (
+    <div
+      class="table-box"
+      ref={box}
+      onScroll={({ currentTarget }) => (scrollTop.value = currentTarget.scrollTop)}
+    >
+      <table class="table locks" data-testid="locks-table" aria-label="Locks" aria-rowcount={all.length}>
+        <Head />
+        <tbody onPointerEnter={() => holdRows(true)} onPointerLeave={() => holdRows(false)}>
+          <Spacer px={Math.min(first, all.length) * rowHeight.value} />
+          {inView.map((line, index) => (
+            <Line key={idOf(line)} line={line} index={first + index} />
+          ))}
+          <Spacer px={Math.max(0, all.length - last) * rowHeight.value} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Scrolls to the row of the cursor after a key press. */
+function useReveal(
+  box: { current: HTMLDivElement | null },
+  reveal: { value: number | undefined },
+  rowHeight: number,
+): void {
+  const index = reveal.value;
+  useEffect(() => {
+    const element = box.current;
+    if (index === undefined || element === null) return;
+    const head = element.querySelector("thead")?.clientHeight ?? 0;
+    const top = index * rowHeight;
+    if (top < element.scrollTop) element.scrollTop = top;
+    const bottom = top + rowHeight + head - element.clientHeight;
+    if (bottom > element.scrollTop) element.scrollTop = bottom;
+    reveal.value = undefined;
+  }, [index]);
+}
+
+function Head() {
+  const present = sort.value;
+  return (
+    <thead>
+      <tr>
+        {canBreakSomething.value && <th class="col-select" scope="col" aria-label="Selected" />}
+        {columns.map(({ name, title }) => {
+          const isSorted = name === present.by;
+          const direction = present.isDescending ? "descending" : "ascending";
+          return (
+            <th key={name} scope="col" class={`col-${name}`} {...(isSorted && { "aria-sort": direction })}>
+              {name === "reason" ? (
+                title
+              ) : (
+                <button
+                  type="button"
+                  class="sorter"
+                  onClick={() => setParams({ sort: formatSort(nextSort(present, name)) })}
+                >
+                  {title}
+                  <span class={`arrow ${isSorted ? `arrow-${direction}` : ""}`} aria-hidden="true" />
+                </button>
+              )}
+            </th>
+          );
+        })}
+      </tr>
+    </thead>
+  );
+}
+
+function Spacer({ px }: { px: number }) {
+  return px <= 0 ? null : (
+    <tr class="spacer-row" aria-hidden="true">
+      <td style={{ height: `${px}px` }} />
+    </tr>
+  );
+}
+
+function Line({ line, index }: { line: TreeLine; index: number }) {
+  return line.type === "group" ? (
+    <GroupLine line={line} index={index} />
+  ) : (
+    <LockLine {...line} index={index} />
+  );
+}
+
+function GroupLine({ line, index }: { line: Extract<TreeLine, { type: "group" }>; index: number }) {
+  const { prefix, label, depth, isOpen, count, waiting, late } = line;
+  const isCursor = cursor.value === idOf(line);
+  return (
+    <tr
+      class={`group ${isCursor ? "cursor" : ""}`}
+      aria-rowindex={index + 1}
+      onClick={() => toggleGroup(prefix)}
+    >
+      {canBreakSomething.value && <td class="col-select" />}
+      <td class="col-key" colSpan={2} style={{ "--depth": depth }}>
+        <button
+          type="button"
+          class="opener"
+          aria-expanded={isOpen}
+          onClick={(event) => {
+            event.stopPropagation();
+            placeCursor(idOf(line));
+            toggleGroup(prefix);
+          }}
+        >
+          <Icon name={isOpen ? "open" : "closed"} />
+          <code>{label}</code>
+        </button>
+      </td>
+      <td class="col-holder muted num">{count} locks</td>
+      <td class="col-held" />
+      <td class="col-left" />
+      <td class="col-waiting num">{waiting > 0 ? waiting : <span class="muted">–</span>}</td>
+      <td class="col-state">
+        {late > 0 && (
+          <span class="chip chip-late">
+            <Icon name="late" />
+            {late} stale
+          </span>
+        )}
+      </td>
+      <td class="col-reason" />
+    </tr>
+  );
+}
+
+function LockLine({ row, depth, label, index }: { row: Row; depth: number; label: string; index: number }) {
+  const { key, lock, state } = row;
+  const time = now.value;
+  const isCursor = cursor.value === key;
+  const held = heldMs(row, time);
+  const [holder] = lock.holders;
+  return (
+    <tr
+      data-key={key}
+      data-state={state.replace(" ", "-")}
+      class={`${isCursor ? "cursor" : ""} ${selected.value.has(key) ? "selected" : ""}`}
+      aria-rowindex={index + 1}
+      aria-selected={isCursor}
+      onClick={({ target }) => {
+        if (!(target as Element).closest("a, input")) go("lock", { key });
+      }}
+    >
+      {canBreakSomething.value && (
+        <td class="col-select">
+          <input
+            type="checkbox"
+            aria-label={`Select ${key}`}
+            checked={selected.value.has(key)}
+            onChange={() => toggleSelected(key)}
+            tabIndex={-1}
+          />
+        </td>
+      )}
+      <KeyCell row={row} depth={depth} label={label} held={held} />
+      <td class="col-kind muted">{lock.kind}</td>
+      <td class="col-holder">
+        <Holders row={row} />
+      </td>
+      <td class="col-held num" title={row.since === undefined ? undefined : formatTime(row.since)}>
+        {held === undefined ? (
+          <span class="muted">–</span>
+        ) : (
+          `${formatTicking(held)}${row.isSinceExact ? "" : "+"}`
+        )}
+      </td>
+      <td class="col-left">
+        <TtlBar row={row} now={time} />
+      </td>
+      <td class="col-waiting num">
+        <Waiting row={row} now={time} />
+      </td>
+      <td class="col-state">
+        <StateChip state={state} />
+      </td>
+      <td class="col-reason muted" title={holder?.reason}>
+        {holder?.reason}
+      </td>
+    </tr>
+  );
+}
+
+interface KeyCellProps {
+  readonly row: Row;
+  readonly depth: number;
+  readonly label: string;
+  readonly held: number | undefined;
+}
+
+/** The key. On a narrow screen the holder is below it. */
+function KeyCell({ row: { key, lock }, depth, label, held }: KeyCellProps) {
+  const [holder] = lock.holders;
+  return (
+    <td class="col-key" style={{ "--depth": depth }}>
+      <a href={hrefOf("lock", { key })} title={key}>
+        <code>{label}</code>
+      </a>
+      <span class="under">
+        {holder === undefined ? "–" : <OwnerName owner={holder.owner} />}
+        {held !== undefined && ` · ${formatTicking(held)}`}
+      </span>
+    </td>
+  );
+}
+
+function Holders({ row: { lock } }: { row: Row }) {
+  const [holder] = lock.holders;
+  if (lock.remaining !== undefined)
+    return <span class="muted num">{`${lock.remaining} of ${lock.limit} left`}</span>;
+  if (holder === undefined) return <span class="muted">–</span>;
+  const more = lock.holders.length - 1;
+  return (
+    <>
+      <OwnerName owner={holder.owner} />
+      {more > 0 && <span class="more num">+{more}</span>}
+    </>
+  );
+}
+
+function Waiting({ row, now: time }: { row: Row; now: number }) {
+  const { waiterCount } = row.lock;
+  const oldest = oldestWaitMs(row, time);
+  if (waiterCount === 0) return <span class="muted">–</span>;
+  return (
+    <>
+      {waiterCount}
+      {oldest !== undefined && <span class="oldest"> oldest {formatTicking(oldest)}</span>}
+    </>
+  );
+}

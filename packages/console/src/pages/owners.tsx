@@ -1,0 +1,222 @@
+import { useComputed, useSignal } from "@preact/signals";
+
+import type { Owner, OwnerHold, Owners } from "../api/types.ts";
+import { now, rows } from "../live/live.ts";
+import { formatDuration, formatTicking } from "../model/duration.ts";
+import { matchingOwners, ownersOf } from "../model/owners.ts";
+import { hrefOf, route, setParams } from "../router.ts";
+import { canBreak } from "../session.ts";
+import { askToBreak } from "../ui/break-dialog.tsx";
+import { targetsOfOwner } from "../ui/break.ts";
+import { Icon } from "../ui/icons.tsx";
+import { useKeys } from "../ui/keys.ts";
+import { Notice, OwnerName, PageHead } from "../ui/parts.tsx";
+import { PollNotice } from "../ui/poll-notice.tsx";
+import { usePoll } from "../ui/use-poll.ts";
+
+const mostOwners = 200;
+
+/** The owners, from the directory of processes or from the listed locks. */
+interface Known {
+  readonly owners: readonly Owner[];
+  readonly isComplete: boolean;
+  readonly isDirectory: boolean;
+  /** When the owners were read. */
+  readonly at: number;
+  readonly refresh: () => void;
+}
+
+/** The processes that hold or wait, and what would be free without one of them. */
+export function OwnersPage() {
+  const { data, error, at, refresh } = usePoll<Owners>("v1/owners", {}, 3_000);
+  const fallback = useComputed(() => ownersOf(rows.value, now.value));
+  useKeys({ "/": () => document.querySelector<HTMLInputElement>("#owner-filter")?.focus() });
+  if (data !== undefined) {
+    const { owners, complete: isComplete } = data;
+    return <OwnersList known={{ owners, isComplete, isDirectory: true, at, refresh }} />;
+  }
+  if (error?.isMissing === true || error?.status === 403) {
+    const known = { owners: fallback.value, isComplete: true, isDirectory: false, at: now.value, refresh };
+    return <OwnersList known={known} />;
+  }
+  return <PollNotice error={error} subject="the directory of processes" />;
+}
+
+function OwnersList({ known: { owners, isComplete, isDirectory, at, refresh } }: { known: Known }) {
+  const shown = matchingOwners(owners, route.value.params.get("owner") ?? "");
+  const count =
+    shown.length === owners.length ? `${owners.length} owners` : `${shown.length} of ${owners.length} owners`;
+  return (
+    <div class="page">
+      <PageHead title="Owners">
+        <OwnerFilter />
+        <p class="muted num" aria-live="polite">
+          {count}
+          {!isComplete && ", not all processes have answered"}
+        </p>
+      </PageHead>
+      {!isDirectory && (
+        <p class="hint">
+          This service does not offer the directory of processes. The page shows the owners of the listed
+          locks, without versions and lag.
+        </p>
+      )}
+      {shown.length === 0 ? (
+        <Notice title={owners.length === 0 ? "No process holds or waits" : "No owner matches"} icon="free" />
+      ) : (
+        <ul class="cards">
+          {shown.slice(0, mostOwners).map((owner) => (
+            <OwnerCard
+              key={owner.owner}
+              owner={owner}
+              isOpen={shown.length <= 2}
+              age={Math.max(0, now.value - at)}
+              refresh={refresh}
+            />
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function OwnerFilter() {
+  return (
+    <label class="filter">
+      <Icon name="search" />
+      <span class="visually-hidden">Filter</span>
+      <input
+        id="owner-filter"
+        type="search"
+        placeholder="Owner or host"
+        value={route.value.params.get("owner") ?? ""}
+        onInput={({ currentTarget }) => setParams({ owner: currentTarget.value })}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </label>
+  );
+}
+
+interface CardProps {
+  readonly owner: Owner;
+  readonly isOpen: boolean;
+  /** How old the data are. */
+  readonly age: number;
+  readonly refresh: () => void;
+}
+
+function OwnerCard({ owner: one, isOpen, age, refresh }: CardProps) {
+  const open = useSignal<boolean | undefined>(undefined);
+  const { owner, holds, waits, version, lagMs, seenMs, answered } = one;
+  const targets = targetsOfOwner(one).filter(({ key }) => canBreak(key));
+  const isShown = open.value ?? isOpen;
+  const waiting = waits.reduce((sum, { count }) => sum + count, 0);
+  return (
+    <li class="card">
+      <div class="card-head">
+        <button type="button" class="opener" aria-expanded={isShown} onClick={() => (open.value = !isShown)}>
+          <Icon name={isShown ? "open" : "closed"} />
+          <OwnerName owner={owner} />
+        </button>
+        <dl class="inline-facts num">
+          <InlineFact name="holds" value={String(holds.length)} />
+          <InlineFact name="waits" value={String(waiting)} />
+          {version !== undefined && <InlineFact name="version" value={version} />}
+          {lagMs !== undefined && (
+            <InlineFact name="lag" value={formatDuration(lagMs)} isAlarm={lagMs > 1_000} />
+          )}
+          {seenMs !== undefined && <InlineFact name="seen" value={`${formatTicking(seenMs + age)} ago`} />}
+        </dl>
+        {!answered && seenMs !== undefined && <span class="chip chip-late">no answer</span>}
+        {targets.length > 0 && (
+          <button
+            type="button"
+            class="danger ghost"
+            onClick={() => askToBreak({ targets, owner, done: refresh })}
+          >
+            Break all {targets.length}…
+          </button>
+        )}
+      </div>
+      {isShown && <Holdings owner={one} age={age} />}
+    </li>
+  );
+}
+
+function InlineFact({ name, value, isAlarm = false }: { name: string; value: string; isAlarm?: boolean }) {
+  return (
+    <div class={isAlarm ? "alarm" : ""}>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+const mostHoldings = 100;
+
+function Holdings({ owner: { holds, waits }, age }: { owner: Owner; age: number }) {
+  return (
+    <div class="table-scroll">
+      <table class="table holdings">
+        <thead>
+          <tr>
+            <th scope="col">Key</th>
+            <th scope="col">Kind</th>
+            <th scope="col" class="right">
+              Held
+            </th>
+            <th scope="col" class="right">
+              Renewed
+            </th>
+            <th scope="col" class="right">
+              Margin
+            </th>
+            <th scope="col" class="right">
+              Waits in it
+            </th>
+            <th scope="col">Reason</th>
+          </tr>
+        </thead>
+        <tbody>
+          {holds.slice(0, mostHoldings).map((hold) => (
+            <HoldLine key={`${hold.key} ${hold.fencingToken}`} hold={hold} age={age} />
+          ))}
+          {waits.slice(0, mostHoldings).map(({ key, kind, count, oldestMs }) => (
+            <tr key={`wait ${key}`}>
+              <td>
+                <a href={hrefOf("lock", { key })}>
+                  <code>{key}</code>
+                </a>
+              </td>
+              <td class="muted">{kind}</td>
+              <td class="muted" colSpan={5}>
+                waits{count > 1 && `, ${count} callers`}
+                {oldestMs !== undefined && `, the oldest for ${formatTicking(oldestMs + age)}`}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {holds.length > mostHoldings && <p class="muted">and {holds.length - mostHoldings} more</p>}
+    </div>
+  );
+}
+
+function HoldLine({ hold, age }: { hold: OwnerHold; age: number }) {
+  const { key, kind, mode, heldMs, renewedMs, marginMs, localWaiters = 0, reason } = hold;
+  return (
+    <tr>
+      <td>
+        <a href={hrefOf("lock", { key })}>
+          <code>{key}</code>
+        </a>
+      </td>
+      <td class="muted">{mode === undefined ? kind : `${kind}, ${mode}`}</td>
+      <td class="num right">{heldMs === undefined ? "–" : formatTicking(heldMs + age)}</td>
+      <td class="num right">{renewedMs === undefined ? "–" : `${formatTicking(renewedMs + age)} ago`}</td>
+      <td class="num right">{marginMs === undefined ? "–" : formatDuration(marginMs)}</td>
+      <td class="num right">{localWaiters === 0 ? "–" : localWaiters}</td>
+      <td class="muted">{reason}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,221 @@
+import { signal, useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+import { serviceUrl } from "../api/client.ts";
+import { formatDuration, formatTicking } from "../model/duration.ts";
+import { shellQuote } from "../model/owner.ts";
+import { route } from "../router.ts";
+import { breakAll, type BreakOutcome, type BreakTarget } from "./break.ts";
+import { OwnerName } from "./parts.tsx";
+import { copy, toast } from "./toast.tsx";
+
+/** The grants to break, as they were shown. */
+export interface BreakRequest {
+  readonly targets: readonly BreakTarget[];
+  /** Set to break all grants of one owner. */
+  readonly owner?: string;
+  /** Called after an attempt, because the page is out of date. */
+  readonly done?: () => void;
+}
+
+const request = signal<BreakRequest | undefined>(undefined);
+const shortestReason = 8;
+
+export function askToBreak(asked: BreakRequest): void {
+  if (asked.targets.length > 0) request.value = asked;
+}
+
+export function BreakDialog() {
+  return request.value === undefined ? null : <OpenDialog asked={request.value} />;
+}
+
+function OpenDialog({ asked }: { asked: BreakRequest }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const { reason, typed, isBusy, moved, phrase, isReady, submit } = useAttempt(asked);
+  const hasMoved = moved.value.some(({ result }) => result === "moved");
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog
+      ref={dialog}
+      class="dialog"
+      data-testid="break-dialog"
+      aria-labelledby="break-title"
+      onClose={() => (request.value = undefined)}
+    >
+      <form onSubmit={(event) => void submit(event)}>
+        <h2 id="break-title">{titleOf(asked)}</h2>
+        <Targets targets={asked.targets} />
+        <p class="warning">{warningOf(asked.targets)}</p>
+        {moved.value.length > 0 && <Moved outcomes={moved.value} />}
+        <Field
+          name="reason"
+          value={reason}
+          title="Reason"
+          hint={`at least ${shortestReason} characters, for the audit log`}
+        />
+        {phrase !== undefined && (
+          <Confirmation phrase={phrase} typed={typed} isSingle={asked.targets.length === 1} />
+        )}
+        <footer>
+          <CopyCommand asked={asked} reason={reason.value.trim()} />
+          <button type="button" onClick={() => dialog.current?.close()}>
+            {moved.value.length > 0 ? "Look again" : "Cancel"}
+          </button>
+          {!hasMoved && (
+            <button
+              type="submit"
+              class="danger"
+              data-testid="break-submit"
+              disabled={!isReady || isBusy.value}
+            >
+              {isBusy.value ? "Breaking…" : "Break"}
+            </button>
+          )}
+        </footer>
+      </form>
+    </dialog>
+  );
+}
+
+/** The fields of the dialog, and the attempt to break. */
+function useAttempt(asked: BreakRequest) {
+  const reason = useSignal(route.peek().params.get("reason") ?? "");
+  const typed = useSignal("");
+  const isBusy = useSignal(false);
+  const moved = useSignal<readonly BreakOutcome[]>([]);
+  const phrase = phraseFor(asked);
+  const isConfirmed = phrase === undefined || typed.value.trim() === phrase;
+  const isReady = isConfirmed && reason.value.trim().length >= shortestReason;
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (!isReady || isBusy.value) return;
+    isBusy.value = true;
+    const outcomes = await breakAll(asked.targets, reason.value.trim(), asked.owner);
+    isBusy.value = false;
+    asked.done?.();
+    moved.value = outcomes.filter(({ result }) => result !== "broken");
+    for (const text of summaries(outcomes)) toast(text);
+    if (moved.value.length === 0) request.value = undefined;
+  };
+  return { reason, typed, isBusy, moved, phrase, isReady, submit };
+}
+
+function Confirmation({
+  phrase,
+  typed,
+  isSingle,
+}: {
+  phrase: string;
+  typed: Signal<string>;
+  isSingle: boolean;
+}) {
+  const title = (
+    <>
+      Type <code>{phrase}</code> to confirm
+    </>
+  );
+  const hint = `because ${isSingle ? "the holder is alive" : "several grants end"}`;
+  return <Field name="confirm" value={typed} title={title} hint={hint} />;
+}
+
+interface FieldProps {
+  readonly name: "reason" | "confirm";
+  readonly title: ComponentChildren;
+  readonly hint: string;
+  readonly value: Signal<string>;
+}
+
+function Field({ name, title, hint, value }: FieldProps) {
+  return (
+    <label class="field">
+      <span>
+        {title} <small>{hint}</small>
+      </span>
+      <input
+        name={name}
+        data-testid={`break-${name}`}
+        autocomplete="off"
+        spellcheck={name === "reason"}
+        maxLength={1024}
+        autofocus={name === "reason"}
+        value={value.value}
+        onInput={({ currentTarget }) => (value.value = currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+/** The text to type. Undefined: a single grant that is not renewed needs none. */
+function phraseFor({ targets, owner }: BreakRequest): string | undefined {
+  if (owner !== undefined) return owner;
+  if (targets.length > 1) return `break ${targets.length}`;
+  return targets[0]?.isAlive === true ? targets[0].key : undefined;
+}
+
+function titleOf({ targets, owner }: BreakRequest): string {
+  if (owner !== undefined) return `Break all ${targets.length} locks of ${owner}?`;
+  return targets.length === 1 ? `Break ${targets[0]?.key}?` : `Break ${targets.length} locks?`;
+}
+
+function warningOf(targets: readonly BreakTarget[]): string {
+  const longest = Math.max(0, ...targets.map(({ ttlMs = 0 }) => ttlMs));
+  const holders =
+    targets.length === 1 ? "The holder is not stopped. It learns" : "The holders are not stopped. They learn";
+  const renewal = targets.length === 1 ? "at its next renewal" : "at their next renewals";
+  const within =
+    longest === 0 ? "" : `, within ${formatDuration(Math.max(1_000, Math.ceil(longest / 3_000) * 1_000))}`;
+  const writes = targets.length === 1 ? "what it still writes" : "what they still write";
+  return `${holders} ${renewal}${within}. Only fencing protects ${writes}.`;
+}
+
+function Targets({ targets }: { targets: readonly BreakTarget[] }) {
+  const shown = targets.slice(0, 6);
+  return (
+    <ul class="targets">
+      {shown.map(({ key, owner, heldMs, isHeldExact, waiters, fencingToken, renewal }) => (
+        <li key={`${key} ${fencingToken}`}>
+          {targets.length > 1 && <code class="target-key">{key}</code>}
+          <span>
+            held by <OwnerName owner={owner} />
+            {heldMs !== undefined && ` for ${isHeldExact ? "" : "at least "}${formatTicking(heldMs)}`}
+            {renewal !== "" && `, ${renewal}`}
+            {", "}
+            {waiters === 1 ? "1 waits" : `${waiters} wait`}
+          </span>
+          <small class="num muted">fence {fencingToken}</small>
+        </li>
+      ))}
+      {targets.length > shown.length && <li class="muted">and {targets.length - shown.length} more</li>}
+    </ul>
+  );
+}
+
+function Moved({ outcomes }: { outcomes: readonly BreakOutcome[] }) {
+  return (
+    <ul class="moved" role="alert">
+      {outcomes.slice(0, 6).map(({ key, text }) => (
+        <li key={key}>
+          <code>{key}</code> {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function CopyCommand({ asked: { targets }, reason }: { asked: BreakRequest; reason: string }) {
+  const [target] = targets;
+  if (targets.length !== 1 || target === undefined) return <span class="spacer" />;
+  const text = `npx holdfast release --force ${shellQuote(target.key)} --fence ${target.fencingToken} --reason ${shellQuote(reason || "…")} --url ${serviceUrl()}`;
+  return (
+    <button type="button" class="quiet spacer" onClick={() => void copy(text, "the command")}>
+      Copy as command
+    </button>
+  );
+}
+
+function summaries(outcomes: readonly BreakOutcome[]): string[] {
+  const broken = outcomes.filter(({ result }) => result === "broken");
+  if (broken.length > 1) return [`${broken.length} locks are broken`];
+  return broken.map(({ key, text }) => `${key} is broken. ${text}`);
+}

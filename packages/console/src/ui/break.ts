@@ -1,0 +1,132 @@
+import { ApiError, get, post } from "../api/client.ts";
+import type { Broken, BrokenLocks, Holder, Lock, Owner } from "../api/types.ts";
+import { heldMs, isRenewing, type Row } from "../model/row.ts";
+
+/** One grant to break, as it was shown. */
+export interface BreakTarget {
+  readonly key: string;
+  readonly owner: string;
+  readonly fencingToken: string;
+  readonly heldMs: number | undefined;
+  readonly isHeldExact: boolean;
+  readonly waiters: number;
+  /** Whether the holder may be alive: it renews, or its next renewal is not due yet. */
+  readonly isAlive: boolean;
+  /** For the description: "renewed". */
+  readonly renewal: string;
+  readonly ttlMs: number | undefined;
+}
+
+export interface BreakOutcome {
+  readonly key: string;
+  readonly result: "broken" | "moved" | "unknown";
+  readonly text: string;
+}
+
+const movedText = "It moved on, look again.";
+
+/** Breaks the grants with the fencing tokens that were shown, and no others. */
+export async function breakAll(
+  targets: readonly BreakTarget[],
+  reason: string,
+  owner: string | undefined,
+): Promise<BreakOutcome[]> {
+  if (owner !== undefined) {
+    const together = await breakOwner(targets, reason, owner);
+    if (together !== undefined) return together;
+  }
+  const outcomes: BreakOutcome[] = [];
+  for (const target of targets) outcomes.push(await breakOne(target, reason));
+  return outcomes;
+}
+
+/** The targets of a row: one for each holder with a fencing token. */
+export function targetsOf(
+  row: Row,
+  now: number,
+  holders: readonly Holder[] = row.lock.holders,
+): BreakTarget[] {
+  return holders.flatMap((holder) => {
+    const { owner, fencingToken } = holder;
+    if (fencingToken === undefined) return [];
+    const held = holder.heldMs === undefined ? heldMs(row, now) : holder.heldMs + Math.max(0, now - row.at);
+    return {
+      key: row.key,
+      owner,
+      fencingToken,
+      heldMs: held,
+      isHeldExact: holder.heldMs !== undefined || row.isSinceExact,
+      waiters: row.lock.waiterCount,
+      isAlive: row.state === "held",
+      renewal: isRenewing(row) ? "renewed" : row.state === "late" ? "not renewed" : "",
+      ttlMs: row.ttlMs,
+    };
+  });
+}
+
+export function targetsOfOwner({ owner, holds, answered }: Owner): BreakTarget[] {
+  return holds.flatMap(({ key, fencingToken, heldMs: held, localWaiters: waiters = 0, ttlMs }) => {
+    if (fencingToken === undefined) return [];
+    const renewal = answered ? "renewed" : "";
+    return [
+      {
+        key,
+        owner,
+        fencingToken,
+        heldMs: held,
+        isHeldExact: true,
+        waiters,
+        isAlive: answered,
+        renewal,
+        ttlMs,
+      },
+    ];
+  });
+}
+
+async function breakOwner(
+  targets: readonly BreakTarget[],
+  reason: string,
+  owner: string,
+): Promise<BreakOutcome[] | undefined> {
+  const locks = targets.map(({ key, fencingToken }) => ({ key, fencingToken }));
+  try {
+    const { results } = await post<BrokenLocks>("v1/owners/break", { owner, reason, locks });
+    return results.map(({ key, broken }) => ({ key, ...outcomeOf(broken) }));
+  } catch (error) {
+    if (error instanceof ApiError && error.isMissing) return undefined;
+    return targets.map(({ key }) => ({ key, result: "unknown", text: textOf(error) }));
+  }
+}
+
+async function breakOne({ key, fencingToken }: BreakTarget, reason: string): Promise<BreakOutcome> {
+  try {
+    const { auditId } = await post<{ auditId?: string }>("v1/lock/break", { key, fencingToken, reason });
+    const audit = auditId === undefined ? "" : ` Audit record ${auditId}.`;
+    return { key, result: "broken", text: `${await nextHolder(key)}${audit}` };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 412) return { key, result: "moved", text: movedText };
+    return { key, result: "unknown", text: textOf(error) };
+  }
+}
+
+async function nextHolder(key: string): Promise<string> {
+  try {
+    const { holders, waiterCount } = await get<Lock>("v1/lock", { key });
+    if (holders.length > 0) return `The next holder is ${holders.map(({ owner }) => owner).join(", ")}.`;
+    return waiterCount > 0 ? "The next grant is due." : "It is free.";
+  } catch {
+    return "";
+  }
+}
+
+function outcomeOf(broken: Broken): Pick<BreakOutcome, "result" | "text"> {
+  if (broken === true) return { result: "broken", text: "" };
+  return broken === false
+    ? { result: "moved", text: movedText }
+    : { result: "unknown", text: "The engine did not reply: the grant may be broken." };
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,111 @@
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+const isOpen = signal(false);
+
+const groups: readonly { readonly title: string; readonly keys: readonly (readonly [string, string])[] }[] = [
+  {
+    title: "Locks",
+    keys: [
+      ["/", "filter"],
+      ["j k", "move"],
+      ["Enter", "open the lock"],
+      ["x", "select"],
+      ["b", "break"],
+      ["o", "the owner of the lock"],
+      ["y", "copy the key"],
+      ["c", "copy the command"],
+    ],
+  },
+  {
+    title: "Everywhere",
+    keys: [
+      ["g l", "locks"],
+      ["g o", "owners"],
+      ["g c", "contention"],
+      ["g n", "nodes"],
+      ["g d", "doctor"],
+      ["g a", "audit"],
+      ["p", "pause and continue"],
+      ["?", "this help"],
+      ["Esc", "back"],
+    ],
+  },
+];
+
+const terms = [
+  "order:555",
+  "prefix:order:",
+  "owner:billing",
+  "label.team:pay",
+  "reason:charge",
+  "kind:semaphore",
+  "state:late",
+  "waiters>0",
+  "held>5m",
+  "left<10s",
+  "foreign",
+  "stale",
+  "-owner:cron",
+  'owner:"my app"',
+];
+
+export function openHelp(): void {
+  isOpen.value = true;
+}
+
+export function Help() {
+  return isOpen.value ? <OpenHelp /> : null;
+}
+
+function OpenHelp() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog
+      ref={dialog}
+      class="dialog help"
+      data-testid="help"
+      aria-labelledby="help-title"
+      onClose={() => (isOpen.value = false)}
+      onKeyDown={({ key }) => {
+        if (key === "?") dialog.current?.close();
+      }}
+    >
+      <h2 id="help-title">Keys and filters</h2>
+      <div class="help-groups">
+        {groups.map(({ title, keys }) => (
+          <section key={title}>
+            <h3>{title}</h3>
+            <dl>
+              {keys.map(([key, meaning]) => (
+                <div key={key}>
+                  <dt>
+                    {key.split(" ").map((one) => (
+                      <kbd key={one}>{one}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{meaning}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <h3>Terms of the filter</h3>
+      <p class="terms">
+        {terms.map((term) => (
+          <code key={term}>{term}</code>
+        ))}
+      </p>
+      <p class="muted">
+        A lock matches all terms. A + after a time means “at least”: the console has not seen the start.
+      </p>
+      <footer>
+        <button type="button" onClick={() => dialog.current?.close()}>
+          Close
+        </button>
+      </footer>
+    </dialog>
+  );
+}

@@ -1,0 +1,119 @@
+import type { ComponentChildren } from "preact";
+
+import { formatTicking, formatTime } from "../model/duration.ts";
+import { ownerParts } from "../model/owner.ts";
+import { leftMs, type Row, type RowState } from "../model/row.ts";
+import { Icon, type IconName } from "./icons.tsx";
+
+const stateTitles: Readonly<Record<RowState, string>> = {
+  held: "Held, and renewed in time",
+  late: "The holder has not renewed in time",
+  foreign: "The holder is not a Holdfast client",
+  "no expiry": "Only a release or a break ends the hold",
+  latch: "A latch has no holder",
+  free: "No holder",
+};
+
+/** The state of a lock, as a word with a sign. */
+export function StateChip({ state }: { state: RowState }) {
+  return (
+    <span class={`chip chip-${state.replace(" ", "-")}`} title={stateTitles[state]}>
+      <Icon name={state} />
+      {state}
+    </span>
+  );
+}
+
+/** The remaining TTL. The tick is where a healthy holder renews: after a third of the TTL. */
+export function TtlBar({ row, now, isLarge = false }: { row: Row; now: number; isLarge?: boolean }) {
+  const left = leftMs(row, now);
+  if (left === undefined)
+    return <span class="muted">{row.state === "free" || row.state === "latch" ? "–" : "no end"}</span>;
+  const part = Math.min(1, left / Math.max(1, row.ttlMs ?? left));
+  return (
+    <span class={`ttl ${isLarge ? "ttl-large" : ""} ${row.state === "late" ? "ttl-late" : ""}`}>
+      <span class="ttl-text num">{formatTicking(left)}</span>
+      <svg class="ttl-bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+        <rect class="ttl-ground" width="100" height="4" />
+        <rect class="ttl-left" width={(part * 100).toFixed(1)} height="4" />
+        <rect class="ttl-tick" x="66.2" width="0.9" height="4" />
+      </svg>
+    </span>
+  );
+}
+
+/** The name of an owner, with its host in a quieter tone. */
+export function OwnerName({ owner }: { owner: string }) {
+  if (owner === "unknown") return <span class="owner muted">unknown holder</span>;
+  const { name, host, pid } = ownerParts(owner);
+  return (
+    <span class="owner" title={owner}>
+      <span class="owner-name">{name}</span>
+      {host !== undefined && (
+        <span class="owner-host">
+          @{host}
+          {pid !== undefined && `:${pid}`}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** A point in time as its age, with the absolute time in the title. */
+export function Ago({ at, now }: { at: number; now: number }) {
+  const date = new Date(at);
+  return (
+    <time class="num" dateTime={date.toISOString()} title={formatTime(at)}>
+      {formatTicking(Math.max(0, now - at))} ago
+    </time>
+  );
+}
+
+export function Notice({
+  title,
+  icon = "foreign",
+  children,
+}: {
+  title: string;
+  icon?: IconName;
+  children?: ComponentChildren;
+}) {
+  return (
+    <div class="notice" data-testid="empty">
+      <Icon name={icon} />
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function Stat({
+  label,
+  children,
+  isAlarm = false,
+}: {
+  label: string;
+  children: ComponentChildren;
+  isAlarm?: boolean;
+}) {
+  return (
+    <div class={`stat ${isAlarm ? "stat-alarm" : ""}`}>
+      <dt>{label}</dt>
+      <dd class="num">{children}</dd>
+    </div>
+  );
+}
+
+export function PageHead({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <header class="page-head">
+      <h1>{title}</h1>
+      {children}
+    </header>
+  );
+}
+
+/** A command to copy. */
+export function Command({ text }: { text: string }) {
+  return <code class="command">{text}</code>;
+}

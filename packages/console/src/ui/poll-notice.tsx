@@ -1,0 +1,26 @@
+import type { ApiError } from "../api/client.ts";
+import { Notice } from "./parts.tsx";
+
+/** Why a page has no data: an older service, a missing scope, or no reply. */
+export function PollNotice({ error, subject }: { error: ApiError | undefined; subject: string }) {
+  if (error === undefined) return <p class="loading">Reading {subject}…</p>;
+  if (error.isMissing) {
+    return (
+      <Notice title={`This service does not offer ${subject}`}>
+        <p>A newer version of @holdfast/server does.</p>
+      </Notice>
+    );
+  }
+  if (error.status === 403) {
+    return (
+      <Notice title={`Your token does not cover ${subject}`}>
+        <p>{error.message}</p>
+      </Notice>
+    );
+  }
+  return (
+    <Notice title="No reply" icon="late">
+      <p>{error.message}</p>
+    </Notice>
+  );
+}

@@ -1,0 +1,77 @@
+import { signal, type Signal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+
+import { ApiError, get } from "../api/client.ts";
+import { isPaused } from "../live/live.ts";
+import { wait } from "../live/wait.ts";
+
+/** The newest reply to a repeated request. */
+export interface Poll<T> {
+  readonly data: T | undefined;
+  readonly error: ApiError | undefined;
+  /** When `data` arrived. */
+  readonly at: number;
+  /** Requests again, at once. */
+  readonly refresh: () => void;
+}
+
+type Params = Readonly<Record<string, string | undefined>>;
+
+/** A request takes at most this part of the time. */
+const restFactor = 20;
+
+/**
+ * Repeats a request while the component is mounted, the page is visible and not paused. After a reply that the path is missing, the
+ * requests end.
+ */
+export function usePoll<T>(path: string, params: Params, intervalMs: number): Poll<T> {
+  const name = JSON.stringify([path, params]);
+  const [state, refresh] = useMemo(() => newState<T>(), [name]);
+  useEffect(() => {
+    const stopped = new AbortController();
+    let resting = new AbortController();
+    refresh.run = () => resting.abort();
+    const shown = (): void => resting.abort();
+    document.addEventListener("visibilitychange", shown);
+    void (async () => {
+      while (!stopped.signal.aborted) {
+        resting = new AbortController();
+        const begun = performance.now();
+        const isDue = document.visibilityState === "visible" && (!isPaused.peek() || state.peek().at === 0);
+        if (isDue && !(await ask(state, path, params, stopped.signal))) return;
+        const rest = Math.max(intervalMs, restFactor * (performance.now() - begun));
+        await wait(rest, AbortSignal.any([stopped.signal, resting.signal]));
+      }
+    })();
+    return () => {
+      stopped.abort();
+      document.removeEventListener("visibilitychange", shown);
+    };
+  }, [name, intervalMs]);
+  return state.value;
+}
+
+function newState<T>(): [Signal<Poll<T>>, { run: () => void }] {
+  const refresh = { run: (): void => undefined };
+  const first: Poll<T> = { data: undefined, error: undefined, at: 0, refresh: () => refresh.run() };
+  return [signal(first), refresh];
+}
+
+/** @returns whether to ask again */
+async function ask<T>(
+  state: Signal<Poll<T>>,
+  path: string,
+  params: Params,
+  aborted: AbortSignal,
+): Promise<boolean> {
+  try {
+    const data = await get<T>(path, params, aborted);
+    if (!aborted.aborted) state.value = { ...state.value, data, error: undefined, at: Date.now() };
+  } catch (error) {
+    if (aborted.aborted) return false;
+    const known = error instanceof ApiError ? error : new ApiError(0, String(error));
+    state.value = { ...state.value, error: known, at: Date.now() };
+    return !known.isMissing && known.status !== 400 && known.status !== 403;
+  }
+  return true;
+}

@@ -1,0 +1,109 @@
+import { expect, test } from "vitest";
+
+import { chunksOf, eventsOf, type ServerEvent } from "../src/api/sse.ts";
+import type { Node, PastHold } from "../src/api/types.ts";
+import { formatDuration, formatTicking, parseDuration } from "../src/model/duration.ts";
+import { lossOfOne } from "../src/model/nodes.ts";
+import { matchingOwners, ownersOf } from "../src/model/owners.ts";
+import { ownerParts, shellQuote } from "../src/model/owner.ts";
+import { rowOf } from "../src/model/row.ts";
+import { lanesOf, timelineOf } from "../src/model/timeline.ts";
+import { lockOf } from "./support/locks.ts";
+
+test("durations are those of the command line", () => {
+  expect([0, 999, 1_000, 61_000, 3_600_000, 97_200_000, Infinity].map(formatDuration)).toEqual([
+    "0ms",
+    "999ms",
+    "1s",
+    "1m 1s",
+    "1h",
+    "1d 3h",
+    "forever",
+  ]);
+  expect([999, 1_999, 61_999].map(formatTicking)).toEqual(["<1s", "1s", "1m 1s"]);
+  expect(["500ms", "1.5m", "2h", "5", "m", "5 m"].map(parseDuration)).toEqual([
+    500,
+    90_000,
+    7_200_000,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+test("an owner has a name, a host and a process, if it is written so", () => {
+  expect(ownerParts("billing@pod-7:4711")).toEqual({ name: "billing", host: "pod-7", pid: "4711" });
+  expect(ownerParts("a@b@host")).toEqual({ name: "a@b", host: "host" });
+  expect(ownerParts("nightly")).toEqual({ name: "nightly" });
+  expect(["order:555", "it's", "a b", ""].map(shellQuote)).toEqual([
+    "order:555",
+    `'it'\\''s'`,
+    "'a b'",
+    "''",
+  ]);
+});
+
+test("owners are derived from locks where the service has no directory", () => {
+  const rows = [
+    lockOf("a", { heldMs: 10 }),
+    lockOf(
+      "b",
+      { heldMs: 20 },
+      {
+        waiters: [
+          { owner: "ci", position: 0 },
+          { owner: "ci", position: 1 },
+        ],
+        waiterCount: 2,
+      },
+    ),
+  ].map((lock) => rowOf(lock, 1_000, undefined));
+  const owners = ownersOf(rows, 1_000);
+  expect(owners.map(({ owner, holds, waits }) => [owner, holds.length, waits[0]?.count])).toEqual([
+    ["billing@pod-7:4711", 2, undefined],
+    ["ci", 0, 2],
+  ]);
+  expect(matchingOwners(owners, "POD-7").map(({ owner }) => owner)).toEqual(["billing@pod-7:4711"]);
+});
+
+test("the timeline places holds between the oldest and now, and overlapping ones in lanes", () => {
+  const hold = (since: number, until: number | null): PastHold => ({ key: "k", owner: "a", since, until });
+  const { bars, ticks } = timelineOf([hold(90_000, null), hold(40_000, 60_000), hold(0, 50_000)], 100_000);
+  expect(bars.map(({ from, width }) => [from, Number(width.toFixed(3))])).toEqual([
+    [0.9, 0.1],
+    [0.4, 0.2],
+    [0, 0.5],
+  ]);
+  expect(ticks.map(({ ms }) => ms)).toEqual([30_000, 60_000, 90_000]);
+  expect(lanesOf(bars, 4)).toEqual([0, 1, 0]);
+  expect(lanesOf(bars, 1)).toEqual([0, 0, 0]);
+});
+
+test("the page of nodes says what one more failure means", () => {
+  const node = (reachable: boolean): Node => ({ reachable, quarantine: null }) as Node;
+  const nodes = (up: number): Node[] => Array.from({ length: 5 }, (_, index) => node(index < up));
+  expect(lossOfOne(nodes(5), "quorum")).toBe("Lose one more: still a quorum (4 of 5, 3 needed)");
+  expect(lossOfOne(nodes(3), "quorum")).toBe("Lose one more: no quorum (2 of 5, 3 needed)");
+  expect(lossOfOne(nodes(2), "quorum")).toBe("No quorum: 2 of 5 nodes are usable, 3 are needed");
+  expect(lossOfOne([node(true)], "server")).toBe("");
+});
+
+test("events of a stream may be cut anywhere, and comments are signs of life", async () => {
+  const text = 'event: changed\ndata: {"key":"ä"}\n\n: \n\nevent: draining\ndata: {}\n\nevent: cut';
+  const bytes = new TextEncoder().encode(text);
+  for (const size of [1, 7, bytes.length]) {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size));
+        controller.close();
+      },
+    });
+    const events: ServerEvent[] = [];
+    for await (const event of eventsOf(chunksOf(body))) events.push(event);
+    expect(events).toEqual([
+      { name: "changed", data: '{"key":"ä"}' },
+      { name: "", data: "" },
+      { name: "draining", data: "{}" },
+    ]);
+  }
+});

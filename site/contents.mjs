@@ -50,6 +50,18 @@ export const contents = [
     ],
   },
   {
+    text: "Recipes",
+    items: [
+      ["recipes/migrations", "Migrations by one pod"],
+      ["recipes/idempotency", "Idempotent requests"],
+      ["recipes/bullmq", "BullMQ"],
+      ["recipes/effect", "Effect"],
+      ["recipes/medusa", "Medusa"],
+      ["recipes/terraform", "Terraform"],
+      ["ci", "CI"],
+    ],
+  },
+  {
     text: "Programs",
     items: [
       ["service", "Lock service"],

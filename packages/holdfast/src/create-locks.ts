@@ -25,8 +25,7 @@ import { LeaseState } from "./lease/lease-state.ts";
 import type { Lease, SerializedLease } from "./lease/lease.ts";
 import { parseSerialized } from "./lease/serialized-lease.ts";
 import { LocalCoordinator } from "./local/coordinator.ts";
-import type { HeldLease } from "./local/held-lease.ts";
-import type { LockEvent, LockState, NodeState } from "./lock-state.ts";
+import type { HeldLease, LockEvent, LockState, NodeState } from "./lock-state.ts";
 import type { Locks } from "./locks.ts";
 import {
   checkFencingToken,
@@ -50,6 +49,7 @@ import {
 } from "./options.ts";
 import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner.ts";
 import { Operator, type BreakOptions } from "./operator/operator.ts";
+import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts";
 import { inspectAsJson } from "./runtime/plain-values.ts";
 import { remainingValidityMs } from "./validity.ts";
 
@@ -92,11 +92,7 @@ class DriverLocks implements Locks {
     const { maxTtlMs } = driver.capabilities;
     this.#once = new OnceRunner(this.#mutexes, this.#runner, { clock: driver.clock, maxTtlMs });
     this.#operator = new Operator(coordinator, this);
-    this.#stopListening = driver.listen({
-      lost: (token, reason, cause) => coordinator.markLost(token, reason, cause),
-      notificationsInterrupted: () => coordinator.verifyAll(),
-      engineRecovered: () => coordinator.watchdog.engineRecovered(),
-    });
+    this.#stopListening = coordinator.listen();
   }
 
   get instance(): number {
@@ -227,6 +223,10 @@ class DriverLocks implements Locks {
 
   breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult> {
     return this.#operator.breakOwner(owner, options);
+  }
+
+  processes(options?: ProcessesOptions): Promise<ProcessList> {
+    return this.#operator.processes(options);
   }
 
   held(): readonly HeldLease[] {

@@ -2,6 +2,7 @@ import type { Clock } from "./runtime/clock.ts";
 import type { LossReason } from "./errors.ts";
 import type { Random } from "./runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
+import type { ProcessDirectory } from "./processes/process-state.ts";
 import type { Validity } from "./validity.ts";
 
 /** How a grant shares its key with other grants. Without a mode the key is a mutex, and its grant is exclusive. */
@@ -257,6 +258,8 @@ export interface Driver {
    * Rejects with an `EngineError` if the engine cannot decide.
    */
   checkFence(key: string, fencingToken: bigint): Promise<FenceState>;
+  /** Absent if a process of this engine cannot ask other processes. */
+  readonly directory?: ProcessDirectory;
   /** The state of each server. */
   nodes(): Promise<NodeState[]>;
   /** Closes the connections that the driver opened. Pending requests reject with `closed`. */

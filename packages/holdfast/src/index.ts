@@ -50,16 +50,26 @@ export type { ReadWrite } from "./kinds/read-write.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
-export type { HeldLease } from "./local/held-lease.ts";
 export type { BreakOwnerOptions, BreakOwnerResult, BreakResult } from "./operator/break-owner.ts";
 export type { BreakOptions } from "./operator/operator.ts";
 export type { Lockable, LockedCallback, WithLockResult } from "./kinds/lockable.ts";
 export { createLocks } from "./create-locks.ts";
 export type { Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
+export type {
+  ProcessDirectory,
+  ProcessesOptions,
+  ProcessHold,
+  ProcessList,
+  ProcessQuery,
+  ProcessState,
+  ProcessWait,
+  ReportQuery,
+} from "./processes/process-state.ts";
 export type { Random } from "./runtime/random.ts";
 export type {
   HeldKind,
+  HeldLease,
   Holder,
   LockEvent,
   LockKind,

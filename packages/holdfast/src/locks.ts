@@ -6,10 +6,10 @@ import type { ReadWrite } from "./kinds/read-write.ts";
 import type { ReentrantOptions } from "./kinds/reentrant.ts";
 import type { Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 import type { Lease, SerializedLease } from "./lease/lease.ts";
-import type { HeldLease } from "./local/held-lease.ts";
-import type { LockEvent, LockState, NodeState } from "./lock-state.ts";
+import type { HeldLease, LockEvent, LockState, NodeState } from "./lock-state.ts";
 import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner.ts";
 import type { BreakOptions } from "./operator/operator.ts";
+import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts";
 import type { AcquireOptions, AdoptOptions, ListOptions, TryOptions } from "./options.ts";
 
 /**
@@ -112,6 +112,14 @@ export interface Locks extends AsyncDisposable {
    * @throws {QuorumError} too few nodes of a quorum reply
    */
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown">;
+  /**
+   * Asks the processes with this library on the same engine and prefix for their leases and waits, and for their callers in memory.
+   * Redis and a quorum of Redis servers ask by notifications. A process registers about a second after its first acquire, and once a
+   * minute. The other engines report this process only, see `scope`. A service answers for its own engine.
+   * The answer contains no secret. A process whose answer is late or refused has `answered: false`.
+   * @throws {EngineError} the engine is unavailable
+   */
+  processes(options?: ProcessesOptions): Promise<ProcessList>;
   /** The state of each server, as reported by the server and as seen by this process. */
   nodes(): Promise<NodeState[]>;
   /** Ends another's grant by force, as an operator. @returns whether the grant with this fencing token held the key */

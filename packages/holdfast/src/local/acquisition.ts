@@ -119,6 +119,14 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
     this.#fail(new WaitTimeoutError(this.#key, this.#options.waitMs, holder, position));
   }
 
+  get key(): string {
+    return this.#key;
+  }
+
+  get waitedMs(): number {
+    return this.#host.clock.now() - this.#startedAt;
+  }
+
   describe(): Omit<Waiter, "position"> {
     const { clock, owner } = this.#host;
     const since = Math.round(clock.wall() - (clock.now() - this.#startedAt));

@@ -3,16 +3,17 @@ import { nextNumber } from "../diagnostics.ts";
 import { closedError, type LossReason } from "../errors.ts";
 import type { LeaseState } from "../lease/lease-state.ts";
 import { Watchdog } from "../lease/watchdog.ts";
-import type { FenceState, LockEvent, LockState } from "../lock-state.ts";
+import type { FenceState, HeldLease, LockEvent, LockState } from "../lock-state.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
 import { onAbort } from "../runtime/abort-listeners.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 import { TimerQueue } from "../runtime/timer-queue.ts";
 import { UnorderedSet } from "../runtime/unordered-set.ts";
+import { addReporter } from "../processes/local-reports.ts";
 import { engineExpiry } from "../validity.ts";
 import type { Acquisition, AcquisitionHost } from "./acquisition.ts";
-import { heldLease, type HeldLease } from "./held-lease.ts";
+import { heldLease } from "./held-lease.ts";
 import { KeyQueues } from "./key-queues.ts";
 import type { LocalQueue } from "./local-queue.ts";
 import { ownsFencingToken, withLocalQueues } from "./local-view.ts";
@@ -53,6 +54,20 @@ export class LocalCoordinator implements AcquisitionHost {
     );
     const { requeue, fencingBlocks } = driver.capabilities;
     this.usesLocalQueues = options.handover !== false && requeue && fencingBlocks;
+  }
+
+  /** Receives the events of the driver, and answers its questions. @returns a function that ends both */
+  listen(): () => void {
+    const stopListening = this.driver.listen({
+      lost: (token, reason, cause) => this.markLost(token, reason, cause),
+      notificationsInterrupted: () => this.verifyAll(),
+      engineRecovered: () => this.watchdog.engineRecovered(),
+    });
+    const stopReporting = addReporter(this);
+    return () => {
+      stopListening();
+      stopReporting();
+    };
   }
 
   get isClosed(): boolean {
@@ -154,13 +169,17 @@ export class LocalCoordinator implements AcquisitionHost {
 
   /** The leases in force, each with its waiters in memory. */
   held(): HeldLease[] {
-    return (this.watchdog.targets() as LeaseState[])
-      .filter(({ isHeld }) => isHeld)
-      .map((lease) => {
-        const queues = this.#queues.get(lease.key)?.queues ?? [];
-        const localWaiters = queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
-        return heldLease(lease, this.clock, localWaiters);
-      });
+    return this.heldLeases().map((lease) => heldLease(lease, this.clock, this.localWaitersOf(lease.key)));
+  }
+
+  heldLeases(): LeaseState[] {
+    return (this.watchdog.targets() as LeaseState[]).filter(({ isHeld }) => isHeld);
+  }
+
+  /** How many callers wait in memory for the key. */
+  localWaitersOf(key: string): number {
+    const queues = this.#queues.get(key)?.queues ?? [];
+    return queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
   }
 
   release(leaseState: LeaseState): Promise<boolean> {

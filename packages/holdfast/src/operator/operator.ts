@@ -1,6 +1,8 @@
 import { engineFacts, publish } from "../diagnostics.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { checkFencingToken, checkKey, checkOptionNames, checkText } from "../option-checks.ts";
+import { listProcesses, resolveProcesses } from "../processes/processes.ts";
+import type { ProcessesOptions, ProcessList } from "../processes/process-state.ts";
 import {
   breakOwner,
   resolveBreakOwner,
@@ -41,6 +43,15 @@ export class Operator {
     const { driver } = this.#coordinator;
     const resolved = resolveBreakOwner(owner, options, (key) => driver.checkKey(checkKey(key)));
     return this.#breakOwner(resolved);
+  }
+
+  /** See `Locks.processes`. */
+  processes(options: ProcessesOptions | undefined): Promise<ProcessList> {
+    const query = resolveProcesses(options);
+    if (query.key !== undefined) {
+      this.#coordinator.driver.checkKey(query.key);
+    }
+    return listProcesses(this.#coordinator, query);
   }
 
   async #breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {

@@ -29,6 +29,13 @@ export function emitWarning(message: string, code: string): void {
   }
 }
 
+/** The machine and the process; empty in a browser. */
+export function hostAndPid(): { readonly host?: string; readonly pid?: number } {
+  const os = nodeModule("node:os");
+  const pid = nodeProcess?.pid;
+  return os && pid !== undefined ? { host: os.hostname(), pid } : {};
+}
+
 /** The program, the machine and the process: `worker.js@host-1:4711`. In a browser the page: `browser@shop.example`. */
 export function processName(): string {
   const [os, path] = [nodeModule("node:os"), nodeModule("node:path")];

@@ -22,6 +22,8 @@ import { HttpAcquire } from "./acquire-request.ts";
 import type { AcquireHost } from "./one-request.ts";
 import { validityOf } from "./acquire-wire.ts";
 import { lockStateOf } from "./lock-state.ts";
+import type { ProcessDirectory } from "../../processes/process-state.ts";
+import { processListOf } from "./processes.ts";
 import { watchByEvents, type WatchHost } from "./watch.ts";
 import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
 
@@ -171,6 +173,15 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
     const response = await this.#callOnce({ method: "POST", path: "/v1/fence/check", body }, key);
     return (response.body as { fence: FenceState }).fence;
   }
+
+  readonly directory: ProcessDirectory = {
+    serve: () => undefined, // the service does not know its clients
+    ask: async ({ key, timeoutMs }) => {
+      const parameters = query({ timeoutMs: String(timeoutMs), ...(key !== undefined && { key }) });
+      const { body } = await this.#callOnce({ method: "GET", path: `/v1/processes?${parameters}` }, key);
+      return processListOf(body);
+    },
+  };
 
   async nodes(): Promise<NodeState[]> {
     const { body } = await this.#callOnce({ method: "GET", path: "/v1/nodes" });

@@ -12,7 +12,13 @@ import { RedisServer, type ServerListener } from "../server/server.ts";
 import type { ClusterSlot } from "../server/server-options.ts";
 import type { RedisSettings } from "../options.ts";
 import type { Script } from "../protocol/script.ts";
-import { clientInfoScript, handshakeScript, scanScript } from "../protocol/scripts.generated.ts";
+import type { DirectoryLink } from "../processes/directory-link.ts";
+import {
+  clientInfoScript,
+  handshakeScript,
+  processesScript,
+  scanScript,
+} from "../protocol/scripts.generated.ts";
 import type { ClusterClient } from "../clients/cluster-client.ts";
 import { Router } from "./router.ts";
 import { SlotConnection } from "./slot-connection.ts";
@@ -85,6 +91,12 @@ export class ClusterDirectory implements ServerDirectory {
         key,
       );
     }
+  }
+
+  link(key: string): DirectoryLink {
+    const run: DirectoryLink["run"] = (args) =>
+      this.#inTime(this.#router.run(slotOf(key), processesScript, [key], args));
+    return { server: this.#homeServer, countsReceivers: false, run };
   }
 
   /** Scans one primary after the other, in the order of their addresses. The cursor names the present primary. */

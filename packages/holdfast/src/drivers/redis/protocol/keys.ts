@@ -50,6 +50,11 @@ export class KeySpace {
     return this.#hasFences ? [lock, queue, info, `${reservedPrefix}fence:${tagged}`] : [lock, queue, info];
   }
 
+  /** The sorted set of the clients with the prefix of this key space. */
+  get directoryKey(): string {
+    return `${clientKey("of")}:${this.#prefix}`;
+  }
+
   /** The caller's key for a lock key; undefined if the lock key has another prefix. */
   keyOf(lock: string): string | undefined {
     return lock.startsWith(this.#prefix) ? lock.slice(this.#prefix.length) : undefined;

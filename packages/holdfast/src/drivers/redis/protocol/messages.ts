@@ -21,7 +21,29 @@ export type Message =
   | { readonly kind: "inquiry"; readonly token: string; readonly number: number }
   | { readonly kind: "latch-open"; readonly createdAt: string; readonly lock: string }
   | { readonly kind: "broken"; readonly token: string; readonly reason: string }
+  | ProcessQuestion
+  | ProcessAnswer
   | { readonly kind: "ping" };
+
+/** A question of another process for the leases and waits of this process. */
+export interface ProcessQuestion {
+  readonly kind: "process-question";
+  /** Identifies the question in its answers. */
+  readonly nonce: string;
+  /** The client ID of the process that asks. */
+  readonly asker: string;
+  readonly maxLength: number;
+  /** Undefined: all keys. */
+  readonly key: string | undefined;
+}
+
+/** The answer of another process. Its body is not parsed yet. */
+export interface ProcessAnswer {
+  readonly kind: "process-answer";
+  readonly nonce: string;
+  readonly clientId: string;
+  readonly body: string;
+}
 
 /** The largest TTL that the options allow. */
 const longestTtlMs = 86_400_000;
@@ -31,6 +53,8 @@ const retryForm = /^retry (\S+)$/;
 const inquiryForm = /^inquiry (\S+) (\d+)$/;
 const latchOpenForm = /^latch-open (\d+) (.+)$/s;
 const pingForm = /^ping [\da-f]{32}$/;
+const questionForm = /^processes ([\da-f]{32}) ([\da-f]{32}) (\d{4,5}) (.{0,512})$/s;
+const answerForm = /^process ([\da-f]{32}) ([\da-f]{32}) (.+)$/s;
 const brokenMark = "broken ";
 
 /**
@@ -51,6 +75,10 @@ export function parseMessage(text: string): Message | undefined {
       return parseLatchOpen(text);
     case "broken":
       return parseBroken(text);
+    case "processes":
+      return parseQuestion(text);
+    case "process":
+      return parseAnswer(text);
     case "ping":
       return pingForm.test(text) ? { kind: "ping" } : undefined;
     default:
@@ -85,6 +113,24 @@ function parseLatchOpen(text: string): Message | undefined {
   return createdAt === undefined || numberOf(createdAt) === undefined || !isLock(lock)
     ? undefined
     : { kind: "latch-open", createdAt, lock };
+}
+
+function parseQuestion(text: string): ProcessQuestion | undefined {
+  const [whole, nonce = "", asker = "", length, key] = questionForm.exec(text) ?? [];
+  return whole === undefined
+    ? undefined
+    : {
+        kind: "process-question",
+        nonce,
+        asker,
+        maxLength: Number(length),
+        key: key === "" ? undefined : key,
+      };
+}
+
+function parseAnswer(text: string): ProcessAnswer | undefined {
+  const [whole, nonce = "", clientId = "", body = ""] = answerForm.exec(text) ?? [];
+  return whole === undefined ? undefined : { kind: "process-answer", nonce, clientId, body };
 }
 
 function parseBroken(text: string): Message | undefined {

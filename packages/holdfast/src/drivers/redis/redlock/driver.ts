@@ -34,6 +34,10 @@ import { verifyGrant } from "./verification.ts";
 import { QuorumRequest } from "./request.ts";
 import type { QuorumHost } from "./request-host.ts";
 import { QuorumNode } from "./quorum-node.ts";
+import { RedisProcessDirectory } from "../processes/directory.ts";
+import type { DirectoryLink } from "../processes/directory-link.ts";
+import type { ProcessQuestion } from "../protocol/messages.ts";
+import { processesScript } from "../protocol/scripts.generated.ts";
 import { createToken } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
@@ -50,6 +54,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   readonly claimMs: number;
   readonly driftFactor: number;
   readonly grants: GrantRegistry;
+  readonly directory: RedisProcessDirectory;
   readonly #keySpace: KeySpace;
   #clientId: string;
   readonly requests: UnorderedSet<QuorumRequest> = new UnorderedSet();
@@ -103,6 +108,12 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     });
     this.#operatorApi = new OperatorApi(this.nodeSet, this.#keySpace, this.commandTimeoutMs);
     this.timers = new TimerQueue(clock, (request) => request.wake(), true);
+    this.directory = new RedisProcessDirectory({
+      clock,
+      random,
+      links: () => nodes.map((node) => this.#linkOf(node)),
+      clientId: () => this.#clientId,
+    });
   }
 
   setOwner(owner: string): void {
@@ -211,6 +222,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     const releases = this.grants.close();
     const releasing = this.nodeSet.nodes.map(({ releaseQueue }) => releaseQueue.idle());
     await Promise.all([...releases, ...releasing]); // bounded by `commandTimeoutMs`
+    this.directory.close();
     for (const node of this.nodeSet.nodes) {
       node.close();
     }
@@ -240,7 +252,17 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     return this.#clientId;
   }
 
+  nodeAsked(index: number, question: ProcessQuestion): void {
+    this.directory.asked(question, this.#linkOf(this.nodeSet.nodes[index] as QuorumNode));
+  }
+
+  #linkOf({ server }: QuorumNode): DirectoryLink {
+    const key = this.#keySpace.directoryKey;
+    return { server, countsReceivers: true, run: (args) => server.run(processesScript, [key], args) };
+  }
+
   #begin(request: QuorumRequest): QuorumRequest {
+    this.directory.used();
     this.requests.add(request);
     request.begin();
     return request;

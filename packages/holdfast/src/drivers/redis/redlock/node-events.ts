@@ -2,6 +2,8 @@ import type { DriverListener } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { UnorderedSet } from "../../../runtime/unordered-set.ts";
 import { clonedError } from "../server/errors.ts";
+import type { RedisProcessDirectory } from "../processes/directory.ts";
+import type { ProcessQuestion } from "../protocol/messages.ts";
 import type { ServerListener } from "../server/server.ts";
 import type { NotificationStatus } from "../server/subscriber.ts";
 import type { GrantRegistry } from "./grant-registry.ts";
@@ -13,7 +15,10 @@ export interface NodeEventsHost {
   readonly nodeSet: NodeSet;
   readonly grants: GrantRegistry;
   readonly requests: UnorderedSet<QuorumRequest>;
+  readonly directory: RedisProcessDirectory;
   renewClientId(): string;
+  /** Another process asks by a node for the leases and waits of this process. */
+  nodeAsked(index: number, question: ProcessQuestion): void;
 }
 
 /** Forwards the events of the nodes (notifications, losses, changes of connections) to the grants, requests and listeners. */
@@ -37,6 +42,8 @@ export class NodeEvents {
       cloned: () => this.#cloned(),
       voteRequestedBack: (token, number) => this.#host.grants.voteRequestedBack(index, token, number),
       ended: (token, reason, cause) => this.#ended(index, token, reason, cause),
+      processAsked: (question) => this.#host.nodeAsked(index, question),
+      processAnswered: (answer) => this.#host.directory.answered(answer),
       recovered: () => this.#recovered(index),
       notificationStatusChanged: (status) => this.#notificationStatusChanged(index, status),
     };
@@ -68,6 +75,7 @@ export class NodeEvents {
 
   #notificationStatusChanged(index: number, status: NotificationStatus): void {
     if (status === "verified") {
+      this.#host.directory.verified();
       for (const listener of this.#listeners) {
         listener.notificationsInterrupted();
       }

@@ -1,7 +1,13 @@
 import { publish } from "../../../diagnostics.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { Connection } from "../clients/connection.ts";
-import { parseMessage, type PushedGrant } from "../protocol/messages.ts";
+import {
+  parseMessage,
+  type Message,
+  type ProcessAnswer,
+  type ProcessQuestion,
+  type PushedGrant,
+} from "../protocol/messages.ts";
 
 /** Receives the notifications of one server. */
 export interface NotificationListener {
@@ -13,6 +19,8 @@ export interface NotificationListener {
   cloned(): void;
   /** The latch with this key and this time of creation is open. A quorum has no latches. */
   latchOpened?(lock: string, createdAt: string): void;
+  processAsked?(question: ProcessQuestion): void;
+  processAnswered?(answer: ProcessAnswer): void;
   /** An earlier competing request needs the vote with this number. Only a node of a quorum sends this notification. */
   voteRequestedBack?(token: string, number: number): void;
 }
@@ -31,17 +39,30 @@ export class NotificationDispatcher {
 
   /** A notification in a form that no script writes is counted and ignored. */
   dispatch(text: string): void {
-    const listener = this.#listener;
     const message = parseMessage(text);
-    switch (message?.kind) {
-      case undefined:
-        this.#malformed += 1;
-        publish("node", () => ({
-          node: this.#connection.name,
-          event: "malformed-message",
-          detail: { count: this.#malformed },
-        }));
-        break;
+    if (message === undefined) {
+      this.#countMalformed();
+    } else if (message.kind === "process-question") {
+      this.#listener.processAsked?.(message);
+    } else if (message.kind === "process-answer") {
+      this.#listener.processAnswered?.(message);
+    } else {
+      this.#deliver(message);
+    }
+  }
+
+  #countMalformed(): void {
+    this.#malformed += 1;
+    publish("node", () => ({
+      node: this.#connection.name,
+      event: "malformed-message",
+      detail: { count: this.#malformed },
+    }));
+  }
+
+  #deliver(message: Exclude<Message, ProcessQuestion | ProcessAnswer>): void {
+    const listener = this.#listener;
+    switch (message.kind) {
       case "grant":
         listener.granted(message.grant);
         break;

@@ -25,6 +25,7 @@ import type { LockInspector } from "./inspect.ts";
 import type { RedisLatches } from "./latches.ts";
 import type { Reply } from "../protocol/operation.ts";
 import type { OneServerSettings } from "../options.ts";
+import type { RedisProcessDirectory } from "../processes/directory.ts";
 import type { ReleaseQueue } from "../server/release-queue.ts";
 import { ForeignLocks } from "./foreign-locks.ts";
 import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
@@ -39,9 +40,10 @@ export class RedisDriver implements Driver {
   readonly random: Random;
   readonly capabilities: Capabilities;
   readonly latches: RedisLatches;
+  readonly directory: RedisProcessDirectory;
   readonly #registry: RequestRegistry;
   readonly #releaseQueue: ReleaseQueue;
-  readonly #directory: ServerDirectory;
+  readonly #serverDirectory: ServerDirectory;
   readonly #keySpace: KeySpace;
   readonly #inspector: LockInspector;
   /** Undefined: the locks of no other library are observed. */
@@ -64,18 +66,19 @@ export class RedisDriver implements Driver {
     };
     this.#registry = new RequestRegistry(settings, keyPrefix, createDirectory);
     const { directory, keySpace, inspector, latches, releaseQueue } = this.#registry;
-    this.#directory = directory;
+    this.#serverDirectory = directory;
     this.#keySpace = keySpace;
     this.#inspector = inspector;
     this.#releaseQueue = releaseQueue;
     this.latches = latches;
+    this.directory = this.#registry.processes;
     const { observe } = settings;
     this.#foreignLocks = observe.length > 0 ? new ForeignLocks(this.#registry, observe) : undefined;
   }
 
   setOwner(owner: string): void {
     const since = String(Math.round(this.clock.wall()));
-    this.#directory.setClientInfo([
+    this.#serverDirectory.setClientInfo([
       "owner",
       owner,
       "host",
@@ -88,11 +91,11 @@ export class RedisDriver implements Driver {
   }
 
   checkKey(key: string): void {
-    this.#directory.check(this.#keySpace.keysOf(key), key);
+    this.#serverDirectory.check(this.#keySpace.keysOf(key), key);
   }
 
   ticket(key: string): number | undefined {
-    const server = this.#directory.serverFor(this.#keySpace.keysOf(key));
+    const server = this.#serverDirectory.serverFor(this.#keySpace.keysOf(key));
     return server.serverClock.isCertain ? server.serverClock.ticket() : undefined;
   }
 
@@ -192,7 +195,7 @@ export class RedisDriver implements Driver {
   }
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    const server = this.#directory.serverFor(this.#keySpace.keysOf(key));
+    const server = this.#serverDirectory.serverFor(this.#keySpace.keysOf(key));
     if (!server.isTimeKnown) {
       await server.handshake(); // only then is the kind of the holder's channel known
     }
@@ -214,14 +217,15 @@ export class RedisDriver implements Driver {
   }
 
   nodes(): Promise<NodeState[]> {
-    return this.#directory.states();
+    return this.#serverDirectory.states();
   }
 
   async close(): Promise<void> {
     this.#registry.cancelAll();
     await this.#releaseQueue.idle(); // bounded by the command budget
     this.#releaseQueue.close();
-    this.#directory.close();
+    this.directory.close();
+    this.#serverDirectory.close();
   }
 
   /** Grants the lock to the next live waiter. The release of a token that holds nothing skips dead waiters, and is repeated until none is left. */
@@ -233,6 +237,6 @@ export class RedisDriver implements Driver {
   /** One operation, once. Rejects with an `EngineError`, at the latest after `commandTimeoutMs`. */
   #perform(key: string, args: readonly string[]): Promise<Reply> {
     const keys = this.#keySpace.keysOf(key);
-    return requestOnce(this.#directory.serverFor(keys), { key, keys, args });
+    return requestOnce(this.#serverDirectory.serverFor(keys), { key, keys, args });
   }
 }

@@ -7,8 +7,10 @@ import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
 import { UnorderedSet } from "../../../runtime/unordered-set.ts";
 import type { RedisSettings } from "../options.ts";
+import { RedisProcessDirectory } from "../processes/directory.ts";
+import type { DirectoryLink } from "../processes/directory-link.ts";
 import { KeySpace, type LockKeys } from "../protocol/keys.ts";
-import type { PushedGrant } from "../protocol/messages.ts";
+import type { ProcessAnswer, ProcessQuestion, PushedGrant } from "../protocol/messages.ts";
 import { attemptToken, createToken } from "../protocol/token.ts";
 import { clonedError } from "../server/errors.ts";
 import { ReleaseQueue } from "../server/release-queue.ts";
@@ -36,7 +38,9 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   readonly keySpace: KeySpace;
   readonly directory: ServerDirectory;
   readonly inspector: LockInspector;
+  readonly processes: RedisProcessDirectory;
   clientId: string;
+  readonly #link: () => DirectoryLink;
   readonly #requests = new UnorderedSet<ServerAcquire>();
   /** The requests with an entry in a server's queue, by token. Most notifications are for these requests. */
   readonly #queuedRequests = new TokenMap<ServerAcquire>();
@@ -60,6 +64,14 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
       (grant, sent) => this.#requestOf(grant.token)?.grantedByRelease(grant, sent),
     );
     this.timers = new TimerQueue(clock, (request) => request.wake(), true);
+    const link = (): DirectoryLink => this.directory.link(this.keySpace.directoryKey);
+    this.#link = link;
+    this.processes = new RedisProcessDirectory({
+      clock,
+      random,
+      links: () => [link()],
+      clientId: () => this.clientId,
+    });
     this.latches = new RedisLatches({
       serverFor: (keys) => this.serverFor(keys),
       clock,
@@ -87,6 +99,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   // The host of the requests.
 
   begin(request: ServerAcquire): ServerAcquire {
+    this.processes.used();
     this.#requests.add(request);
     request.begin();
     return request;
@@ -143,6 +156,14 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
     }
   }
 
+  processAsked(question: ProcessQuestion): void {
+    this.processes.asked(question, this.#link());
+  }
+
+  processAnswered(answer: ProcessAnswer): void {
+    this.processes.answered(answer);
+  }
+
   latchOpened(lock: string, createdAt: string): void {
     this.latches.opened(lock, createdAt);
   }
@@ -168,6 +189,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
 
   notificationStatusChanged(status: NotificationStatus, server: RedisServer): void {
     if (status === "verified" && server.hasBreakSubscription) {
+      this.processes.verified();
       for (const listener of this.#listeners) {
         listener.notificationsInterrupted();
       }

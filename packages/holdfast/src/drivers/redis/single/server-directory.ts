@@ -2,7 +2,8 @@ import { invalidCursor } from "../../../option-checks.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "../server/server.ts";
-import { scanScript } from "../protocol/scripts.generated.ts";
+import type { DirectoryLink } from "../processes/directory-link.ts";
+import { processesScript, scanScript } from "../protocol/scripts.generated.ts";
 
 /** How long one page of a list may take, ms, because a call with a rare prefix must not scan all keys. */
 export const pageBudgetMs = 250;
@@ -23,6 +24,8 @@ export interface ServerDirectory {
   rename(clientId: string): void;
   /** Checks that one server can have all keys of the lock. @throws {RangeError} */
   check(keys: LockKeys, key: string): void;
+  /** The directory of processes in the sorted set with this key. */
+  link(key: string): DirectoryLink;
   scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
   states(): Promise<NodeState[]>;
   close(): void;
@@ -50,6 +53,11 @@ export class SingleServer implements ServerDirectory {
 
   check(): void {
     // One server can have every key.
+  }
+
+  link(key: string): DirectoryLink {
+    const server = this.#server;
+    return { server, countsReceivers: true, run: (args) => server.run(processesScript, [key], args) };
   }
 
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {

@@ -3,6 +3,7 @@ import { latestTimes } from "./catalogue/latest-time.ts";
 import { etcd } from "./catalogue/etcd.ts";
 import { mysql } from "./catalogue/mysql.ts";
 import { postgres } from "./catalogue/postgres.ts";
+import { watchdogThread } from "./catalogue/watchdog-thread.ts";
 import { zookeeper } from "./catalogue/zookeeper.ts";
 import { cluster } from "./catalogue/cluster.ts";
 import { counter } from "./catalogue/quorum-counter.ts";
@@ -71,6 +72,7 @@ export const catalogue: readonly Mutant[] = [
   ...latch,
   ...kinds,
   ...once,
+  ...watchdogThread,
   ...cluster,
   ...postgres,
   ...mysql,

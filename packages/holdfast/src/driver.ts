@@ -94,7 +94,7 @@ export interface Grant {
   readonly fencingToken: bigint;
   /** How many consecutive fencing tokens, from `fencingToken`, belong to this grant. */
   readonly fencingCount: number;
-  readonly validity: Validity;
+  validity: Validity;
   /** The grant came after a wait, and is valid for `claimMs` only. The holder extends it at once. */
   readonly isClaim: boolean;
   /** How the grant arrived, for diagnostics. @defaultValue "reply" */

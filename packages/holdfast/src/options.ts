@@ -1,4 +1,5 @@
 import type { AcquireTrace } from "./diagnostics.ts";
+import type { RenewalBackupStarter } from "./lease/renewal-backup.ts";
 import type { HolderInfo, LockMode } from "./driver.ts";
 import {
   checkBoolean,
@@ -11,6 +12,7 @@ import {
   checkSignal,
   checkText,
   checkTtl,
+  invalidValue,
 } from "./option-checks.ts";
 import { processName } from "./runtime/node-modules.ts";
 
@@ -89,6 +91,11 @@ export interface LocksOptions {
    * @defaultValue 2 000
    */
   closeTimeoutMs?: number | undefined;
+  /**
+   * Renews leases while the event loop is blocked: `watchdogThread` of `holdfast/watchdog-thread`.
+   * @defaultValue none: a blocked event loop loses leases after their TTL
+   */
+  watchdog?: RenewalBackupStarter | undefined;
   /** Defaults of every acquire of this `Locks`. `attemptId` is refused here. */
   defaults?: AcquireOptions | undefined;
 }
@@ -137,6 +144,7 @@ export interface ResolvedLocks {
   readonly owner: string;
   readonly maxWaiters: number;
   readonly closeTimeoutMs: number;
+  readonly watchdog: RenewalBackupStarter | undefined;
   readonly defaults: ResolvedAcquire;
 }
 
@@ -178,8 +186,21 @@ export function resolveAcquire(
 }
 
 export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): ResolvedLocks {
-  checkOptionNames(options, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
-  const { handover, owner = processName(), maxWaiters = 10_000, closeTimeoutMs = 2_000, defaults } = options;
+  checkOptionNames(options, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "watchdog", "defaults"]);
+  const {
+    handover,
+    owner = processName(),
+    maxWaiters = 10_000,
+    closeTimeoutMs = 2_000,
+    watchdog,
+    defaults,
+  } = options;
+  if (
+    watchdog !== undefined &&
+    typeof (watchdog as Partial<RenewalBackupStarter> | null)?.start !== "function"
+  ) {
+    throw invalidValue("watchdog", "the result of `watchdogThread`", watchdog);
+  }
   assertNoAttemptId(defaults);
   const instanceDefaults = { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) };
   return {
@@ -187,6 +208,7 @@ export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): Reso
     owner: checkText("owner", owner, 512),
     maxWaiters: checkInteger("maxWaiters", maxWaiters, 1, 10_000_000),
     closeTimeoutMs: checkInteger("closeTimeoutMs", closeTimeoutMs, 0, dayMs),
+    watchdog,
     defaults: resolveAcquire(defaults, instanceDefaults, { maxTtlMs }),
   };
 }

@@ -1,3 +1,4 @@
+import type { LossReason } from "./errors.ts";
 import type { Clock, Instant } from "./runtime/clock.ts";
 
 /**
@@ -11,6 +12,8 @@ export interface Validity {
   untilWall: number;
   /** The time until which unconfirmed extensions may keep the grant at the engine, on the scale of `until`. */
   engineUntil?: number;
+  /** The loss of the grant, if another thread has found it. */
+  readonly loss?: LossReason | undefined;
 }
 
 /** The allowance for clock drift between two machines over a TTL: 1 % of the TTL by default, and 2 ms. */

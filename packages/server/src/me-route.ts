@@ -30,7 +30,7 @@ const meSchema = z
   })
   .openapi("Me");
 
-/** What a client may do here. */
+/** The route with the rights of the client. */
 export function meRoute({ engine, readOnly, hasAuthentication }: ServiceContext): App {
   const app = newApp();
   app.openapi(

@@ -132,7 +132,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     const { clock } = this.#host;
     if (this.#isLive) {
       if (remainingValidityMs(this.validity, clock) <= 0) {
-        this.markLost(wasSuspended(this.validity, clock) ? "suspended" : "expired");
+        this.markLost(this.validity.loss ?? (wasSuspended(this.validity, clock) ? "suspended" : "expired"));
       } else if (clock.now() >= this.endsAt) {
         this.markLost("max-hold");
       }

@@ -3,21 +3,18 @@ import { publish, type LeaseFacts } from "../diagnostics.ts";
 import type { ExtendResult } from "../driver.ts";
 import type { LossReason } from "../errors.ts";
 import { TimerLateness } from "../runtime/timer-lateness.ts";
+import type { BackedLease, RenewalBackup } from "./renewal-backup.ts";
 import { jittered, type Random } from "../runtime/random.ts";
 import { TimerQueue, type Scheduled } from "../runtime/timer-queue.ts";
 import { wasSuspended, remainingValidityMs, extendValidity, type Validity } from "../validity.ts";
 
 /** The parts of a lease that the watchdog needs. */
-export interface Renewable {
-  readonly key: string;
+export interface Renewable extends BackedLease {
   readonly validity: Validity;
-  readonly ttlMs: number;
   /** Whether the watchdog renews the lease. Otherwise the watchdog only declares its end. */
   readonly needsRenewal: boolean;
   /** The grant is a claim, so its first renewal is due at once. */
   readonly isClaim: boolean;
-  /** The end of `maxHoldMs`, on the scale of `clock.now()`. */
-  readonly endsAt: number;
   /** Whether the caller still refers to the handle. */
   isLeaseReferenced(): boolean;
   /** Requests another TTL from the engine. Never rejects. */
@@ -49,10 +46,12 @@ export class Watchdog {
   readonly #lateness: TimerLateness;
   readonly #queue: TimerQueue<WatchedLease | ClockJumpDetector>;
   readonly #clockJumps: ClockJumpDetector;
+  readonly #backup: RenewalBackup | undefined;
 
-  constructor(clock: Clock, random: Random) {
+  constructor(clock: Clock, random: Random, backup?: RenewalBackup) {
     this.#clock = clock;
     this.#random = random;
+    this.#backup = backup;
     this.#lateness = new TimerLateness(clock);
     this.#queue = new TimerQueue(clock, (item) => {
       this.#lateness.record(item.dueAt);
@@ -71,6 +70,9 @@ export class Watchdog {
       this.#queue.schedule(this.#clockJumps, this.#clock.now() + clockCheckMs);
     }
     const watched = new WatchedLease(target);
+    if (target.needsRenewal) {
+      this.#backup?.add(target);
+    }
     const remainingMs = remainingValidityMs(target.validity, this.#clock); // small after a late adoption, so the delay is a fraction of it
     watched.renewAt = Math.max(
       this.#renewalTime(target),
@@ -81,6 +83,7 @@ export class Watchdog {
   }
 
   unwatch(watched: WatchedLease): void {
+    this.#backup?.remove(watched.target);
     watched.isEnded = true;
     this.#queue.cancel(watched);
     if (this.#queue.size === 1) {
@@ -90,8 +93,14 @@ export class Watchdog {
 
   /** The validity, the end or the renewal of the lease has changed. */
   reschedule(watched: WatchedLease): void {
+    const { target } = watched;
     if (!watched.isEnded) {
-      watched.renewAt = this.#renewalTime(watched.target);
+      if (target.needsRenewal) {
+        this.#backup?.update(target);
+      } else {
+        this.#backup?.remove(target);
+      }
+      watched.renewAt = this.#renewalTime(target);
       this.#schedule(watched);
     }
   }
@@ -134,6 +143,7 @@ export class Watchdog {
       return;
     }
     if (!target.isLeaseReferenced()) {
+      this.#backup?.remove(target);
       target.reportLeak();
       return;
     }
@@ -190,6 +200,10 @@ export class Watchdog {
   }
 
   #lossReason(watched: WatchedLease): LossReason {
+    const { loss } = watched.target.validity;
+    if (loss !== undefined) {
+      return loss;
+    }
     if (wasSuspended(watched.target.validity, this.#clock)) {
       return "suspended";
     }

@@ -2,6 +2,7 @@ import type { AcquireResult, Driver, Grant, LockMode, PendingAcquire } from "../
 import { nextNumber } from "../diagnostics.ts";
 import { closedError, type LossReason } from "../errors.ts";
 import type { LeaseState } from "../lease/lease-state.ts";
+import type { RenewalBackup } from "../lease/renewal-backup.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 import type { FenceState, HeldLease, LockEvent, LockState } from "../lock-state.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
@@ -35,6 +36,7 @@ export class LocalCoordinator implements AcquisitionHost {
   /** The deadlines of waiters in local queues. The timer keeps the process alive, because callers wait for it. */
   readonly waitTimers: TimerQueue<Acquisition>;
   readonly usesLocalQueues: boolean;
+  readonly #backup: RenewalBackup | undefined;
   readonly #closing = new AbortController();
   readonly #abandonedReleases = new Set<Promise<boolean>>();
   #queues = new Map<string, KeyQueues<LeaseState>>();
@@ -44,7 +46,8 @@ export class LocalCoordinator implements AcquisitionHost {
     this.driver = driver;
     this.clock = driver.clock;
     this.options = options;
-    this.watchdog = new Watchdog(driver.clock, driver.random);
+    this.#backup = options.watchdog?.start(driver);
+    this.watchdog = new Watchdog(driver.clock, driver.random, this.#backup);
     this.waitTimers = new TimerQueue(
       driver.clock,
       (acquisition) => {
@@ -272,5 +275,6 @@ export class LocalCoordinator implements AcquisitionHost {
     for (const leaseState of leaseStates) {
       leaseState.orphan();
     }
+    await this.#backup?.close();
   }
 }

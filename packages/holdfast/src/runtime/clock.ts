@@ -70,6 +70,11 @@ export const systemClock: Clock = {
   },
 };
 
+/** How far the monotonic clock that all threads of the process share is ahead of the `now()` of {@link systemClock} in this thread, ms. */
+export function sharedClockLeadMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6 - performance.now();
+}
+
 /** A time in the form of ISO 8601, in UTC with milliseconds. @param wallMs ms since 1970 */
 export function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString();

@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 
 import { instantNow } from "../../src/runtime/clock.ts";
 import type { ExtendResult } from "../../src/driver.ts";
+import { grantWith } from "../support/watchdog-fixture.ts";
 import { validFrom } from "../../src/validity.ts";
 import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/watchdog.ts";
 
@@ -33,10 +34,13 @@ const failing = async (): Promise<ExtendResult> => ({ outcome: "unknown", error:
 function watched(renew: () => Promise<ExtendResult>, more: Partial<Renewable> = {}): Watched {
   const renewals: number[] = [];
   const losses: [number, string][] = [];
+  const validity = validFrom(instantNow(clock), ttlMs);
   const target: Renewable = {
     key: "k",
     ttlMs,
-    validity: validFrom(instantNow(clock), ttlMs),
+    validity,
+    grant: grantWith(validity),
+    fencingToken: 1n,
     needsRenewal: true,
     isClaim: false,
     endsAt: Infinity,

@@ -3,7 +3,7 @@ import { beforeEach } from "vitest";
 
 import { instantNow } from "../../src/runtime/clock.ts";
 import type { LeaseFacts } from "../../src/diagnostics.ts";
-import type { ExtendResult } from "../../src/driver.ts";
+import type { ExtendResult, Grant } from "../../src/driver.ts";
 import { validFrom, type Validity } from "../../src/validity.ts";
 import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/watchdog.ts";
 
@@ -30,6 +30,8 @@ export class Target implements Renewable {
   readonly key = "k";
   readonly ttlMs: number = ttlMs;
   readonly validity: Validity = validFrom(instantNow(clock), ttlMs);
+  readonly fencingToken = 1n;
+  readonly grant: Grant = grantWith(this.validity);
   needsRenewal = true;
   isClaim = false;
   endsAt = Infinity;
@@ -70,6 +72,10 @@ export class Target implements Renewable {
     this.needsRenewal = false;
     this.leaks.push(clock.now());
   }
+}
+
+export function grantWith(validity: Validity): Grant {
+  return { key: "k", token: "token", fencingToken: 1n, fencingCount: 1, validity, isClaim: false };
 }
 
 export const renewingFor = (ms: number) => async (): Promise<ExtendResult> => ({

@@ -1,0 +1,188 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+import { createLocks, LeaseLostError, type Lease, type Locks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { watchdogThread, type WatchdogThreadOptions } from "holdfast/watchdog-thread";
+import { afterEach, expect, test } from "vitest";
+import { endProcess, waitUntil } from "@holdfast/test-kit";
+
+import { direct, newKey, onSharedRedis, shared } from "../support/fault-fixture.ts";
+
+const ttlMs = 1_000;
+const opened: Locks[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((locks) => locks.close()));
+});
+
+function open(options?: WatchdogThreadOptions): Locks {
+  const locks = createLocks(redis(direct), {
+    watchdog: watchdogThread(`redis://127.0.0.1:${shared.port}`, options),
+  });
+  opened.push(locks);
+  return locks;
+}
+
+/** Another process that waits for the key. */
+async function waiter(
+  key: string,
+  ...more: string[]
+): Promise<AsyncDisposable & { grantedAt: Promise<number> }> {
+  const program = fileURLToPath(new URL("../support/waiting.mjs", import.meta.url));
+  const child = spawn(process.execPath, [program, String(shared.port), key, ...more], {
+    env: { ...process.env, NODE_OPTIONS: "" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  expect((await lines.next()).value).toBe("waiting");
+  const grantedAt = lines.next().then(({ value }) => Number(value));
+  return { grantedAt, [Symbol.asyncDispose]: () => endProcess(child) };
+}
+
+/** Blocks the event loop. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+function wallOf(time: number): number {
+  return performance.timeOrigin + time;
+}
+
+/** The loss that a synchronous check finds. */
+function lossOf(lease: Lease): LeaseLostError | undefined {
+  try {
+    lease.throwIfLost();
+    return undefined;
+  } catch (error) {
+    expect(error).toBeInstanceOf(LeaseLostError);
+    return error as LeaseLostError;
+  }
+}
+
+async function connectionsOfThread(): Promise<string[]> {
+  const list = (await direct.client("LIST")) as string;
+  const own = String(await direct.client("ID"));
+  return [...list.matchAll(/^id=(\d+) .* cmd=(?:evalsha|eval|client\|\S+|info|auth|hello|select|NULL)/gm)]
+    .map(([, id]) => String(id))
+    .filter((id) => id !== own);
+}
+
+onSharedRedis("a watchdog thread", () => {
+  test("keeps a lease while the event loop is blocked for several TTLs, and no other process gets in", async () => {
+    const key = newKey();
+    const lease = await open().acquire(key, { ttlMs });
+    await using other = await waiter(key);
+    block(3 * ttlMs);
+    expect(lossOf(lease)).toBeUndefined();
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    expect(lease.validUntil).toBeGreaterThan(performance.now());
+    expect(lease.signal.aborted).toBe(false);
+    const releasedAt = Date.now();
+    expect(await lease.release()).toBe(true);
+    expect(await other.grantedAt).toBeGreaterThanOrEqual(releasedAt);
+    expect(lease.signal.aborted).toBe(false);
+  });
+
+  test("stops after maxBlockedMs, and the first check after the block finds the loss", async () => {
+    const key = newKey();
+    const lease = await open({ maxBlockedMs: 500 }).acquire(key, { ttlMs });
+    await using other = await waiter(key);
+    block(500 + 2 * ttlMs);
+    const unblockedAt = Date.now();
+    expect(lossOf(lease)?.reason).toBe("expired");
+    expect(lease.remainingMs()).toBe(0);
+    expect(lease.signal.aborted).toBe(true);
+    const grantedAt = await other.grantedAt;
+    expect(grantedAt).toBeLessThan(unblockedAt);
+    expect(grantedAt).toBeGreaterThanOrEqual(Math.floor(wallOf(lease.validUntil)));
+    expect(await lease.release()).toBe(false);
+  });
+
+  test("finds a break during the block, and the first check reports it", async () => {
+    const key = newKey();
+    const lease = await open().acquire(key, { ttlMs });
+    await using other = await waiter(key, "break");
+    block(3 * ttlMs);
+    expect(lossOf(lease)?.reason).toMatch(/broken|stolen/);
+    await other.grantedAt;
+  });
+
+  test("renews many leases, also after a failed connection", async () => {
+    const locks = open();
+    const keys = Array.from({ length: 200 }, () => newKey());
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ttlMs })));
+    block(ttlMs); // the thread has connected and renewed
+    for (const id of await connectionsOfThread()) {
+      await direct.client("KILL", "ID", id);
+    }
+    block(2 * ttlMs);
+    expect(leases.map(lossOf).filter((loss) => loss !== undefined)).toEqual([]);
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(leases.map(() => true));
+  });
+
+  test("never renews a released lease, and leases may follow each other in its memory", async () => {
+    const locks = open();
+    const key = newKey();
+    const first = await locks.acquire(key, { ttlMs: 4_000 });
+    block(2_500); // the thread has started and connected
+    expect(first.remainingMs()).toBeGreaterThan(2_000);
+    await first.release();
+    for (let round = 0; round < 2; round += 1) {
+      const lease = await locks.acquire(key, { ttlMs: 1_000 });
+      block(1_500);
+      expect(lossOf(lease)).toBeUndefined();
+      expect(await lease.release()).toBe(true);
+      expect(await direct.exists(`lock:${key}`)).toBe(0);
+    }
+    const short = await locks.acquire(key, { ttlMs: 300, renew: false });
+    block(700);
+    expect(lossOf(short)?.reason).toBe("expired");
+    const ending = await locks.acquire(key, { ttlMs: 300, maxHoldMs: 400 });
+    block(1_500);
+    expect(lossOf(ending)).toBeDefined();
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "no thread renews the key");
+  });
+
+  test("does not outlive its process", async () => {
+    const key = newKey();
+    const program = fileURLToPath(new URL("../support/blocked-holder.mjs", import.meta.url));
+    const child = spawn(process.execPath, [program, String(shared.port), key, String(ttlMs)], {
+      env: { ...process.env, NODE_OPTIONS: "" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(createInterface({ input: child.stdout }), "line");
+    const startedAt = performance.now();
+    while (performance.now() - startedAt < 2 * ttlMs) {
+      expect(await direct.exists(`lock:${key}`)).toBe(1);
+    }
+    child.kill("SIGKILL");
+    const killedAt = performance.now();
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "the lock is free");
+    expect(performance.now() - killedAt).toBeLessThan(ttlMs + 5_000);
+    await endProcess(child);
+  });
+
+  test("that fails to start is reported, and leaves the lease to this thread", async () => {
+    const warned = once(process, "warning");
+    const locks = createLocks(redis(direct), {
+      watchdog: watchdogThread(`redis://127.0.0.1:${shared.port}?noSuchOption=1`),
+    });
+    opened.push(locks);
+    const lease = await locks.acquire(newKey(), { ttlMs: 600 });
+    const [warning] = (await warned) as [Error & { code?: string }];
+    expect(warning).toMatchObject({ code: "HOLDFAST_WATCHDOG_THREAD" });
+    expect(warning.message).toContain("noSuchOption");
+    block(900);
+    expect(lossOf(lease)?.reason).toBe("expired");
+  });
+});
+
+test("options of another form are refused", () => {
+  expect(() => watchdogThread("memory:")).toThrow(TypeError);
+  expect(() => watchdogThread("")).toThrow(RangeError);
+  expect(() => watchdogThread("redis://a", { maxBlockedMs: 1 })).toThrow("maxBlockedMs");
+  expect(() => watchdogThread("redis://a", { maxBlocked: 1 } as object)).toThrow("`maxBlocked`");
+});

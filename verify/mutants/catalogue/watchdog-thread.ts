@@ -1,0 +1,42 @@
+import { byRules, edit, type Mutant } from "../mutant.ts";
+
+const renewer = "watchdog-thread/thread-renewer";
+
+export const watchdogThread: readonly Mutant[] = [
+  {
+    name: "thread-renews-for-a-process-that-hangs",
+    brokenRule: "watchdog thread: no renewal after the event loop was blocked for maxBlockedMs",
+    edits: [
+      edit(
+        `${renewer}.ts`,
+        "this.#host.blockedMs() <= maxBlockedMs",
+        "this.#host.blockedMs() <= Infinity * maxBlockedMs",
+      ),
+    ],
+    killers: [byRules(renewer, "stops for a thread that has been blocked for too long")],
+  },
+  {
+    name: "thread-renews-beyond-the-end-of-the-lease",
+    brokenRule: "watchdog thread: no renewal after maxHoldMs",
+    edits: [edit(`${renewer}.ts`, "if (!isEnding && ", "if (")],
+    killers: [byRules(renewer, "stops for a thread that has been blocked for too long")],
+  },
+  {
+    name: "thread-renews-an-expired-lease",
+    brokenRule: "watchdog thread: no renewal after the end of the validity",
+    edits: [edit(`${renewer}.ts`, "if (!times || remainingMs <= 0) {", "if (!times) {")],
+    killers: [byRules(renewer, "repeats a failed renewal until the end of the validity")],
+  },
+  {
+    name: "slot-shows-the-times-of-the-next-lease",
+    brokenRule: "watchdog thread: an old view of a slot does not change the next lease there",
+    edits: [
+      edit(
+        "watchdog-thread/lease-slot.ts",
+        "if ((present & ~timeMask) !== this.#lease || isEnded) {",
+        "if (isEnded) {",
+      ),
+    ],
+    killers: [byRules(renewer, "shows and changes nothing of the next lease")],
+  },
+];

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 import { endProcess, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
 
 import { onRedis } from "../../holdfast/test/support/servers.ts";
 
@@ -21,21 +21,22 @@ onRedis("two processes of an application", () => {
   });
   afterAll(() => server.stop());
 
-  test.concurrent.each([
+  test.concurrent.for([
     ["10", "commonjs", "peers/nest10/node_modules"],
     ["11", "commonjs", "node_modules"],
     ["12", "module", "peers/nest12/node_modules"],
   ] as const)(
     "of Nest %s (%s) exclude each other, run each fire once, report their health, and release at shutdown",
-    async (version, type, modules) => {
-      const folder = await compiledApp(type, join(root, modules, "@nestjs"));
+    { timeout: 60_000 },
+    async ([version, type, modules], context) => {
+      const folder = await compiledApp(context, type, join(root, modules, "@nestjs"));
       const { version: installed } = JSON.parse(
         await readFile(join(folder, "node_modules/@nestjs/core/package.json"), "utf8"),
       ) as { version: string };
       expect(installed.split(".")[0]).toBe(version);
 
       const url = `redis://127.0.0.1:${server.port}?prefix=${version}:`;
-      const [first, second] = [new App(folder, url), new App(folder, url)];
+      const [first, second] = [new App(context, folder, url), new App(context, folder, url)];
       await Promise.all([first.line(/^ready/), second.line(/^ready/)]);
       expect(first.lines).toContainEqual(expect.stringMatching(/^tested order:0 \d+$/));
 
@@ -69,12 +70,11 @@ onRedis("two processes of an application", () => {
       second.send("pay 8"); // waits for 300 ms, and the TTL is 30 s
       expect(await second.line(/^(refused|paying 8)/)).toBe("paying 8");
     },
-    60_000,
   );
 
-  test("of which the server is away report it", async () => {
-    const folder = await compiledApp("commonjs", join(root, "node_modules/@nestjs"));
-    const app = new App(folder, "redis://127.0.0.1:1?commandTimeoutMs=300");
+  test("of which the server is away report it", async (context) => {
+    const folder = await compiledApp(context, "commonjs", join(root, "node_modules/@nestjs"));
+    const app = new App(context, folder, "redis://127.0.0.1:1?commandTimeoutMs=300");
     await app.line(/^ready/);
     app.send("health");
     expect(await app.line(/"usable"/)).toMatch(/^error .*"status":"down".*"usable":0/);
@@ -82,7 +82,11 @@ onRedis("two processes of an application", () => {
 });
 
 /** A folder with the application, compiled, and with the packages as npm installs them. */
-async function compiledApp(type: "commonjs" | "module", nest: string): Promise<string> {
+async function compiledApp(
+  { onTestFinished }: TestContext,
+  type: "commonjs" | "module",
+  nest: string,
+): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-nest-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const modules = join(folder, "node_modules");
@@ -123,7 +127,7 @@ class App {
   readonly child: ChildProcess;
   readonly ended: Promise<unknown>;
 
-  constructor(folder: string, url: string) {
+  constructor({ onTestFinished }: TestContext, folder: string, url: string) {
     this.child = spawn(process.execPath, ["main.js", url], {
       cwd: folder,
       env: { ...process.env, NODE_OPTIONS: "" },

@@ -33,7 +33,7 @@ function job(library) {
   });
 }
 
-CronJob.from({ cronTime: everyPeriod, onTick: job("cron"), start: true });
+CronJob.from({ cronTime: everyPeriod, onTick: job("cron"), start: true, threshold: 1_500 });
 new Cron(everyPeriod, job("croner"));
 scheduleJob(everyPeriod, job("node-schedule"));
 

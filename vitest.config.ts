@@ -1,7 +1,8 @@
 import { defineConfig } from "vitest/config";
 
-// Tests use the sources of our own packages, so that they need no build; the rest are Vite's own conditions.
-const conditions = ["@holdfast/source", "module", "node", "development|production"];
+// Tests use the sources of our own packages, so that they need no build. The rest are conditions of Node: the ES modules of `module` may
+// need a bundler.
+const conditions = ["@holdfast/source", "node", "development|production"];
 
 export default defineConfig({
   resolve: { conditions },

@@ -108,6 +108,8 @@ export interface CountedVote {
   remainingMs: number;
 }
 
+// The contexts have all their fields from the start, because objects that grow later are slow. Fields of the result are undefined first.
+
 /** The context of the tracing channel `holdfast:acquire`. */
 export interface AcquireTrace extends LockFacts {
   /** The number of the call in this process, as in `queued` and `granted`. */
@@ -116,19 +118,19 @@ export interface AcquireTrace extends LockFacts {
   waitMs: number;
   ttlMs: number;
   /** A subscriber of `start` may set labels here. The holder shows them with its own labels, unless they exceed the limits of labels. */
-  labels?: Readonly<Record<string, string>> | undefined;
-  /** From the end of the call on, as the fields after it. */
-  outcome?: AcquireOutcome;
+  labels: Readonly<Record<string, string>> | undefined;
+  /** Undefined until the end of the call, as the fields after it. */
+  outcome: AcquireOutcome | undefined;
   /** The time in queues, ms; 0: the call was not queued. */
-  queuedMs?: number;
+  queuedMs: number | undefined;
   /** After a grant. */
-  via?: GrantedVia;
+  via: GrantedVia | undefined;
   /** After a grant. */
-  fencingToken?: bigint;
+  fencingToken: bigint | undefined;
   /** After a `LockError`. */
-  errorCode?: LockErrorCode;
+  errorCode: LockErrorCode | undefined;
   /** After a failure: the error of the call. */
-  error?: unknown;
+  error: unknown;
 }
 
 /** The context of the tracing channel `holdfast:renew`. */
@@ -137,32 +139,32 @@ export interface RenewTrace extends LeaseFacts {
   ttlMs: number;
   /** The remaining validity at the start of the renewal, ms. */
   marginMs: number;
-  outcome?: "extended" | "lost" | "unknown";
+  outcome: "extended" | "lost" | "unknown" | undefined;
   /** After `unknown` with a `LockError`. */
-  errorCode?: LockErrorCode;
+  errorCode: LockErrorCode | undefined;
 }
 
 /** The context of the tracing channel `holdfast:release`. */
 export interface ReleaseTrace extends LeaseFacts {
   /** Whether the lease held the lock until its release. Absent after a failure. */
-  released?: boolean;
+  released: boolean | undefined;
   /** After a `LockError`. */
-  errorCode?: LockErrorCode;
+  errorCode: LockErrorCode | undefined;
   /** After a failure: the error of the call. */
-  error?: unknown;
+  error: unknown;
 }
 
 /** The context of the tracing channel `holdfast:hold`: a lease, from its grant to its end. */
 export interface HoldTrace extends LeaseFacts {
-  /** The call of acquire. Absent for an adopted lease, and if `holdfast:acquire` had no subscriber at the call. */
-  call?: number;
+  /** The call of acquire. Undefined for an adopted lease, and if `holdfast:acquire` had no subscriber at the call. */
+  call: number | undefined;
   ttlMs: number;
   /** How the lease ended. */
-  reason?: LossReason | "transferred";
+  reason: LossReason | "transferred" | undefined;
   /** How long the lease existed, ms. */
-  heldMs?: number;
+  heldMs: number | undefined;
   /** How long after the end of its validity the lease ended, ms; 0: in time. */
-  overrunMs?: number;
+  overrunMs: number | undefined;
 }
 
 const events: Partial<Record<keyof Diagnostics, Channel>> = {};
@@ -198,21 +200,27 @@ export function trace<Context extends object, Result>(
   }
   const context = describe();
   // tracePromise would publish the result, and a lease is secret.
-  const done = trace.start.runStores(context, async () => {
-    try {
-      const result = await operation();
-      finish(context, { result });
-      return result;
-    } catch (error) {
-      Object.assign(context, { error });
-      finish(context, { error });
+  const settle = (settled: Settled<Result>): void => {
+    finish(context, settled);
+    if ("error" in settled) {
       trace.error.publish(context);
-      throw error;
-    } finally {
-      trace.asyncStart.publish(context);
-      trace.asyncEnd.publish(context);
     }
-  });
+    trace.asyncStart.publish(context);
+    trace.asyncEnd.publish(context);
+  };
+  const done = trace.start.runStores(context, () =>
+    operation().then(
+      (result) => {
+        settle({ result });
+        return result;
+      },
+      (error: unknown) => {
+        (context as { error?: unknown }).error = error;
+        settle({ error });
+        throw error;
+      },
+    ),
+  );
   trace.end.publish(context);
   return done;
 }
@@ -238,23 +246,29 @@ export interface FactsHost {
   readonly driver: { readonly capabilities: { readonly engine?: string | undefined } };
 }
 
-/** The facts of a lock for its events. @param lockMode null: unknown */
-export function lockFacts(host: FactsHost, key: string, lockMode: LockMode | null | undefined): LockFacts {
-  return { key, ...engineFacts(host), ...modeFacts(lockMode) };
+/** The name of the engine in events. */
+export function engineOf({ driver }: FactsHost): string {
+  return driver.capabilities.engine ?? "other";
 }
 
 /** The facts of the `Locks` for events without a known kind of lock. */
-export function engineFacts({ instance, driver }: FactsHost): Pick<LockFacts, "instance" | "engine"> {
-  return { instance, engine: driver.capabilities.engine ?? "other" };
+export function engineFacts(host: FactsHost): Pick<LockFacts, "instance" | "engine"> {
+  return { instance: host.instance, engine: engineOf(host) };
 }
 
-function modeFacts(lockMode: LockMode | null | undefined): Pick<LockFacts, "kind" | "mode"> {
+/** The kind of a lock in events. @param lockMode null: unknown */
+export function kindOf(lockMode: LockMode | null | undefined): LockFacts["kind"] {
+  return lockMode === null ? "unknown" : (lockMode?.kind ?? "mutex");
+}
+
+/** The mode of a lock in events. @param lockMode null: unknown */
+export function modeOf(lockMode: LockMode | null | undefined): LockFacts["mode"] {
   if (lockMode === null) {
-    return { kind: "unknown", mode: "unknown" };
+    return "unknown";
   } else if (lockMode === undefined) {
-    return { kind: "mutex", mode: "exclusive" };
+    return "exclusive";
   }
-  return { kind: lockMode.kind, mode: lockMode.kind === "semaphore" ? "semaphore" : lockMode.mode };
+  return lockMode.kind === "semaphore" ? "semaphore" : lockMode.mode;
 }
 
 export function hasSubscribers<Context extends object>(trace: TracingChannel<Context, Context>): boolean {

@@ -159,6 +159,8 @@ const acquireDefaults: ResolvedAcquire = {
   ifLost: "abort",
   info: undefined,
   attemptId: undefined,
+  lockMode: undefined,
+  trace: undefined,
 };
 
 /** Validates every option, once. Without options the result is `defaults` itself. */
@@ -182,6 +184,7 @@ export function resolveAcquire(
     attemptId: attemptId === undefined ? defaults.attemptId : checkText("attemptId", attemptId, 512),
     info: resolveHolderInfo(options, defaults.info),
     lockMode: defaults.lockMode,
+    trace: undefined,
   };
 }
 

@@ -6,7 +6,16 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { dist, root } from "./support/installed-package.ts";
 
 /** Entry points for cases without a lock. No other entry point loads their files. */
-const apart = ["fencing", "optimistic", "routing", "cron", "watchdog-thread"];
+const apart = [
+  "fencing",
+  "optimistic",
+  "routing",
+  "cron",
+  "watchdog-thread",
+  "otel",
+  "prometheus",
+  "telemetry",
+];
 
 let entries: Readonly<Record<string, { readonly import: { readonly default: string } }>>;
 

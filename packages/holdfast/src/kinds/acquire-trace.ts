@@ -1,5 +1,7 @@
 import {
-  lockFacts,
+  engineOf,
+  kindOf,
+  modeOf,
   nextNumber,
   type AcquireOutcome,
   type AcquireTrace,
@@ -19,12 +21,29 @@ export function acquireTrace(
   { lockMode, ttlMs }: ResolvedAcquire,
   waitMs: number,
 ): AcquireTrace {
-  return { ...lockFacts(host, key, lockMode), call: nextNumber("call"), waitMs, ttlMs };
+  return {
+    key,
+    instance: host.instance,
+    engine: engineOf(host),
+    kind: kindOf(lockMode),
+    mode: modeOf(lockMode),
+    call: nextNumber("call"),
+    waitMs,
+    ttlMs,
+    labels: undefined,
+    outcome: undefined,
+    queuedMs: undefined,
+    via: undefined,
+    fencingToken: undefined,
+    errorCode: undefined,
+    error: undefined,
+  };
 }
 
 /** The options of a traced acquire, with the labels that a subscriber has added. */
 export function tracedOptions(options: ResolvedAcquire, trace: AcquireTrace): ResolvedAcquire {
-  return { ...options, trace, info: withLabels(options.info, trace.labels) };
+  const { labels } = trace;
+  return labels ? { ...options, trace, info: withLabels(options.info, labels) } : { ...options, trace };
 }
 
 /** Adds the end of the acquire to its context. */
@@ -65,10 +84,10 @@ const outcomes: Readonly<Partial<Record<LockErrorCode, AcquireOutcome>>> = {
 };
 
 /** The caller's own labels win. Labels beyond the limits are dropped, because diagnostics must not fail an acquire. */
-function withLabels(info: HolderInfo | undefined, labels: AcquireTrace["labels"]): HolderInfo | undefined {
-  if (labels === undefined) {
-    return info;
-  }
+function withLabels(
+  info: HolderInfo | undefined,
+  labels: Readonly<Record<string, string>>,
+): HolderInfo | undefined {
   try {
     return checkHolderInfo({ ...info, labels: { ...labels, ...info?.labels } });
   } catch {

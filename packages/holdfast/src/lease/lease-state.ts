@@ -1,4 +1,4 @@
-import { lockFacts, publish, type LeaseFacts } from "../diagnostics.ts";
+import { publish, type LeaseFacts } from "../diagnostics.ts";
 import type { ExtendResult, Grant, LockMode } from "../driver.ts";
 import { LeaseLostError, unsupportedLease, type LossReason } from "../errors.ts";
 import type { Holder } from "../lock-state.ts";
@@ -7,7 +7,7 @@ import { downgradeGrant, releaseLostGrant, requestExtension, verifyGrant } from 
 import type { Handoverable, HandoverRun } from "./handover-run.ts";
 import { LeaseHandle, type LeaseControl, type LossListener } from "./lease-handle.ts";
 import type { CreatedLease, LeaseHost, LeaseStateOptions } from "./lease-host.ts";
-import { HoldReport, reportLeakedLease, traceRelease } from "./lease-trace.ts";
+import { HoldReport, leaseFacts, reportLeakedLease, traceRelease } from "./lease-trace.ts";
 import type { SerializedLease } from "./lease.ts";
 import { serializeLease } from "./serialized-lease.ts";
 import type { Renewable, WatchedLease } from "./watchdog.ts";
@@ -104,8 +104,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   }
 
   facts(): LeaseFacts {
-    const mode = this.#options.isAdopted === true ? null : this.lockMode;
-    return { ...lockFacts(this.#host, this.key, mode), fencingToken: this.fencingToken };
+    return leaseFacts(this.#host, this, this.#options.isAdopted === true ? null : this.lockMode);
   }
 
   describe(): Holder {

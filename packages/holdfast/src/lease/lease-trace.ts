@@ -1,13 +1,17 @@
 import {
+  engineOf,
   hasSubscribers,
+  kindOf,
+  modeOf,
   publish,
   trace,
   traces,
+  type FactsHost,
   type HoldTrace,
   type LeaseFacts,
   type RenewTrace,
 } from "../diagnostics.ts";
-import type { ExtendResult } from "../driver.ts";
+import type { ExtendResult, LockMode } from "../driver.ts";
 import { isLockError, type LossReason } from "../errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { emitWarning } from "../runtime/node-modules.ts";
@@ -16,6 +20,17 @@ import type { LeaseStateOptions } from "./lease-host.ts";
 /** A lease, as its events name it. */
 interface Described {
   facts(): LeaseFacts;
+}
+
+/** The facts of a lease for its events. @param lockMode null: unknown */
+export function leaseFacts(
+  host: FactsHost,
+  { key, fencingToken }: { readonly key: string; readonly fencingToken: bigint },
+  lockMode: LockMode | null | undefined,
+): LeaseFacts {
+  const { instance } = host;
+  const [engine, kind, mode] = [engineOf(host), kindOf(lockMode), modeOf(lockMode)];
+  return { key, instance, engine, kind, mode, fencingToken };
 }
 
 /** Reports a hold, from its grant to its end. */
@@ -37,8 +52,10 @@ export class HoldReport {
     if (!hasSubscribers(traces.hold)) {
       return undefined;
     }
-    const { ttlMs, trace: acquire } = options;
-    return new HoldReport({ ...lease.facts(), ttlMs, ...(acquire && { call: acquire.call }) }, clock);
+    const { key, instance, engine, kind, mode, fencingToken } = lease.facts();
+    const [ttlMs, call] = [options.ttlMs, options.trace?.call];
+    const end = { reason: undefined, heldMs: undefined, overrunMs: undefined };
+    return new HoldReport({ key, instance, engine, kind, mode, fencingToken, call, ttlMs, ...end }, clock);
   }
 
   /** @param remainingMs validity at the end, ms; negative if the validity ended first */
@@ -58,7 +75,11 @@ export function traceRelease(lease: Described, release: () => Promise<boolean>):
   }
   return trace(
     traces.release,
-    () => lease.facts(),
+    () => {
+      const { key, instance, engine, kind, mode, fencingToken } = lease.facts();
+      const end = undefined;
+      return { key, instance, engine, kind, mode, fencingToken, released: end, errorCode: end, error: end };
+    },
     release,
     (context, settled) => {
       if ("result" in settled) {
@@ -77,7 +98,13 @@ export function traceRenewal(
   margin: () => number,
   renew: () => Promise<ExtendResult>,
 ): Promise<ExtendResult> {
-  const describe = (): RenewTrace => ({ ...lease.facts(), ttlMs, marginMs: margin() });
+  const describe = (): RenewTrace => ({
+    ...lease.facts(),
+    ttlMs,
+    marginMs: margin(),
+    outcome: undefined,
+    errorCode: undefined,
+  });
   return trace(traces.renew, describe, renew, (context, settled) => {
     if ("result" in settled) {
       const { result } = settled;

@@ -1,6 +1,8 @@
 import {
+  engineOf,
   isPublished,
-  lockFacts,
+  kindOf,
+  modeOf,
   nextNumber,
   publish,
   type FactsHost,
@@ -65,6 +67,13 @@ export class WaitReport {
   #facts(): LockFacts & { call: number } {
     const { trace, lockMode } = this.#options;
     this.#call ??= trace?.call ?? nextNumber("call");
-    return { ...lockFacts(this.#host, this.#key, lockMode), call: this.#call };
+    return {
+      call: this.#call,
+      key: this.#key,
+      instance: this.#host.instance,
+      engine: engineOf(this.#host),
+      kind: kindOf(lockMode),
+      mode: modeOf(lockMode),
+    };
   }
 }

@@ -58,6 +58,7 @@ async function install(): Promise<void> {
 /** Installs a client library from the packages of this repository. */
 export async function provide(name: string, from: string): Promise<void> {
   const ours = join(root, "..", "..", "node_modules", from);
+  await mkdir(dirname(join(folder, "node_modules", name)), { recursive: true });
   await symlink(ours, join(folder, "node_modules", name), "junction");
 }
 

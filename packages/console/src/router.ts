@@ -16,6 +16,9 @@ const address = signal(typeof location === "undefined" ? "" : location.href);
 
 export const route: ReadonlySignal<Route> = computed(() => routeOf(address.value, folder().pathname));
 
+/** Marks an entry of the browser's history whose former entry is a page of the console too. */
+const fromConsole = "from the console";
+
 /** The route of an address. The folder itself is the page of locks. */
 export function routeOf(href: string, base: string): Route {
   const { pathname, searchParams } = new URL(href);
@@ -35,15 +38,20 @@ export function hrefOf(page: Page, params: Readonly<Record<string, string | unde
 }
 
 export function go(page: Page, params: Readonly<Record<string, string | undefined>> = {}): void {
-  history.pushState(null, "", hrefOf(page, params));
-  address.value = location.href;
+  push(hrefOf(page, params));
+}
+
+/** The former page of the console, or the page of locks. */
+export function goBack(): void {
+  if (history.state === fromConsole) history.back();
+  else go("locks");
 }
 
 /** Changes parameters of the present page without a new entry in the history of the browser. */
 export function setParams(changes: Readonly<Record<string, string | undefined>>): void {
   const { page, params } = route.peek();
   if (page !== "unknown") {
-    history.replaceState(null, "", hrefOf(page, { ...Object.fromEntries(params), ...changes }));
+    history.replaceState(history.state, "", hrefOf(page, { ...Object.fromEntries(params), ...changes }));
     address.value = location.href;
   }
 }
@@ -57,8 +65,12 @@ export function startRouter(): void {
       event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
     if (link === null || !isPlain || link.target !== "" || !link.href.startsWith(folder().href)) return;
     event.preventDefault();
-    history.pushState(null, "", link.href);
-    address.value = location.href;
-    scrollTo(0, 0);
+    push(link.href);
   });
+}
+
+function push(href: string): void {
+  history.pushState(fromConsole, "", href);
+  address.value = location.href;
+  document.querySelector("#main")?.scrollTo(0, 0);
 }

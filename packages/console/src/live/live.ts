@@ -64,33 +64,32 @@ export function togglePause(): void {
 /** Reads the locks of some prefixes while the page is visible. Returns a function that ends it. */
 export function startLive(prefixes: readonly string[], name: string): () => void {
   let run: Run | undefined;
+  const stop = (): void => {
+    run?.stop();
+    run = undefined;
+  };
   const update = (): void => {
-    const isVisible = document.visibilityState === "visible";
-    if (isVisible) run ??= new Run(prefixes, name);
-    else {
-      run?.stop();
-      run = undefined;
-    }
+    if (document.visibilityState === "visible") run ??= new Run(prefixes, name);
+    else stop();
   };
   let tickedAt = Date.now();
   const timer = setInterval(() => {
     const late = Date.now() - tickedAt;
     tickedAt = Date.now();
-    if (late > frozenMs) {
-      run?.stop();
-      run = undefined;
-    }
+    if (late > frozenMs) stop();
     update();
     run?.tick();
     if (!isPaused.value) now.value = Date.now();
   }, tickMs);
-  const events = ["visibilitychange", "freeze", "resume"] as const;
+  const events = ["visibilitychange", "resume"] as const;
   for (const event of events) document.addEventListener(event, update);
+  document.addEventListener("freeze", stop);
   update();
   return () => {
     clearInterval(timer);
     for (const event of events) document.removeEventListener(event, update);
-    run?.stop();
+    document.removeEventListener("freeze", stop);
+    stop();
     table.clear();
     connection.value = nothing;
   };

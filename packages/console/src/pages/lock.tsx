@@ -66,7 +66,6 @@ function useLockPageKeys(key: string, row: Row | undefined, refresh: () => void)
     o: () => go("owners", { owner: row?.lock.holders[0]?.owner }),
     y: () => void copy(key, "the key"),
     c: () => void copy(commandFor(key), "the command"),
-    Escape: () => (history.length > 1 ? history.back() : go("locks")),
   });
 }
 

@@ -11,7 +11,7 @@ import { targetsOf } from "../ui/break.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
 import { commandFor } from "../ui/command.ts";
 import { Icon } from "../ui/icons.tsx";
-import { useKeys } from "../ui/keys.ts";
+import { focusField, useKeys } from "../ui/keys.ts";
 import { Command, Notice, Stat } from "../ui/parts.tsx";
 import { copy } from "../ui/toast.tsx";
 import { usePoll } from "../ui/use-poll.ts";
@@ -50,7 +50,7 @@ function useLockKeys(reveal: { value: number | undefined }): void {
     ArrowUp: move(-1),
     PageDown: move(20),
     PageUp: move(-20),
-    "/": () => document.querySelector<HTMLInputElement>("#filter")?.focus(),
+    "/": () => focusField("filter"),
     Enter: () => {
       const id = here();
       if (id?.endsWith("*") === true && rowOfKey(id) === undefined) view.toggleGroup(id.slice(0, -1));

@@ -9,7 +9,7 @@ import { canBreak } from "../session.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
 import { targetsOfOwner } from "../ui/break.ts";
 import { Icon } from "../ui/icons.tsx";
-import { useKeys } from "../ui/keys.ts";
+import { focusField, useKeys } from "../ui/keys.ts";
 import { Notice, OwnerName, PageHead } from "../ui/parts.tsx";
 import { PollNotice } from "../ui/poll-notice.tsx";
 import { usePoll } from "../ui/use-poll.ts";
@@ -30,7 +30,7 @@ interface Known {
 export function OwnersPage() {
   const { data, error, at, refresh } = usePoll<Owners>("v1/owners", {}, 3_000);
   const fallback = useComputed(() => ownersOf(rows.value, now.value));
-  useKeys({ "/": () => document.querySelector<HTMLInputElement>("#owner-filter")?.focus() });
+  useKeys({ "/": () => focusField("owner-filter") });
   if (data !== undefined) {
     const { owners, complete: isComplete } = data;
     return <OwnersList known={{ owners, isComplete, isDirectory: true, at, refresh }} />;

@@ -9,12 +9,13 @@ const chordMs = 1_200;
 /** When `g` was pressed, if a second key may follow. */
 let chordAt: number | undefined;
 
-/** Handles keys while the component is mounted. The newest component comes first. */
-export function useKeys(map: KeyMap): void {
+/** Handles keys while the component is mounted. Pages come before the frame of all pages, which mounts after its first page. */
+export function useKeys(map: KeyMap, isFrame = false): void {
   const holder = useRef(map);
   holder.current = map;
   useEffect(() => {
-    maps.push(holder);
+    if (isFrame) maps.unshift(holder);
+    else maps.push(holder);
     return () => {
       maps.splice(maps.indexOf(holder), 1);
     };
@@ -70,4 +71,11 @@ function isField(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement && target.closest("input:not([type=checkbox]), textarea, select") !== null
   );
+}
+
+/** Moves the focus into a field, after its text. */
+export function focusField(id: string): void {
+  const field = document.querySelector<HTMLInputElement>(`#${id}`);
+  field?.focus();
+  field?.setSelectionRange(field.value.length, field.value.length);
 }

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 
 import { formatTicking } from "../model/duration.ts";
 import { ageMs, liveError, liveState, togglePause } from "../live/live.ts";
-import { go, hrefOf, route, type Page } from "../router.ts";
+import { go, goBack, hrefOf, route, type Page } from "../router.ts";
 import { canLogout, isAdmin, logout, me } from "../session.ts";
 import { saveTheme, savedTheme, themes } from "../theme.ts";
 import { BreakDialog } from "./break-dialog.tsx";
@@ -23,7 +23,7 @@ const links: readonly { readonly page: Page; readonly title: string; readonly is
 
 /** The frame of all pages. */
 export function Shell({ children }: { children: ComponentChildren }) {
-  useKeys({
+  const keys = {
     "?": openHelp,
     p: togglePause,
     "g l": () => go("locks"),
@@ -32,8 +32,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
     "g n": () => go("nodes"),
     "g d": () => go("doctor"),
     "g a": () => go("audit"),
-    Escape: () => history.back(),
-  });
+    Escape: goBack,
+  };
+  useKeys(keys, true);
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>

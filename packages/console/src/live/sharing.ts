@@ -16,8 +16,11 @@ export interface SharingOptions<Message> {
 /** A leader posts at least once a second. A leader that is silent for this long is frozen, and its lock is taken. */
 const mostSilenceMs = 6_000;
 
+/** A follower posts an envelope without a message while it is visible, so that a leader without followers posts nothing. */
 interface Envelope<Message> {
   readonly message?: Message;
+  /** Whether the follower needs everything. */
+  readonly isNew?: true;
 }
 
 /**
@@ -39,6 +42,8 @@ class Tab<Message> implements Sharing<Message> {
   readonly #timer: ReturnType<typeof setInterval>;
   #isLeader = false;
   #receivedAt = performance.now();
+  /** When a follower was seen last. */
+  #followedAt = -Infinity;
 
   constructor(options: SharingOptions<Message>) {
     this.#options = options;
@@ -46,11 +51,11 @@ class Tab<Message> implements Sharing<Message> {
     this.#channel.onmessage = ({ data }: MessageEvent<Envelope<Message>>) => this.#received(data);
     this.#timer = setInterval(() => this.#watch(), 1_000);
     void this.#run(false);
-    this.#channel.postMessage({});
+    this.#channel.postMessage({ isNew: true });
   }
 
   post(message: Message): void {
-    this.#channel.postMessage({ message } satisfies Envelope<Message>);
+    if (this.#isFollowed()) this.#channel.postMessage({ message } satisfies Envelope<Message>);
   }
 
   stop(): void {
@@ -59,16 +64,28 @@ class Tab<Message> implements Sharing<Message> {
     this.#channel.close();
   }
 
-  #received({ message }: Envelope<Message>): void {
+  #received({ message, isNew }: Envelope<Message>): void {
     if (message === undefined) {
-      if (this.#isLeader) this.#options.asked();
+      if (this.#isLeader) this.#welcome(isNew === true);
       return;
     }
     this.#receivedAt = performance.now();
     if (!this.#isLeader) this.#options.received(message);
   }
 
+  #isFollowed(): boolean {
+    return performance.now() - this.#followedAt < mostSilenceMs;
+  }
+
+  /** A follower that the leader had not seen for long has missed changes. */
+  #welcome(isNew: boolean): void {
+    const isBehind = isNew || !this.#isFollowed();
+    this.#followedAt = performance.now();
+    if (isBehind) this.#options.asked();
+  }
+
   #watch(): void {
+    if (!this.#isLeader) this.#channel.postMessage({});
     if (!this.#isLeader && performance.now() - this.#receivedAt > mostSilenceMs) {
       this.#receivedAt = performance.now();
       void this.#run(true);
@@ -85,6 +102,7 @@ class Tab<Message> implements Sharing<Message> {
     let end: (() => void) | undefined;
     const granted = (): Promise<void> => {
       this.#isLeader = true;
+      this.#followedAt = -Infinity;
       end = this.#options.lead();
       return lead();
     };

@@ -10,7 +10,6 @@ export interface Sort {
   readonly isDescending: boolean;
 }
 
-const collator = new Intl.Collator("en", { numeric: true });
 const severity: Readonly<Record<string, number>> = {
   foreign: 0,
   "no expiry": 1,
@@ -39,16 +38,21 @@ export function nextSort(present: Sort, by: Order): Sort {
 export function sortRows(rows: readonly Row[], { by, isDescending }: Sort, now: number): Row[] {
   const sign = isDescending ? -1 : 1;
   const compare = comparisons[by];
-  return rows.toSorted((a, b) => sign * compare(a, b, now) || collator.compare(a.key, b.key));
+  return rows.toSorted((a, b) => sign * compare(a, b, now) || compareText(a.sortKey, b.sortKey));
 }
 
 const comparisons: Readonly<Record<Order, (a: Row, b: Row, now: number) => number>> = {
-  key: (a, b) => collator.compare(a.key, b.key),
-  kind: (a, b) => collator.compare(a.lock.kind, b.lock.kind),
-  holder: (a, b) => collator.compare(a.lock.holders[0]?.owner ?? "", b.lock.holders[0]?.owner ?? ""),
+  key: (a, b) => compareText(a.sortKey, b.sortKey),
+  kind: (a, b) => compareText(a.lock.kind, b.lock.kind),
+  holder: (a, b) => compareText(a.lock.holders[0]?.owner ?? "", b.lock.holders[0]?.owner ?? ""),
   held: (a, b) => (b.since ?? Infinity) - (a.since ?? Infinity) || 0,
   left: (a, b, now) => (leftMs(a, now) ?? Infinity) - (leftMs(b, now) ?? Infinity) || 0,
   waiting: (a, b, now) =>
     a.lock.waiterCount - b.lock.waiterCount || (oldestWaitMs(a, now) ?? 0) - (oldestWaitMs(b, now) ?? 0),
   state: (a, b) => (severity[a.state] ?? 9) - (severity[b.state] ?? 9),
 };
+
+/** Compares by code units, because a comparison by language is ten times as slow. */
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

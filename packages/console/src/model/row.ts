@@ -10,6 +10,8 @@ export type RowState = (typeof rowStates)[number];
 /** A lock as the console knows it. Times are ms since 1970 by the browser's clock. `structuredClone` copies a row between tabs. */
 export interface Row {
   readonly key: string;
+  /** The key with padded numbers, so that `order:2` sorts before `order:10`. */
+  readonly sortKey: string;
   readonly lock: Lock;
   /** When this state was received. */
   readonly at: number;
@@ -41,6 +43,7 @@ export function rowOf(lock: Lock, at: number, before: Row | undefined): Row {
   const since = holder?.heldMs === undefined ? observed : at - holder.heldMs;
   return {
     key: lock.key,
+    sortKey: sortKeyOf(lock.key, before),
     lock,
     at,
     state: stateOf(lock, ttlMs),
@@ -75,6 +78,10 @@ export function isRenewing({ state, renewedAt }: Row): boolean {
 /** Whether the lock may never be released without help: not renewed, of an unknown holder, or without an expiry. */
 export function isStale({ state }: Row): boolean {
   return state === "late" || state === "foreign" || state === "no expiry";
+}
+
+function sortKeyOf(key: string, before: Row | undefined): string {
+  return before?.sortKey ?? key.replace(/\d+/g, (digits) => digits.padStart(16, "0"));
 }
 
 function isSameGrant(a: Holder | undefined, b: Holder | undefined): boolean {

@@ -1,4 +1,5 @@
 import { useComputed, useSignal } from "@preact/signals";
+import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 import { now } from "../live/live.ts";
@@ -35,6 +36,8 @@ const columns: readonly { readonly name: Order | "reason"; readonly title: strin
 
 /** Rows outside the view that are in the document all the same, so that scrolling does not flicker. */
 const overscan = 10;
+/** The view moves by this many rows at once, so that not every step of a scroll renders. */
+const step = 5;
 
 /** The table of locks. Only the rows in view are in the document. */
 export function LocksTable({ reveal }: { reveal: { value: number | undefined } }) {
@@ -53,9 +56,10 @@ export function LocksTable({ reveal }: { reveal: { value: number | undefined } }
   }, []);
   useReveal(box, reveal, rowHeight.value);
   const range = useComputed(() => {
-    const first = Math.max(0, Math.floor(scrollTop.value / rowHeight.value) - overscan);
+    const first = Math.max(0, Math.floor(scrollTop.value / rowHeight.value / step) * step - overscan);
     return { first, last: Math.ceil((scrollTop.value + height.value) / rowHeight.value) + overscan };
   });
+  const element = useElements();
   const all = lines.value;
   const { first, last } = range.value;
   const inView = all.slice(first, last);
@@ -69,14 +73,22 @@ export function LocksTable({ reveal }: { reveal: { value: number | undefined } }
         <Head />
         <tbody onPointerEnter={() => holdRows(true)} onPointerLeave={() => holdRows(false)}>
           <Spacer px={Math.min(first, all.length) * rowHeight.value} />
-          {inView.map((line, index) => (
-            <Line key={idOf(line)} line={line} index={first + index} />
-          ))}
+          {inView.map((line, index) => element(line, first + index))}
           <Spacer px={Math.max(0, all.length - last) * rowHeight.value} />
         </tbody>
       </table>
     </div>
   );
+}
+
+/** Makes the element of a line, once: Preact skips an element that it has rendered before. */
+function useElements(): (line: TreeLine, index: number) => VNode {
+  const known = useRef(new WeakMap<TreeLine, VNode>());
+  return (line, index) => {
+    const element = known.current.get(line) ?? <Line key={idOf(line)} line={line} index={index} />;
+    known.current.set(line, element);
+    return element;
+  };
 }
 
 /** Scrolls to the row of the cursor after a key press. */

@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { now, rows } from "../live/live.ts";
 import { parseFilter } from "../model/filter.ts";
 import { parseSort, sortRows } from "../model/order.ts";
-import type { Row } from "../model/row.ts";
+import { isStale, oldestWaitMs, type Row } from "../model/row.ts";
 import { treeLines, type TreeLine } from "../model/tree.ts";
 import { route, setParams } from "../router.ts";
 
@@ -42,6 +42,24 @@ export const shown = computed((): readonly Row[] => {
   const present = new Map(rows.value.map((row) => [row.key, row]));
   return places.map((place) => present.get(place.key) ?? freed(place));
 });
+
+/** The numbers of all locks, whatever the filter shows. */
+export const totals = computed(() => {
+  const total = { held: 0, waiting: 0, stale: 0, oldest: undefined as Row | undefined };
+  for (const row of rows.value) {
+    if (row.lock.holders.length > 0) total.held += 1;
+    if (isStale(row)) total.stale += 1;
+    total.waiting += row.lock.waiterCount;
+    const waited = oldestWaitMs(row, row.at);
+    if (waited !== undefined && row.at - waited < startOf(total.oldest)) total.oldest = row;
+  }
+  return total;
+});
+
+/** Since when the oldest waiter of a lock waits. */
+function startOf(row: Row | undefined): number {
+  return row === undefined ? Infinity : row.at - (row.oldestWaitMs ?? 0);
+}
 
 /** How many rows wait for the pointer to leave. */
 export const newCount = computed(() => {

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { History, Nodes } from "../api/types.ts";
 import { isListed, liveError, now, rowOfKey, rows } from "../live/live.ts";
 import { formatTicking } from "../model/duration.ts";
-import { isStale, oldestWaitMs } from "../model/row.ts";
+import { oldestWaitMs } from "../model/row.ts";
 import { go, hrefOf, route, setParams } from "../router.ts";
 import { canBreak, canBreakSomething } from "../session.ts";
 import { targetsOf } from "../ui/break.ts";
@@ -77,14 +77,10 @@ function askForBreak(keys: readonly string[]): void {
   askToBreak({ targets, done: () => (view.selected.value = new Set()) });
 }
 
-/** The numbers of all locks, whatever the filter shows. */
 function Strip() {
-  const all = rows.value;
   const time = now.value;
-  const held = all.filter(({ lock }) => lock.holders.length > 0).length;
-  const waiting = all.reduce((sum, { lock }) => sum + lock.waiterCount, 0);
-  const oldest = Math.max(-1, ...all.flatMap((row) => oldestWaitMs(row, time) ?? []));
-  const stale = all.filter(isStale).length;
+  const { held, waiting, stale, oldest } = view.totals.value;
+  const waited = oldest === undefined ? undefined : oldestWaitMs(oldest, time);
   const nodes = usePoll<Nodes>("v1/nodes", {}, 10_000).data?.nodes;
   const ends = usePoll<History>("v1/history", {}, 10_000).data;
   const lost = ends?.holds.filter(
@@ -95,7 +91,7 @@ function Strip() {
     <dl class="strip">
       <Stat label="Held">{grouped(held)}</Stat>
       <Stat label="Waiting">{grouped(waiting)}</Stat>
-      <Stat label="Oldest wait">{oldest < 0 ? "–" : formatTicking(oldest)}</Stat>
+      <Stat label="Oldest wait">{waited === undefined ? "–" : formatTicking(waited)}</Stat>
       <Stat label="Stale" isAlarm={stale > 0}>
         {stale === 0 ? "0" : <a href={hrefOf("locks", { q: "stale" })}>{grouped(stale)}</a>}
       </Stat>

@@ -1,10 +1,10 @@
 import { bodyLimit } from "hono/body-limit";
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 
 import { Authenticator, type AuthOptions } from "./auth.ts";
 import type { RouteEnv } from "./context.ts";
 import type { RateLimit } from "./limits.ts";
-import { anonymous } from "./principal.ts";
+import { anonymous, type Principal } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 import { consolePath } from "./web-console/pages.ts";
 
@@ -20,24 +20,33 @@ function isPublic(path: string): boolean {
 /** The names of this machine in a browser. A request with another name comes from a web page, by DNS rebinding. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
+/** Finds the principal of a request. Throws or rejects with a `ServiceError` for a client without access. */
+export type Identify = (c: Context<RouteEnv>) => Principal | Promise<Principal>;
+
+/** By the bearer token; without authentication every client that names this machine has all rights. */
+export function byToken(auth: AuthOptions | undefined): Identify {
+  const authenticator = auth && new Authenticator(auth);
+  return (c) => {
+    if (authenticator && !isPublic(c.req.path)) {
+      return authenticator.principalOf(c.req.header("authorization"));
+    }
+    assertKnownNames(authenticator === undefined ? c.req.header("host") : undefined);
+    return anonymous;
+  };
+}
+
 /** Limits the size of requests, authenticates the client, and limits its rate. */
 export function authenticateAndLimit(
-  auth: AuthOptions | undefined,
+  identify: Identify,
   limit: RateLimit | undefined,
 ): MiddlewareHandler<RouteEnv>[] {
-  const authenticator = auth && new Authenticator(auth);
   const tooLong = (): never => {
     throw new ServiceError("invalid", `Expected a body of ${maxBodyBytes} bytes at the most`, {}, 413);
   };
   return [
     limitBody(tooLong),
     async (c, next) => {
-      if (authenticator && !isPublic(c.req.path)) {
-        c.set("principal", await authenticator.principalOf(c.req.header("authorization")));
-      } else {
-        assertKnownNames(authenticator === undefined ? c.req.header("host") : undefined);
-        c.set("principal", anonymous);
-      }
+      c.set("principal", await identify(c));
       if (limit && !renewsOrReleases(c.req.method, c.req.path)) {
         await limit.count(c.var.principal.name);
       }

@@ -3,7 +3,7 @@ import { ClientDisconnected } from "./connection.ts";
 import { allowOrigins } from "./cors.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { breakRoutes } from "./break-routes.ts";
-import { authenticateAndLimit } from "./admission.ts";
+import { authenticateAndLimit, byToken, type Identify } from "./admission.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { meRoute } from "./me-route.ts";
 import { leaseRoutes } from "./lease-routes.ts";
@@ -20,6 +20,7 @@ import { consolePages } from "./web-console/pages.ts";
 export function createApp(
   context: ServiceContext,
   { auth, console: hasConsole, readOnly, allowedOrigins }: ResolvedService,
+  identify: Identify = byToken(auth),
 ): App {
   const { log, draining } = context;
   const app = newApp();
@@ -50,7 +51,7 @@ export function createApp(
   if (allowedOrigins.length > 0) {
     app.use(allowOrigins(allowedOrigins)); // before authentication, because a preflight has no credentials
   }
-  for (const handler of authenticateAndLimit(auth, context.rate)) {
+  for (const handler of authenticateAndLimit(identify, context.rate)) {
     app.use(handler);
   }
   if (readOnly) {

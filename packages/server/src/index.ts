@@ -2,4 +2,10 @@ export { newToken, type AuthOptions, type Grants, type JwtIssuer, type TokenEntr
 export type { App } from "./context.ts";
 export { jsonLines, type Log, type LogEntry } from "./log.ts";
 export type { ServiceOptions } from "./options.ts";
+export {
+  consoleRoutes,
+  type ConsoleRoutes,
+  type ConsoleRoutesOptions,
+  type ConsoleUser,
+} from "./web-console/mount.ts";
 export { createService, type Service } from "./service.ts";

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import type { Driver } from "holdfast";
 
+import type { Identify } from "./admission.ts";
 import { createApp } from "./app.ts";
 import { AttemptCache } from "./attempts.ts";
 import { Connections } from "./connection.ts";
@@ -46,7 +47,7 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
   return new HttpService(resolved, await Engine.open(resolved.engine));
 }
 
-class HttpService implements Service {
+export class HttpService implements Service {
   readonly app: App;
   readonly #options: ResolvedService;
   readonly #context: ServiceContext;
@@ -55,7 +56,8 @@ class HttpService implements Service {
   #server: Server | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(options: ResolvedService, engine: Engine) {
+  /** @param identify by default by the tokens of the options */
+  constructor(options: ResolvedService, engine: Engine, identify?: Identify) {
     const waitLimits = new WaitLimits(options.maxWaitsOfOne);
     const { guarantee } = engine;
     const metrics = new Metrics({
@@ -85,9 +87,9 @@ class HttpService implements Service {
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,
       readOnly: options.readOnly,
-      hasAuthentication: options.auth !== undefined,
+      hasAuthentication: options.auth !== undefined || identify !== undefined,
     };
-    this.app = createApp(this.#context, options);
+    this.app = createApp(this.#context, options, identify);
   }
 
   get guarantee(): Driver["capabilities"]["guarantee"] {

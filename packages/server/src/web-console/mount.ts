@@ -1,0 +1,102 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import type { Driver } from "holdfast";
+
+import type { Identify } from "../admission.ts";
+import { Engine } from "../engine.ts";
+import { resolveService } from "../options.ts";
+import type { Principal } from "../principal.ts";
+import { problemOf, problemResponse } from "../problems.ts";
+import { ServiceError } from "../refusal.ts";
+import { HttpService } from "../service.ts";
+
+/** A person at the console, as the application knows them. */
+export interface ConsoleUser {
+  /** The name in the audit of breaks. */
+  readonly name: string;
+  /** Whether the user may break locks. @defaultValue false */
+  readonly canBreak?: boolean | undefined;
+  /** Restricts the console to keys with this prefix. The pages about servers and processes then show nothing. @defaultValue "" */
+  readonly prefix?: string | undefined;
+}
+
+export interface ConsoleRoutesOptions {
+  /** The path of the application below which the routes are, without `/console`, if the framework leaves it in the URL. @defaultValue "" */
+  readonly basePath?: string | undefined;
+  /** Refuses every break. @defaultValue false */
+  readonly readOnly?: boolean | undefined;
+  /**
+   * Finds the user of a request by the application's own means, such as its session; null: the request is refused with 403. Without
+   * this option only browsers on this machine have access, with all rights.
+   */
+  readonly authorize?:
+    ((request: IncomingMessage) => ConsoleUser | null | Promise<ConsoleUser | null>) | undefined;
+}
+
+/** The console of an application, at `/console/` below the mounted path. */
+export interface ConsoleRoutes {
+  /** For `node:http`, Express and NestJS: `app.use("/locks", routes.handler)`. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
+  /** For Hono on Node: `app.all("/locks/*", (c) => routes.fetch(c.req.raw, c.env))`, with `basePath`. */
+  fetch(request: Request, env: HttpBindings): Response | Promise<Response>;
+  /** Ends the open streams, and closes the driver if no `Locks` uses it. */
+  close(): Promise<void>;
+}
+
+/** The requests of the console. Leases are neither acquired nor released here. */
+const reads =
+  /^\/(console(\/.*)?|v1\/(me|locks|lock|events|nodes|owners|processes|history|contention|audit|doctor))$/;
+const writes = /^\/v1\/(lock\/break|owners\/break|fence\/check)$/;
+
+/**
+ * The web console for an application with its own server, on the driver of its locks.
+ * @throws {TypeError} for invalid options
+ */
+export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions = {}): ConsoleRoutes {
+  const { basePath = "", readOnly, authorize } = options;
+  if (!/^(\/[^/?#]+)*$/.test(basePath)) {
+    throw new TypeError(
+      `Expected \`basePath\` to be a path such as /admin/locks, got ${JSON.stringify(basePath)}`,
+    );
+  }
+  const resolved = resolveService({ engine: driver, readOnly });
+  const service = new HttpService(resolved, new Engine(driver), authorize && byApplication(authorize));
+  const respond = (request: Request, env: HttpBindings): Response | Promise<Response> => {
+    const url = new URL(request.url);
+    if (basePath !== "" && url.pathname.startsWith(`${basePath}/`)) {
+      url.pathname = url.pathname.slice(basePath.length);
+    }
+    const isRead = request.method === "GET" || request.method === "HEAD";
+    return (isRead ? reads : writes).test(url.pathname)
+      ? service.app.fetch(url.href === request.url ? request : new Request(url, request), env)
+      : problemResponse(problemOf(new ServiceError("not-found", "The console has no such page")));
+  };
+  const listener = getRequestListener((request, env) => respond(request, env as HttpBindings));
+  return {
+    handler: (request, response) => void listener(request, response),
+    fetch: respond,
+    close: () => service.close(),
+  };
+}
+
+function byApplication(authorize: NonNullable<ConsoleRoutesOptions["authorize"]>): Identify {
+  return async (c) => {
+    const user = await authorize(c.env.incoming);
+    if (user === null) {
+      throw new ServiceError("forbidden", "The application refuses access to its locks");
+    }
+    return principalOf(user);
+  };
+}
+
+function principalOf({ name, canBreak = false, prefix = "" }: ConsoleUser): Principal {
+  return {
+    name,
+    grants: [
+      { scope: "lock:read", prefix },
+      ...(canBreak ? [{ scope: "lock:force" as const, prefix }] : []),
+      ...(prefix === "" ? [{ scope: "admin" as const, prefix }] : []),
+    ],
+  };
+}

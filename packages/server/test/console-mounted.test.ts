@@ -1,0 +1,120 @@
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+import { serve, type ServerType } from "@hono/node-server";
+import express from "express";
+import fastify from "fastify";
+import { createLocks, type Driver } from "holdfast";
+import { memory } from "holdfast/memory";
+import { Hono } from "hono";
+import { afterEach, describe, expect, test } from "vitest";
+
+import { consoleRoutes, type ConsoleRoutes, type ConsoleRoutesOptions } from "../src/index.ts";
+import { refusal, sendRequest } from "./support/service.ts";
+
+const ends: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) {
+    await end();
+  }
+});
+
+function mounted(driver: Driver, options?: ConsoleRoutesOptions): ConsoleRoutes {
+  const routes = consoleRoutes(driver, options);
+  ends.push(() => routes.close());
+  return routes;
+}
+
+async function listening(server: Server | ServerType): Promise<string> {
+  await new Promise((resolve) => server.once("listening", resolve));
+  ends.push(() => new Promise((resolve) => server.close(resolve)));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/admin/locks/`;
+}
+
+/** The ways to mount the console under `/admin/locks`. */
+const frameworks: Record<string, (driver: Driver, options?: ConsoleRoutesOptions) => Promise<string>> = {
+  async express(driver, options) {
+    const app = express();
+    app.use("/admin/locks", mounted(driver, options).handler);
+    return listening(app.listen(0, "127.0.0.1"));
+  },
+  async fastify(driver, options) {
+    const { handler } = mounted(driver, { ...options, basePath: "/admin/locks" });
+    const app = fastify();
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser("*", (_request, _body, done) => done(null));
+    app.all("/admin/locks/*", (request, reply) => {
+      reply.hijack();
+      handler(request.raw, reply.raw);
+    });
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    ends.push(() => app.close());
+    return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/admin/locks/`;
+  },
+  async hono(driver, options) {
+    const routes = mounted(driver, { ...options, basePath: "/admin/locks" });
+    const app = new Hono<{ Bindings: Parameters<ConsoleRoutes["fetch"]>[1] }>();
+    app.all("/admin/locks/*", (c) => routes.fetch(c.req.raw, c.env));
+    return listening(serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }));
+  },
+  async "node:http"(driver, options) {
+    const { handler } = mounted(driver, { ...options, basePath: "/admin/locks" });
+    return listening(createServer(handler).listen(0, "127.0.0.1"));
+  },
+};
+
+describe.each(Object.entries(frameworks))("the console mounted in %s", (_, mount) => {
+  test("shows and breaks the locks of the application, and serves nothing else", async () => {
+    const driver = memory();
+    const locks = createLocks(driver);
+    ends.push(() => locks.close());
+    const url = await mount(driver);
+    const lease = await locks.acquire("order:1", { owner: "application" });
+    expect(await (await fetch(new URL("console/", url))).text()).toContain("<title>");
+    expect((await fetch(new URL("console", url), { redirect: "manual" })).headers.get("location")).toBe(
+      "./console/",
+    );
+    expect((await sendRequest(url, "GET", "v1/me")).body).toMatchObject({
+      authentication: false,
+      readOnly: false,
+    });
+    const listed = await sendRequest(url, "GET", "v1/locks");
+    expect(listed.body).toMatchObject({ locks: [{ key: "order:1", holders: [{ owner: "application" }] }] });
+    const seen = { key: "order:1", fencingToken: String(lease.fencingToken), reason: "a test" };
+    expect((await sendRequest(url, "POST", "v1/lock/break", seen)).body).toMatchObject({ broken: true });
+    expect(lease.signal.aborted).toBe(true);
+    expect(await refusal(url, "POST", "v1/leases", { key: "k" })).toMatchObject({ status: 404 });
+    expect(await refusal(url, "GET", "metrics")).toMatchObject({ status: 404 });
+  });
+
+  test("asks the application for the user and the rights", async () => {
+    const driver = memory();
+    const locks = createLocks(driver);
+    ends.push(() => locks.close());
+    const lease = await locks.acquire("order:1");
+    const url = await mount(driver, {
+      authorize: ({ headers }: IncomingMessage) =>
+        headers["x-user"] === undefined
+          ? null
+          : { name: String(headers["x-user"]), canBreak: headers["x-user"] === "ada" },
+    });
+    const as = (name: string, method: string, path: string, body?: object): ReturnType<typeof sendRequest> =>
+      sendRequest(url, method, path, body, { "x-user": name, host: "locks.example" });
+    expect(await refusal(url, "GET", "v1/locks")).toMatchObject({ status: 403, code: "forbidden" });
+    expect((await as("bob", "GET", "v1/me")).body).toMatchObject({ principal: "bob", authentication: true });
+    const seen = { key: "order:1", fencingToken: String(lease.fencingToken), reason: "a test" };
+    expect((await as("bob", "POST", "v1/lock/break", seen)).status).toBe(403);
+    expect((await as("ada", "POST", "v1/lock/break", seen)).body).toMatchObject({ broken: true });
+  });
+});
+
+test("a read-only console breaks nothing", async () => {
+  const url = await (frameworks["express"] as (typeof frameworks)[string])(memory(), { readOnly: true });
+  const seen = { key: "k", fencingToken: "1", reason: "a test" };
+  expect(await refusal(url, "POST", "v1/lock/break", seen)).toMatchObject({ status: 403 });
+});
+
+test("a base path of another form is refused", () => {
+  expect(() => consoleRoutes(memory(), { basePath: "locks/" })).toThrow(TypeError);
+});

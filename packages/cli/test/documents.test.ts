@@ -58,6 +58,11 @@ onRedis("the command lines of the documents", () => {
     await writeFile(cli.file("deploy.sh"), "#!/bin/sh\n");
     await chmod(cli.file("deploy.sh"), 0o755);
     await writeFile(cli.file("report.js"), "");
+    // Programs of others, which the documents run under a lock. The tests of the recipes run what can be run.
+    for (const program of ["npx", "terraform"]) {
+      await writeFile(cli.file(`bin/${program}`), "#!/bin/sh\n");
+      await chmod(cli.file(`bin/${program}`), 0o755);
+    }
   });
 
   test("exist", () => {
@@ -75,7 +80,7 @@ onRedis("the command lines of the documents", () => {
       .replaceAll("<leaseId>", leaseId)
       .replace(/^curl /, "curl --silent --show-error --fail-with-body ")
       .replace(/^holdfast top$/, "holdfast top --once"); // without an option it needs a terminal
-    const env = { PATH: `${cli.file("bin")}:${process.env["PATH"]}` };
+    const env = { PATH: `${cli.file("bin")}:${process.env["PATH"]}`, DATABASE_URL: cli.url };
     const { code, out, err } = await cli.spawn("bash", ["-c", line], { env }).ended;
     const name = /^holdfast (\w+)/.exec(command)?.[1] ?? "";
     expect([0, ...(otherCodes[name] ?? [])], `${line}\n${out}${err}`).toContain(code);

@@ -1,8 +1,8 @@
-// A process that holds a key with a watchdog thread, and whose event loop is then blocked for ever.
+// A process that holds a key with a watchdog thread.
 //
 //   node blocked-holder.mjs <port> <key> <ttlMs>
 //
-// It writes `held` before the event loop is blocked.
+// It writes `held`. Then its event loop is blocked.
 
 import { writeSync } from "node:fs";
 

@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
 import type { Locks } from "holdfast";
 
-/** What the metrics must say after {@link contendedRun}: counts of histograms, and values of counters and gauges. */
+/** The metrics after {@link contendedRun}: counts of histograms, and values of counters and gauges. */
 export const expectedCounts: Readonly<Record<string, number>> = {
   "holdfast.acquire.duration group=orders outcome=acquired": 6,
   "holdfast.acquire.duration group=orders outcome=held": 1,

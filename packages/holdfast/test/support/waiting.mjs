@@ -2,7 +2,7 @@
 //
 //   node waiting.mjs <port> <key> [break]
 //
-// It writes `waiting`, then the wall clock at its grant.
+// It writes `waiting`. It writes the wall clock at its grant.
 
 import { setTimeout } from "node:timers/promises";
 

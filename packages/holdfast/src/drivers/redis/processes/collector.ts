@@ -7,7 +7,7 @@ import { parseAnswer } from "./process-answer.ts";
 /** A registered client that was asked. */
 export interface AskedClient {
   readonly clientId: string;
-  /** Whether a process subscribes to the client's channel. A cluster cannot tell. */
+  /** Whether a process subscribes to the client's channel. A cluster does not report it. */
   readonly isSubscribed: boolean;
   /** The time since its last registration, ms. */
   readonly seenMs: number;

@@ -76,7 +76,7 @@ onRedis("The directory of processes", () => {
     expect((await asker.processes()).processes.map(({ owner }) => owner)).not.toContain("holder@pod:1");
   });
 
-  test("shows a process that does not answer, and waits no longer than it was told to", async () => {
+  test("shows a process that does not answer, and waits no longer than its limit", async () => {
     const frozen = "f".repeat(32);
     const probe = server.client();
     const asker = open();
@@ -125,7 +125,7 @@ onRedis("The directory of processes", () => {
     const texts = [
       "processes",
       `processes ${nonce} ${asking} 99999999 k`,
-      `processes ${nonce} nobody 2000 `,
+      `processes ${nonce} another 2000 `,
       `process ${nonce} ${asking} []`,
       `process ${nonce} ${asking} [{"owner":1}]`,
       ...Array.from({ length: 100 }, (_, i) => `processes ${String(i).padStart(32, "0")} ${asking} 2000 `),

@@ -9,7 +9,7 @@
 --            The question gets the length of one answer between start and end.
 --            Reply { number of registered clients, { client ID, receivers, remaining ms }... }
 --   answer   ARGV[2] channel, ARGV[3] kind of the channel, ARGV[4] the text. Reply the number of receivers
---   Effects  of register and leave: writes the set, which expires; of ask and answer: publishes
+--   Effects  register and leave write the set, which expires. ask and answer publish
 
 local operation, set = ARGV[1], KEYS[1]
 

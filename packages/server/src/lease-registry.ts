@@ -11,16 +11,22 @@ interface Entry {
   until: number;
 }
 
+/** Receives the beginnings and the ends of leases. */
+interface LeaseListener {
+  begun(grant: Grant): void;
+  ended(grant: Grant, heldMs: number, end: LeaseEnd): void;
+}
+
 const sweepMs = 1_000;
 
 /** The leases of this instance, for metrics only. A lease that another instance releases is counted as expired. */
 export class LeaseTracker {
   readonly #entries = new Map<string, Entry>();
-  readonly #ended: (grant: Grant, heldMs: number, end: LeaseEnd) => void;
+  readonly #listener: LeaseListener;
   readonly #sweep: NodeJS.Timeout;
 
-  constructor(ended: (grant: Grant, heldMs: number, end: LeaseEnd) => void) {
-    this.#ended = ended;
+  constructor(listener: LeaseListener) {
+    this.#listener = listener;
     this.#sweep = setInterval(() => {
       const now = performance.now();
       for (const { grant, until } of this.#entries.values()) {
@@ -29,10 +35,6 @@ export class LeaseTracker {
         }
       }
     }, sweepMs).unref();
-  }
-
-  get count(): number {
-    return this.#entries.size;
   }
 
   track(grant: Grant, ttlMs: number, remainingMs: number): void {
@@ -46,6 +48,7 @@ export class LeaseTracker {
         since: now - Math.max(0, ttlMs - remainingMs),
         until: now + remainingMs,
       });
+      this.#listener.begun(grant);
     }
   }
 
@@ -62,7 +65,7 @@ export class LeaseTracker {
   tokenEnded(token: string, end: LeaseEnd): void {
     const entry = this.#entries.get(token);
     if (entry && this.#entries.delete(token)) {
-      this.#ended(entry.grant, performance.now() - entry.since, end);
+      this.#listener.ended(entry.grant, performance.now() - entry.since, end);
     }
   }
 

@@ -59,8 +59,12 @@ export class Leases {
     this.#checkTtl(command.ttlMs);
     const reported = this.#metrics.acquiring(command);
     try {
-      const acquired = await this.#acquireLease.run(command, requester, renew);
-      reported.granted(acquired.queuedMs);
+      const acquired = await this.#acquireLease.run(
+        command,
+        withReport(requester, () => reported.queued()),
+        renew,
+      );
+      reported.granted();
       return acquired;
     } catch (error) {
       reported.failed(error);
@@ -254,6 +258,19 @@ interface Times {
 function repliedTooLate({ key }: LeaseLostError): EngineError {
   const message = "The grant had expired before its response was sent";
   return new EngineError(message, { key, outcome: "none", retryable: true });
+}
+
+/** The requester, whose wait is reported too. */
+function withReport(requester: Requester, queued: () => void): Requester {
+  return {
+    get closed() {
+      return requester.closed;
+    },
+    onQueued: () => {
+      queued();
+      requester.onQueued();
+    },
+  };
 }
 
 function inMicros(ms: number): number {

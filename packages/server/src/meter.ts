@@ -1,107 +1,121 @@
 import { channel } from "node:diagnostics_channel";
 
-import { isLockError, type ExtendResult, type LossReason } from "holdfast";
+import { isLockError, type Diagnostics, type ExtendResult, type HoldTrace, type LossReason } from "holdfast";
 import type { LeaseParts, WireMode } from "holdfast/http";
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { KeyGroups, recordFailedVotes, recordVote, RegistryRecorder, SeriesCache } from "holdfast/prometheus";
+import { Gauge, Registry } from "prom-client";
 
 import { ClientDisconnected } from "./connection.ts";
-import { KeyGroups } from "./groups.ts";
 import { LeaseTracker, type LeaseEnd } from "./lease-registry.ts";
 
 type Grant = LeaseParts["grants"][number];
-
-const seconds = [
-  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600,
-];
-const fractions = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 
 /** Of the tracing channel `holdfast:hold`. */
 const holdEnds = "tracing:holdfast:hold:asyncEnd";
 
 interface MetricsOptions {
   readonly engine: string;
-  readonly groups: KeyGroups;
+  readonly guarantee: string;
+  /** The prefixes of keys that are groups. */
+  readonly groups: readonly string[];
   /** The present number of waiters at this instance. */
   readonly waiters: () => number;
+  /** The present number of open event streams. */
+  readonly streams: () => number;
 }
 
 /** The progress of one acquisition. */
 interface Acquiring {
-  granted(queuedMs: number): void;
+  /** The request waits in the queue of the engine. */
+  queued(): void;
+  granted(): void;
   failed(error: unknown): void;
 }
 
+const kinds: Readonly<Record<WireMode, string>> = {
+  exclusive: "mutex",
+  read: "read-write",
+  write: "read-write",
+  semaphore: "semaphore",
+};
+
 /**
- * The metrics for Prometheus. A key is never a label. The label `lock_group` is a configured prefix, or the part before the first `:`.
+ * The metrics for Prometheus: the instruments of `holdfast/prometheus`, for the leases of clients, and `holdfast_server_*`. A key is never
+ * a label. The label `group` is a configured prefix, or the part before the first `:`.
  */
 export class Metrics {
   readonly registry: Registry = new Registry();
+  readonly recorder: RegistryRecorder;
+  readonly #values: SeriesCache;
   readonly #groups: KeyGroups;
   readonly #leaseTracker: LeaseTracker;
-  readonly #acquire: Histogram;
-  readonly #wait: Histogram;
-  readonly #hold: Histogram;
-  readonly #renew: Histogram;
-  readonly #margin: Histogram;
-  readonly #lost: Counter;
-  readonly #release: Counter;
-  readonly #fence: Counter;
-  readonly #broken: Counter;
-  readonly #overrun: Histogram;
-  readonly #quorum: Histogram;
-  readonly #votes: Counter;
   readonly #onVote = (message: unknown): void => {
-    const { granted, nodes } = message as { granted: number; nodes: number };
-    this.#quorum.observe(granted - (Math.floor(nodes / 2) + 1));
+    recordVote(this.#values, message as Diagnostics["vote"]);
   };
   readonly #onHoldEnd = (message: unknown): void => {
-    const { key, overrunMs = 0 } = message as { key: string; overrunMs?: number };
+    const { key, overrunMs = 0 } = message as HoldTrace;
     if (overrunMs > 0) {
-      this.#overrun.observe({ lock_group: this.#groups.of(key) }, overrunMs / 1000);
+      this.#values.add("holdfast.overrun.duration", overrunMs / 1000, this.#groups.of(key));
     }
   };
 
-  constructor({ engine, groups, waiters }: MetricsOptions) {
-    this.registry.setDefaultLabels({ lock_engine: engine });
-    this.#groups = groups;
-    this.#leaseTracker = new LeaseTracker((grant, heldMs, end) => {
-      this.#ended(grant.key, heldMs, end);
+  constructor({ engine, guarantee, groups, waiters, streams }: MetricsOptions) {
+    this.#groups = new KeyGroups(groups);
+    this.recorder = new RegistryRecorder(this.registry);
+    this.recorder.startAtZero(this.#groups.known);
+    this.#values = new SeriesCache(this.recorder);
+    this.#leaseTracker = new LeaseTracker({
+      begun: ({ key }) => this.#values.add("holdfast.held", 1, this.#groups.of(key), "unknown"),
+      ended: ({ key }, heldMs, end) => this.#ended(key, heldMs, end),
     });
-    this.#acquire = this.#histogram("lock_acquire_duration_seconds", "Time from the request to the response", seconds, ["lock_mode", "outcome"]); // prettier-ignore
-    this.#wait = this.#histogram("lock_wait_duration_seconds", "Time of queued requests in the queue", seconds, ["outcome"]); // prettier-ignore
-    this.#hold = this.#histogram("lock_hold_duration_seconds", "Time from the grant to its end", seconds, ["end"]); // prettier-ignore
-    this.#renew = this.#histogram("lock_renew_duration_seconds", "Time of the engine for an extension", seconds, ["outcome"]); // prettier-ignore
-    this.#margin = this.#histogram("lock_renew_margin_ratio", "Remaining part of the TTL at a renewal", fractions, []); // prettier-ignore
-    this.#overrun = this.#histogram("lock_overrun_duration_seconds", "Time between the end of a grant and its detection, for locks held by a connection", seconds, []); // prettier-ignore
-    this.#votes = new Counter({ name: "lock_quorum_votes_total", help: "Votes of the nodes in failed attempts", labelNames: ["server_address", "vote"], registers: [this.registry] }); // prettier-ignore
-    this.#quorum = new Histogram({ name: "lock_quorum_margin_votes", help: "Votes above the majority; 0: one failure from loss", buckets: [0, 1, 2, 3, 4], registers: [this.registry] }); // prettier-ignore
-    this.#lost = this.#counter("lock_lost_total", "Leases that ended without a release", ["reason"]);
-    this.#release = this.#counter("lock_release_total", "Releases", ["outcome"]);
-    this.#fence = this.#counter("lock_fence_rejected_total", "Checks that found a fencing token stale", []);
-    this.#broken = this.#counter("lock_broken_total", "Grants that an operator broke", []);
-    const leaseTracker = this.#leaseTracker;
-    this.#gauge("lock_waiters", "Waiters at this instance", waiters);
-    this.#gauge("lock_held", "Leases of this instance without a known end", () => leaseTracker.count);
+    this.#gauge("holdfast_server_open_waits", "Requests that wait at this instance", waiters);
+    this.#gauge("holdfast_server_streams", "Open event streams of this instance", streams);
+    const labelNames = ["engine", "guarantee"];
+    const registers = [this.registry];
+    new Gauge({ name: "holdfast_server_info", help: "1, with the engine in its labels", labelNames, registers }) // prettier-ignore
+      .set({ engine, guarantee }, 1);
     channel("holdfast:vote").subscribe(this.#onVote);
     channel(holdEnds).subscribe(this.#onHoldEnd);
   }
 
   acquiring({ keys, mode, waitMs }: { keys: readonly string[]; mode: WireMode; waitMs: number }): Acquiring {
     const startedAt = performance.now();
-    const lock_group = this.#groups.of(keys[0] ?? "");
-    const observe = (outcome: string, isQueued: boolean): void => {
+    const group = this.#groups.of(keys[0] ?? "");
+    let isQueued = false;
+    const changeWaiting = (change: 1 | -1): void => {
+      this.#values.add("holdfast.waiting", change, group, "engine");
+    };
+    const ended = (outcome: string, ...failure: readonly string[]): void => {
       const took = (performance.now() - startedAt) / 1000;
-      this.#acquire.observe({ lock_group, lock_mode: mode, outcome }, took);
+      this.#values.add("holdfast.acquire.duration", took, group, outcome, ...failure);
       if (isQueued) {
-        this.#wait.observe({ lock_group, outcome }, took);
+        changeWaiting(-1);
+        this.#values.add("holdfast.wait.duration", took, group, outcome);
       }
     };
     return {
-      granted: (queuedMs) => observe("acquired", queuedMs > 0),
+      queued: () => {
+        if (!isQueued) {
+          isQueued = true;
+          changeWaiting(1);
+        }
+      },
+      granted: () => {
+        ended("acquired");
+        this.#values.add(
+          "holdfast.grants",
+          keys.length,
+          group,
+          kinds[mode],
+          mode,
+          isQueued ? "message" : "reply",
+        );
+      },
       failed: (error) => {
-        const isHeld = isLockError(error, "wait-timeout");
-        observe(isHeld && waitMs === 0 ? "held" : outcomeOf(error), isHeld && waitMs > 0);
-        this.voted(error);
+        const isHeld = isLockError(error, "wait-timeout") && waitMs === 0;
+        const outcome = isHeld ? "held" : outcomeOf(error);
+        ended(outcome, ...(failures.has(outcome) ? [isLockError(error) ? error.code : "other"] : []));
+        recordFailedVotes(this.#values, error);
       },
     };
   }
@@ -113,32 +127,25 @@ export class Metrics {
 
   renewed(grant: Grant, ttlMs: number, extension: ExtendResult, tookMs: number): void {
     const { outcome } = extension;
-    this.voted(outcome === "unknown" ? extension.error : undefined);
-    const lock_group = this.#groups.of(grant.key);
-    this.#renew.observe({ lock_group, outcome }, tookMs / 1000);
+    recordFailedVotes(this.#values, outcome === "unknown" ? extension.error : undefined);
+    const group = this.#groups.of(grant.key);
+    const result = outcome === "extended" ? "renewed" : outcome;
+    this.#values.add("holdfast.renew.duration", tookMs / 1000, group, result);
     const marginMs = this.#leaseTracker.remainingMs(grant);
     if (marginMs !== undefined) {
-      this.#margin.observe({ lock_group }, Math.max(0, marginMs / ttlMs));
+      this.#values.add("holdfast.renew.margin", Math.max(0, marginMs / ttlMs), group);
     }
     if (outcome === "lost") {
       this.#leaseTracker.leaseEnded(grant, "lost");
     }
   }
 
-  /** Counts the votes of a failed majority attempt. After a success only the number of votes is known. */
-  voted(error: unknown): void {
-    for (const { node, vote } of isLockError(error, "quorum-not-reached") ? error.votes : []) {
-      this.#votes.inc({ server_address: node, vote });
-    }
-  }
-
   notReleased({ key }: Grant): void {
-    this.#release.inc({ lock_group: this.#groups.of(key), outcome: "error" });
+    this.#values.add("holdfast.releases", 1, this.#groups.of(key), "error");
   }
 
   released(grant: Grant, wasHeld: boolean): void {
-    const lock_group = this.#groups.of(grant.key);
-    this.#release.inc({ lock_group, outcome: wasHeld ? "released" : "not_held" });
+    this.#values.add("holdfast.releases", 1, this.#groups.of(grant.key), wasHeld ? "released" : "not_held");
     this.#leaseTracker.leaseEnded(grant, wasHeld ? "released" : "lost");
   }
 
@@ -147,14 +154,12 @@ export class Metrics {
     this.#leaseTracker.tokenEnded(token, reason === "broken" ? "broken" : "lost");
   }
 
-  fenceChecked(key: string, fence: string): void {
-    if (fence === "stale") {
-      this.#fence.inc({ lock_group: this.#groups.of(key) });
-    }
+  fenceChecked(key: string, fence: "current" | "stale" | "unknown"): void {
+    this.#values.add("holdfast.fence.checks", 1, this.#groups.of(key), fence);
   }
 
   broken(key: string): void {
-    this.#broken.inc({ lock_group: this.#groups.of(key) });
+    this.#values.add("holdfast.breaks", 1, this.#groups.of(key));
   }
 
   close(): void {
@@ -164,20 +169,12 @@ export class Metrics {
   }
 
   #ended(key: string, heldMs: number, end: LeaseEnd): void {
-    const lock_group = this.#groups.of(key);
-    this.#hold.observe({ lock_group, end }, heldMs / 1000);
+    const group = this.#groups.of(key);
+    this.#values.add("holdfast.held", -1, group, "unknown");
+    this.#values.add("holdfast.hold.duration", heldMs / 1000, group, end);
     if (end !== "released") {
-      this.#lost.inc({ lock_group, reason: end });
+      this.#values.add("holdfast.lost", 1, group, end === "lost" ? "stolen" : end);
     }
-  }
-
-  #histogram(name: string, help: string, buckets: number[], labels: string[]): Histogram {
-    const labelNames = ["lock_group", ...labels];
-    return new Histogram({ name, help, buckets, labelNames, registers: [this.registry] });
-  }
-
-  #counter(name: string, help: string, labels: string[]): Counter {
-    return new Counter({ name, help, labelNames: ["lock_group", ...labels], registers: [this.registry] });
   }
 
   #gauge(name: string, help: string, value: () => number): void {
@@ -192,11 +189,16 @@ export class Metrics {
   }
 }
 
+/** The outcomes with an `error_type`. */
+const failures: ReadonlySet<string> = new Set(["quorum_failed", "unavailable", "error"]);
+
 function outcomeOf(error: unknown): string {
   if (isLockError(error, "wait-timeout")) {
     return "wait_timeout";
   } else if (isLockError(error, "quorum-not-reached")) {
     return "quorum_failed";
+  } else if (isLockError(error, "engine-unavailable") || isLockError(error, "replicas-not-reached")) {
+    return "unavailable";
   }
   return error instanceof ClientDisconnected ? "aborted" : "error";
 }

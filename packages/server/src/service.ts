@@ -3,19 +3,19 @@ import type { AddressInfo } from "node:net";
 
 import { createAdaptorServer } from "@hono/node-server";
 import type { Driver } from "holdfast";
+import { NodeReader, observeNodes, observeTimerLag } from "holdfast/prometheus";
 
 import type { Identify } from "./admission.ts";
 import { createApp } from "./app.ts";
 import { AttemptCache } from "./attempts.ts";
 import { Connections } from "./connection.ts";
 import { Engine } from "./engine.ts";
-import { KeyGroups } from "./groups.ts";
 import type { App, ServiceContext } from "./context.ts";
 import { LeaseIds } from "./lease-ids.ts";
 import { Leases } from "./leases.ts";
 import { RateLimit } from "./limits.ts";
 import { Metrics } from "./meter.ts";
-import { addNodeEvents, addNodeGauges, addTimerLag } from "./node-gauges.ts";
+import { addNodeEvents, addRoles } from "./node-gauges.ts";
 import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
 import { ServiceError } from "./refusal.ts";
 import { limits, rejectBadRequests } from "./server-limits.ts";
@@ -60,13 +60,18 @@ export class HttpService implements Service {
   constructor(options: ResolvedService, engine: Engine, identify?: Identify) {
     const waitLimits = new WaitLimits(options.maxWaitsOfOne);
     const { guarantee } = engine;
+    const streams = new PrincipalLimit(options.maxStreamsOfOne, "open event streams");
     const metrics = new Metrics({
-      engine: guarantee,
-      groups: new KeyGroups(options.groups),
+      engine: engine.driver.capabilities.engine ?? "other",
+      guarantee,
+      groups: options.groups,
       waiters: () => waitLimits.count,
+      streams: () => streams.count,
     });
-    addNodeGauges(metrics.registry, () => engine.locks.nodes());
-    this.#stopMetrics = [addTimerLag(metrics.registry), addNodeEvents(metrics.registry)];
+    const nodes = new NodeReader([engine.locks]);
+    observeNodes(metrics.recorder, nodes);
+    addRoles(metrics.registry, nodes);
+    this.#stopMetrics = [observeTimerLag(metrics.recorder), addNodeEvents(metrics.registry)];
     engine.onLoss = (token, reason) => {
       metrics.lost(token, reason);
     };
@@ -76,7 +81,7 @@ export class HttpService implements Service {
     this.#context = {
       engine,
       waitLimits,
-      streams: new PrincipalLimit(options.maxStreamsOfOne, "open event streams"),
+      streams,
       metrics,
       leases,
       attempts: new AttemptCache(leases, leaseIds),

@@ -261,7 +261,7 @@ test("no secret is in the log, in what is listed, in errors or in the metrics, a
   for (const hidden of [secret, token, billing.token, operator.token]) {
     expect(text).not.toContain(hidden);
   }
-  expect(responses.at(-1)?.body).toContain('lock_group="order"');
+  expect(responses.at(-1)?.body).toContain('group="order"');
   expect(responses.at(-1)?.body).not.toContain("order:10");
 });
 

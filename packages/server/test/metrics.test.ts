@@ -30,14 +30,14 @@ async function metric(name: string, ...labels: readonly string[]): Promise<numbe
 
 test("restarts of a server and the library's events about it are counted", async () => {
   const node = `server_address="127.0.0.1:${redis.port}/0"`;
-  await waitUntil(async () => (await metric("lock_node_restarts_total", node)) === 0, "it is known");
+  await waitUntil(async () => (await metric("holdfast_node_restarts_total", node)) === 0, "it is known");
   redis.kill("SIGKILL");
   const failures = async (): Promise<number> =>
-    (await metric("lock_node_events_total", 'event="connection-failed"')) ?? 0;
+    (await metric("holdfast_server_node_events_total", 'event="connection-failed"')) ?? 0;
   await waitUntil(async () => (await failures()) > 0, "it is missed");
   await redis.restart();
-  await waitUntil(async () => (await metric("lock_node_restarts_total", node)) === 1, "it is seen");
-  expect(await metric("lock_node_uptime_seconds", node)).toBeLessThan(60);
+  await waitUntil(async () => (await metric("holdfast_node_restarts_total", node)) === 1, "it is seen");
+  expect(await metric("holdfast_node_uptime_seconds", node)).toBeLessThan(60);
 });
 
 test("the overrun of a lock held by a connection is measured", async () => {
@@ -46,6 +46,6 @@ test("the overrun of a lock held by a connection is measured", async () => {
   expect(await stream.next()).toMatchObject({ event: "granted" });
   block(900); // the service is in this process
   expect(await stream.next()).toMatchObject({ event: "lost" });
-  expect(await metric("lock_overrun_duration_seconds_count", 'lock_group="job"')).toBe(1);
-  expect(await metric("lock_overrun_duration_seconds_sum", 'lock_group="job"')).toBeGreaterThan(0.5);
+  expect(await metric("holdfast_overrun_duration_seconds_count", 'group="job"')).toBe(1);
+  expect(await metric("holdfast_overrun_duration_seconds_sum", 'group="job"')).toBeGreaterThan(0.5);
 });

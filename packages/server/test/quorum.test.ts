@@ -89,8 +89,10 @@ test("a service with a majority of its nodes is ready, and its leases continue; 
     const silent = problem.votes?.filter(({ vote }) => vote !== "granted").map(({ node }) => node);
     expect(silent).toEqual(names.slice(0, 2));
     const metrics = String((await sendRequest(b, "GET", "/metrics")).body);
-    expect(metrics).toMatch(new RegExp(`lock_quorum_votes_total.*"${names[1]}",vote="(timeout|error)".* 1`));
-    expect(metrics).toMatch(/lock_quorum_margin_votes_count\{.*\} [1-9]/);
+    expect(metrics).toMatch(
+      new RegExp(`holdfast_quorum_votes_total.*"${names[1]}",vote="(timeout|error)".* 1`),
+    );
+    expect(metrics).toMatch(/holdfast_quorum_margin_count\{.*\} [1-9]/);
     expect((await sendRequest(b, "GET", "/healthz")).status).toBe(200);
   } finally {
     first.thaw();

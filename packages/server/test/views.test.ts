@@ -128,26 +128,31 @@ test("metrics count acquisitions, waits, holds and losses, by group and never by
   const short = await acquire(url, { key: "eu:order:8", ttlMs: 100 });
   const metrics = async (): Promise<string> => String((await sendRequest(url, "GET", "/metrics")).body);
   await waitUntil(
-    async () => /lock_lost_total\{.*reason="expired".*\} 1/.test(await metrics()),
+    async () => /holdfast_lost_total\{.*reason="expired".*\} 1/.test(await metrics()),
     "one expires",
   );
   expect(short.keys).toEqual(["eu:order:8"]);
   const text = await metrics();
-  const group = 'lock_group="eu:order:"';
+  const group = 'group="eu:order:"';
+  const node = `server_address="127.0.0.1:${redis.port}/0"`;
   for (const line of [
-    `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="acquired"} 2`,
-    `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="wait_timeout"} 1`,
-    `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="held"} 1`,
-    `lock_wait_duration_seconds_count{lock_engine="server",${group},outcome="wait_timeout"} 1`,
-    `lock_hold_duration_seconds_count{lock_engine="server",${group},end="released"} 1`,
-    `lock_hold_duration_seconds_count{lock_engine="server",${group},end="expired"} 1`,
-    `lock_renew_duration_seconds_count{lock_engine="server",${group},outcome="extended"} 1`,
-    `lock_renew_margin_ratio_count{lock_engine="server",${group}} 1`,
-    `lock_release_total{lock_engine="server",${group},outcome="released"} 1`,
-    'lock_waiters{lock_engine="server"} 0',
-    `lock_node_up{lock_engine="server",server_address="127.0.0.1:${redis.port}/0"} 1`,
-    `lock_node_role{lock_engine="server",server_address="127.0.0.1:${redis.port}/0",role="master"} 1`,
-    `lock_node_restarts_total{lock_engine="server",server_address="127.0.0.1:${redis.port}/0"} 0`,
+    `holdfast_acquire_duration_seconds_count{${group},outcome="acquired"} 2`,
+    `holdfast_acquire_duration_seconds_count{${group},outcome="wait_timeout"} 1`,
+    `holdfast_acquire_duration_seconds_count{${group},outcome="held"} 1`,
+    `holdfast_wait_duration_seconds_count{${group},outcome="wait_timeout"} 1`,
+    `holdfast_grants_total{${group},kind="mutex",mode="exclusive",via="reply"} 2`,
+    `holdfast_hold_duration_seconds_count{${group},end="released"} 1`,
+    `holdfast_hold_duration_seconds_count{${group},end="expired"} 1`,
+    `holdfast_renew_duration_seconds_count{${group},outcome="renewed"} 1`,
+    `holdfast_renew_margin_count{${group}} 1`,
+    `holdfast_releases_total{${group},outcome="released"} 1`,
+    `holdfast_held{${group},kind="unknown"} 0`,
+    `holdfast_waiting{${group},where="engine"} 0`,
+    `holdfast_breaks_total{${group}} 0`,
+    `holdfast_node_up{${node}} 1`,
+    `holdfast_server_node_role{${node},role="master"} 1`,
+    `holdfast_node_restarts_total{${node}} 0`,
+    'holdfast_server_info{engine="redis",guarantee="server"} 1',
   ]) {
     const [name = "", labels = "", value = ""] = /^(\w+)\{(.*)\} (.+)$/.exec(line)?.slice(1) ?? [];
     const found = text
@@ -166,8 +171,8 @@ test("metrics count acquisitions, waits, holds and losses, by group and never by
         .join("\n")}`,
     ).toBeDefined();
   }
-  expect(text).toMatch(/lock_held\{.*\} \d+/);
-  expect(text).toMatch(/lock_timer_lag_seconds\{.*\} [\d.e-]+/);
+  expect(text).toMatch(/holdfast_server_open_waits \d+/);
+  expect(text).toMatch(/holdfast_timer_lag_seconds [\d.e-]+/);
   expect(text).not.toContain("order:7");
 });
 

@@ -10,6 +10,7 @@ import {
   type InstrumentName,
 } from "../telemetry/instruments.ts";
 import type { Observation, Recorder, Series } from "../telemetry/recorder.ts";
+import { startAtZero } from "../telemetry/start-at-zero.ts";
 import { Totals } from "../telemetry/totals.ts";
 import { labelName, metricName } from "./names.ts";
 
@@ -35,6 +36,11 @@ export class RegistryRecorder implements Recorder {
       return (value) => child.observe(value);
     }
     return this.#totals.series(name as CounterName, attributes);
+  }
+
+  /** Known groups start at 0, so that rates and alerts see the first event. */
+  startAtZero(groups: readonly string[]): void {
+    startAtZero(this, groups);
   }
 
   start(name: HistogramName, attributes: Attributes): void {

@@ -11,9 +11,10 @@ import type {
 } from "../diagnostics.ts";
 import { isLockError, type LossReason, type NodeVote } from "../errors.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { instrumentNames, instruments, type CounterName, type HistogramName } from "./instruments.ts";
+import type { CounterName } from "./instruments.ts";
 import type { KeyGroups } from "./key-groups.ts";
 import type { Recorder } from "./recorder.ts";
+import { startAtZero } from "./start-at-zero.ts";
 import { SeriesCache } from "./series-cache.ts";
 
 /** A call of acquire that has not ended. */
@@ -60,7 +61,7 @@ export class ChannelMetrics {
       ),
       on<Diagnostics["vote"]>("holdfast:vote", (vote) => recordVote(this.#values, vote)),
     ];
-    startAtZero(recorder, groups);
+    startAtZero(recorder, groups.known);
     for (const [channel, listener] of this.#listeners) {
       subscribe(channel, listener);
     }
@@ -180,22 +181,6 @@ export function recordFailedVotes(values: SeriesCache, error: unknown): void {
   const votes: readonly NodeVote[] = isLockError(error, "quorum-not-reached") ? error.votes : [];
   for (const { node, vote } of votes) {
     values.add("holdfast.quorum.votes", 1, node, vote);
-  }
-}
-
-/** Known groups start at 0, so that rates and alerts see the first event. */
-function startAtZero(recorder: Recorder, groups: KeyGroups): void {
-  for (const group of groups.known) {
-    for (const name of instrumentNames) {
-      const { initial = [], kind } = instruments[name];
-      for (const attributes of initial) {
-        if (kind === "histogram") {
-          recorder.start(name as HistogramName, { group, ...attributes });
-        } else {
-          recorder.series(name as CounterName, { group, ...attributes });
-        }
-      }
-    }
   }
 }
 

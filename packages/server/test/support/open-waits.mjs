@@ -81,7 +81,7 @@ async function post(body) {
 async function queued(count) {
   for (;;) {
     const text = await (await fetch(new URL("/metrics", url))).text();
-    if (Number(/^lock_waiters\S* (\d+)/m.exec(text)?.[1]) === count) return;
+    if (Number(/^holdfast_server_open_waits\S* (\d+)/m.exec(text)?.[1]) === count) return;
     await pause(200);
   }
 }

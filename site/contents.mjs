@@ -65,6 +65,7 @@ export const contents = [
     text: "Programs",
     items: [
       ["service", "Lock service"],
+      ["console", "Web console"],
       ["edge", "Workers and browsers"],
       ["cli", "Command line"],
       ["deploying", "Deploying"],

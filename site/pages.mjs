@@ -1,6 +1,6 @@
-// Copies docs/ into the sources of the site. Links to other files of the repository become links to its address.
+// Copies docs/ and its images into the sources of the site. Links to other files of the repository become links to its address.
 
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 
 import { contents } from "./contents.mjs";
@@ -18,6 +18,7 @@ export async function copyPages() {
     await mkdir(dirname(join(pages, path)), { recursive: true });
     await writeFile(join(pages, path), withLinks(text, path));
   }
+  await cp(join(docs, "images"), join(pages, "images"), { recursive: true });
   // JSON is YAML too.
   await writeFile(join(pages, "index.md"), `---\n${JSON.stringify(home)}\n---\n`);
 }

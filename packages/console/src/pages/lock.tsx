@@ -159,7 +159,8 @@ function SameOwner({ row }: { row: Row }) {
     () => rows.value.filter(({ lock }) => lock.holders.some((holder) => holder.owner === owner)).length,
   );
   if (owner === undefined || owner === "unknown" || count.value < 2) return null;
-  return <a href={hrefOf("owners", { owner })}>The same owner also holds {count.value - 1} other locks</a>;
+  const others = count.value === 2 ? "1 other lock" : `${count.value - 1} other locks`;
+  return <a href={hrefOf("owners", { owner })}>The same owner also holds {others}</a>;
 }
 
 function HoldersPanel({ row, refresh }: { row: Row; refresh: () => void }) {

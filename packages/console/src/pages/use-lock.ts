@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { ApiError } from "../api/client.ts";
-import type { Lock, PastHold } from "../api/types.ts";
+import type { Holder, Lock, PastHold } from "../api/types.ts";
 import { rowOfKey } from "../live/live.ts";
 import { rowOf, type Row } from "../model/row.ts";
 import { usePoll } from "../ui/use-poll.ts";
@@ -33,24 +33,29 @@ export function useLock(key: string): OneLock {
   return { row: row.value?.key === key ? row.value : undefined, seen: seen.current.holds, error, refresh };
 }
 
-/** Adds what a look at the lock shows: new holds, and the ends of former ones. */
+/** Adds the result of one look at the lock: new holds, and the ends of former ones. */
 function record(holds: PastHold[], { key, lock, at, since = at }: Row): void {
-  const present = new Set(lock.holders.map(({ owner, fencingToken }) => `${owner} ${fencingToken}`));
-  for (const [index, hold] of holds.entries()) {
-    const isPresent = present.delete(`${hold.owner} ${hold.fencingToken}`);
-    if (!isPresent && hold.until === null) holds[index] = { ...hold, until: at, end: "unknown" };
-  }
-  for (const { owner, fencingToken, reason, heldMs } of lock.holders) {
-    if (!present.has(`${owner} ${fencingToken}`)) continue;
-    const from = heldMs === undefined ? since : at - heldMs;
-    holds.unshift({
+  const isKnown = ({ owner, fencingToken }: Holder): boolean =>
+    holds.some((hold) => hold.owner === owner && hold.fencingToken === fencingToken);
+  const fresh = lock.holders
+    .filter((holder) => !isKnown(holder))
+    .map(({ owner, fencingToken, reason, heldMs }): PastHold => ({
       key,
       owner,
-      since: from,
+      since: heldMs === undefined ? since : at - heldMs,
       until: null,
       ...(fencingToken !== undefined && { fencingToken }),
       ...(reason !== undefined && { reason }),
-    });
+    }));
+  const end = lock.kind === "mutex" ? Math.min(at, ...fresh.map((hold) => hold.since)) : at;
+  for (const [index, hold] of holds.entries()) {
+    const isHeld = lock.holders.some(
+      ({ owner, fencingToken }) => hold.owner === owner && hold.fencingToken === fencingToken,
+    );
+    if (!isHeld && hold.until === null) {
+      holds[index] = { ...hold, until: Math.max(hold.since, end), end: "unknown" };
+    }
   }
+  holds.unshift(...fresh);
   holds.length = Math.min(holds.length, mostHolds);
 }

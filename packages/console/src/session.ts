@@ -34,7 +34,8 @@ export async function loadMe(): Promise<void> {
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) {
       me.value = everybody;
-    } else if (!needsToken.value) {
+      needsToken.value = false;
+    } else if (!(error instanceof ApiError && error.status === 401)) {
       startError.value = error instanceof Error ? error.message : String(error);
     }
   }
@@ -42,7 +43,6 @@ export async function loadMe(): Promise<void> {
 
 export async function login(token: string): Promise<void> {
   setToken(token);
-  needsToken.value = false;
   await loadMe();
   if (needsToken.value) setToken(undefined);
 }

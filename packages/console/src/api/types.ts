@@ -96,6 +96,9 @@ export interface Owner {
   readonly seenMs?: number;
   readonly lagMs?: number;
   readonly answered: boolean;
+  /** The numbers of all holds and waits, because long lists are cut. */
+  readonly holdCount?: number;
+  readonly waitCount?: number;
   readonly holds: readonly OwnerHold[];
   readonly waits: readonly {
     readonly key: string;
@@ -108,6 +111,8 @@ export interface Owner {
 export interface Owners {
   readonly owners: readonly Owner[];
   readonly complete: boolean;
+  /** Why the directory is not complete. */
+  readonly problem?: string | null;
   readonly asOf: number;
 }
 

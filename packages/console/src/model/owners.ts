@@ -38,5 +38,10 @@ export function matchingOwners(owners: readonly Owner[], text: string): Owner[] 
   const wanted = text.toLowerCase();
   return owners
     .filter(({ owner, host = "" }) => `${owner}\n${host}`.toLowerCase().includes(wanted))
-    .toSorted((a, b) => b.holds.length - a.holds.length || (a.owner < b.owner ? -1 : 1));
+    .toSorted((a, b) => holdCountOf(b) - holdCountOf(a) || (a.owner < b.owner ? -1 : 1));
+}
+
+/** The number of holds of an owner. */
+export function holdCountOf({ holds, holdCount }: Owner): number {
+  return holdCount ?? holds.length;
 }

@@ -8,7 +8,7 @@ import { nextSort, formatSort, type Order } from "../model/order.ts";
 import { heldMs, oldestWaitMs, type Row } from "../model/row.ts";
 import type { TreeLine } from "../model/tree.ts";
 import { go, hrefOf, setParams } from "../router.ts";
-import { canBreakSomething } from "../session.ts";
+import { canBreak, canBreakSomething } from "../session.ts";
 import { Icon } from "../ui/icons.tsx";
 import { OwnerName, StateChip, TtlBar } from "../ui/parts.tsx";
 import {
@@ -218,13 +218,15 @@ function LockLine({ row, depth, label, index }: { row: Row; depth: number; label
     >
       {canBreakSomething.value && (
         <td class="col-select">
-          <input
-            type="checkbox"
-            aria-label={`Select ${key}`}
-            checked={selected.value.has(key)}
-            onChange={() => toggleSelected(key)}
-            tabIndex={-1}
-          />
+          {canBreak(key) && (
+            <input
+              type="checkbox"
+              aria-label={`Select ${key}`}
+              checked={selected.value.has(key)}
+              onChange={() => toggleSelected(key)}
+              tabIndex={-1}
+            />
+          )}
         </td>
       )}
       <KeyCell row={row} depth={depth} label={label} held={held} />

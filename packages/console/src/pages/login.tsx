@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 
 import { needsToken } from "../api/client.ts";
-import { login } from "../session.ts";
+import { login, startError } from "../session.ts";
 import { Mark } from "../ui/icons.tsx";
 
 /** Asks for a token of the service. */
@@ -35,7 +35,9 @@ export function LoginPage() {
       </label>
       {isRefused.value && (
         <p class="problem" role="alert">
-          The service refused the token: it is unknown or has expired.
+          {startError.value === ""
+            ? "The service refused the token: it is unknown or has expired."
+            : startError.value}
         </p>
       )}
       <button

@@ -3,7 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { Owner, OwnerHold, Owners } from "../api/types.ts";
 import { now, rows } from "../live/live.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
-import { matchingOwners, ownersOf } from "../model/owners.ts";
+import { holdCountOf, matchingOwners, ownersOf } from "../model/owners.ts";
 import { hrefOf, route, setParams } from "../router.ts";
 import { canBreak } from "../session.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
@@ -19,7 +19,8 @@ const mostOwners = 200;
 /** The owners, from the directory of processes or from the listed locks. */
 interface Known {
   readonly owners: readonly Owner[];
-  readonly isComplete: boolean;
+  /** Why some owners may be missing. Empty: all are known. */
+  readonly problem: string;
   readonly isDirectory: boolean;
   /** When the owners were read. */
   readonly at: number;
@@ -32,17 +33,18 @@ export function OwnersPage() {
   const fallback = useComputed(() => ownersOf(rows.value, now.value));
   useKeys({ "/": () => focusField("owner-filter") });
   if (data !== undefined) {
-    const { owners, complete: isComplete } = data;
-    return <OwnersList known={{ owners, isComplete, isDirectory: true, at, refresh }} />;
+    const { owners, complete, problem } = data;
+    const missing = problem ?? (complete ? "" : "not all processes have answered");
+    return <OwnersList known={{ owners, problem: missing, isDirectory: true, at, refresh }} />;
   }
   if (error?.isMissing === true || error?.status === 403) {
-    const known = { owners: fallback.value, isComplete: true, isDirectory: false, at: now.value, refresh };
+    const known = { owners: fallback.value, problem: "", isDirectory: false, at: now.value, refresh };
     return <OwnersList known={known} />;
   }
   return <PollNotice error={error} subject="the directory of processes" />;
 }
 
-function OwnersList({ known: { owners, isComplete, isDirectory, at, refresh } }: { known: Known }) {
+function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { known: Known }) {
   const shown = matchingOwners(owners, route.value.params.get("owner") ?? "");
   const count =
     shown.length === owners.length ? `${owners.length} owners` : `${shown.length} of ${owners.length} owners`;
@@ -52,7 +54,7 @@ function OwnersList({ known: { owners, isComplete, isDirectory, at, refresh } }:
         <OwnerFilter />
         <p class="muted num" aria-live="polite">
           {count}
-          {!isComplete && ", not all processes have answered"}
+          {problem !== "" && `, ${problem}`}
         </p>
       </PageHead>
       {!isDirectory && (
@@ -107,10 +109,13 @@ interface CardProps {
 
 function OwnerCard({ owner: one, isOpen, age, refresh }: CardProps) {
   const open = useSignal<boolean | undefined>(undefined);
-  const { owner, holds, waits, version, lagMs, seenMs, answered } = one;
+  const { owner, waits, version, lagMs, seenMs, answered } = one;
   const targets = targetsOfOwner(one).filter(({ key }) => canBreak(key));
   const isShown = open.value ?? isOpen;
-  const waiting = waits.reduce((sum, { count }) => sum + count, 0);
+  const waiting = Math.max(
+    one.waitCount ?? 0,
+    waits.reduce((sum, { count }) => sum + count, 0),
+  );
   return (
     <li class="card">
       <div class="card-head">
@@ -119,7 +124,7 @@ function OwnerCard({ owner: one, isOpen, age, refresh }: CardProps) {
           <OwnerName owner={owner} />
         </button>
         <dl class="inline-facts num">
-          <InlineFact name="holds" value={String(holds.length)} />
+          <InlineFact name="holds" value={String(holdCountOf(one))} />
           <InlineFact name="waits" value={String(waiting)} />
           {version !== undefined && <InlineFact name="version" value={version} />}
           {lagMs !== undefined && (
@@ -154,7 +159,9 @@ function InlineFact({ name, value, isAlarm = false }: { name: string; value: str
 
 const mostHoldings = 100;
 
-function Holdings({ owner: { holds, waits }, age }: { owner: Owner; age: number }) {
+function Holdings({ owner, age }: { owner: Owner; age: number }) {
+  const { holds, waits } = owner;
+  const total = holdCountOf(owner);
   return (
     <div class="table-scroll">
       <table class="table holdings">
@@ -197,7 +204,7 @@ function Holdings({ owner: { holds, waits }, age }: { owner: Owner; age: number 
           ))}
         </tbody>
       </table>
-      {holds.length > mostHoldings && <p class="muted">and {holds.length - mostHoldings} more</p>}
+      {total > mostHoldings && <p class="muted">and {total - Math.min(mostHoldings, holds.length)} more</p>}
     </div>
   );
 }

@@ -1,9 +1,8 @@
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-import { chromium, type Page } from "playwright-core";
+import { launchBrowser, type Page } from "./browser.ts";
 
 /** A page in a real browser. */
 export interface BrowserPage {
@@ -15,11 +14,6 @@ export interface BrowserPage {
   reopen(): Promise<void>;
   stop(): Promise<void>;
 }
-
-/** The browser's program. `HOLDFAST_CHROMIUM` can name another one. */
-const executablePath = process.env["HOLDFAST_CHROMIUM"] ?? "/usr/bin/chromium";
-
-export const hasBrowser: boolean = existsSync(executablePath);
 
 const html = `<!doctype html>
 <title>Locks</title>
@@ -37,7 +31,7 @@ export async function openPage(module: string): Promise<BrowserPage> {
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+  const browser = await launchBrowser();
   const open = async (): Promise<Page> => {
     const opened = await browser.newPage();
     await opened.goto(origin);

@@ -115,7 +115,11 @@ function Head() {
   return (
     <thead>
       <tr>
-        {canBreakSomething.value && <th class="col-select" scope="col" aria-label="Selected" />}
+        {canBreakSomething.value && (
+          <th class="col-select" scope="col">
+            <span class="visually-hidden">Selected</span>
+          </th>
+        )}
         {columns.map(({ name, title }) => {
           const isSorted = name === present.by;
           const direction = present.isDescending ? "descending" : "ascending";

@@ -88,29 +88,31 @@ function Strip() {
   ).length;
   const up = nodes?.filter(({ reachable, quarantine }) => reachable && quarantine === null).length ?? 0;
   return (
-    <dl class="strip">
-      <Stat label="Held">{grouped(held)}</Stat>
-      <Stat label="Waiting">{grouped(waiting)}</Stat>
-      <Stat label="Oldest wait">{waited === undefined ? "–" : formatTicking(waited)}</Stat>
-      <Stat label="Stale" isAlarm={stale > 0}>
-        {stale === 0 ? "0" : <a href={hrefOf("locks", { q: "stale" })}>{grouped(stale)}</a>}
-      </Stat>
-      {lost !== undefined && (
-        <Stat label="Lost, last hour" isAlarm={lost > 0}>
-          {lost}
+    <>
+      <dl class="strip">
+        <Stat label="Held">{grouped(held)}</Stat>
+        <Stat label="Waiting">{grouped(waiting)}</Stat>
+        <Stat label="Oldest wait">{waited === undefined ? "–" : formatTicking(waited)}</Stat>
+        <Stat label="Stale" isAlarm={stale > 0}>
+          {stale === 0 ? "0" : <a href={hrefOf("locks", { q: "stale" })}>{grouped(stale)}</a>}
         </Stat>
-      )}
-      {nodes !== undefined && (
-        <Stat label="Nodes up" isAlarm={up < nodes.length}>
-          <a href={hrefOf("nodes")}>
-            {up} of {nodes.length}
-          </a>
-        </Stat>
-      )}
+        {lost !== undefined && (
+          <Stat label="Lost, last hour" isAlarm={lost > 0}>
+            {lost}
+          </Stat>
+        )}
+        {nodes !== undefined && (
+          <Stat label="Nodes up" isAlarm={up < nodes.length}>
+            <a href={hrefOf("nodes")}>
+              {up} of {nodes.length}
+            </a>
+          </Stat>
+        )}
+      </dl>
       <p class="visually-hidden" aria-live="polite">
         {held} held, {waiting} waiting, {stale} stale
       </p>
-    </dl>
+    </>
   );
 }
 

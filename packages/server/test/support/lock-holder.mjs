@@ -1,0 +1,11 @@
+// Holds the locks of a service until it is killed: node lock-holder.mjs <url> <owner> <ttlMs> <key>...
+// Prints one line when it holds all of them.
+
+import { createLocks } from "holdfast";
+import { http } from "holdfast/http";
+
+const [url, owner, ttlMs, ...keys] = process.argv.slice(2);
+const locks = createLocks(http(url), { owner });
+for (const key of keys) await locks.acquire(key, { ttlMs: Number(ttlMs) });
+console.log("held");
+setInterval(() => undefined, 60_000); // renewals do not keep a process alive

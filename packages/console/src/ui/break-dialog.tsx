@@ -54,9 +54,7 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
           title="Reason"
           hint={`at least ${shortestReason} characters, for the audit log`}
         />
-        {phrase !== undefined && (
-          <Confirmation phrase={phrase} typed={typed} isSingle={asked.targets.length === 1} />
-        )}
+        {phrase !== undefined && <Confirmation phrase={phrase} typed={typed} targets={asked.targets} />}
         <footer>
           <CopyCommand asked={asked} reason={reason.value.trim()} />
           <button type="button" onClick={() => dialog.current?.close()}>
@@ -101,21 +99,20 @@ function useAttempt(asked: BreakRequest) {
   return { reason, typed, isBusy, moved, phrase, isReady, submit };
 }
 
-function Confirmation({
-  phrase,
-  typed,
-  isSingle,
-}: {
-  phrase: string;
-  typed: Signal<string>;
-  isSingle: boolean;
-}) {
+interface ConfirmationProps {
+  readonly phrase: string;
+  readonly typed: Signal<string>;
+  readonly targets: readonly BreakTarget[];
+}
+
+function Confirmation({ phrase, typed, targets }: ConfirmationProps) {
   const title = (
     <>
       Type <code>{phrase}</code> to confirm
     </>
   );
-  const hint = `because ${isSingle ? "the holder is alive" : "several grants end"}`;
+  const life = targets[0]?.renewal === "renewed" ? "is alive" : "may be alive";
+  const hint = targets.length > 1 ? "because several grants end" : `because the holder ${life}`;
   return <Field name="confirm" value={typed} title={title} hint={hint} />;
 }
 
@@ -181,7 +178,7 @@ function Targets({ targets }: { targets: readonly BreakTarget[] }) {
             {heldMs !== undefined && ` for ${isHeldExact ? "" : "at least "}${formatTicking(heldMs)}`}
             {renewal !== "" && `, ${renewal}`}
             {", "}
-            {waiters === 1 ? "1 waits" : `${waiters} wait`}
+            {waiters === 0 ? "no waiter" : waiters === 1 ? "1 waits" : `${waiters} wait`}
           </span>
           <small class="num muted">fence {fencingToken}</small>
         </li>

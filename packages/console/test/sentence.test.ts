@@ -46,7 +46,7 @@ test("a late holder loses the lock, and a hold without a known start says so", (
 test("a foreign holder without an expiry is no case for waiting", () => {
   expect(of(foreign("k"))).toBe(
     "k is held by an unknown holder for at least <1s. " +
-      "The holder is not a Holdfast client and its key has no expiry: only the holder frees it, or the deletion of the key on the engine.",
+      "The holder is not a Holdfast client, and its key has no expiry. Only the holder frees it, or a deletion of the key on the engine.",
   );
   const expiring = { ...foreign("k"), remainingMs: 22_000 };
   expect(of(expiring)).toContain(

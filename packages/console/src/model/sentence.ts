@@ -111,7 +111,7 @@ function prognosis(row: Row, now: number, renewedMs: number | undefined): string
   const free = left === undefined ? "" : `in ${formatTicking(left)}`;
   if (row.state === "foreign") {
     return left === undefined
-      ? "The holder is not a Holdfast client and its key has no expiry: only the holder frees it, or the deletion of the key on the engine."
+      ? "The holder is not a Holdfast client, and its key has no expiry. Only the holder frees it, or a deletion of the key on the engine."
       : `The holder is not a Holdfast client. The lock frees itself ${free} without a renewal.`;
   }
   if (row.state === "no expiry") return "The hold has no expiry: only a release or a break frees it.";

@@ -226,6 +226,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/owners": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The owners of locks: the processes with this library, and the other holders */
+        get: operations["listOwners"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The processes with this library, or those that hold or wait for one key */
+        get: operations["listProcesses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last holds of a lock that this instance has seen, newest first, at most 50 */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The keys with the most waiting time in the last 10 minutes, at most 20 */
+        get: operations["getContention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -491,6 +559,132 @@ export interface components {
             broken: boolean | "unknown";
             /** @description The code of the problem, for example `forbidden` */
             code?: string;
+        };
+        Owners: {
+            owners: components["schemas"]["Process"][];
+            /** @description Whether every registered process has answered */
+            complete: boolean;
+            /** @description Why processes could not be asked */
+            problem: string | null;
+            asOf: number;
+        };
+        Process: {
+            owner: string;
+            host?: string;
+            pid?: number;
+            version?: string;
+            instance?: number;
+            /** @description false: no answer in time, or no client of this library */
+            answered: boolean;
+            /** @description The time since the last sign of life */
+            seenMs?: number;
+            /** @description How late a timer of the process ran */
+            lagMs?: number;
+            /** @description The first of `holdCount` */
+            holds: {
+                /**
+                 * @description The key of the lock: 1 to 512 bytes of UTF-8
+                 * @example order:555
+                 */
+                key: string;
+                /** @enum {string} */
+                kind: "mutex" | "read-write" | "semaphore" | "latch";
+                /** @enum {string} */
+                mode?: "read" | "write";
+                permits?: number;
+                owner?: string;
+                /**
+                 * @description Larger than every earlier token of its key: the resource refuses smaller tokens
+                 * @example 1795298798123456
+                 */
+                fencingToken?: string;
+                since?: number;
+                heldMs?: number;
+                ttlMs?: number;
+                /** @description The time since the last confirmed renewal, or since the grant */
+                renewedMs?: number;
+                /** @description The time until the process gives the lease up without a further renewal */
+                marginMs?: number;
+                /** @description Of a holder without an answer: its TTL */
+                remainingMs?: number;
+                labels?: {
+                    [key: string]: string;
+                };
+                reason?: string;
+                /** @description Callers that wait in the memory of the process */
+                localWaiters: number;
+            }[];
+            holdCount: number;
+            /** @description The longest of `waitCount` */
+            waits: {
+                /**
+                 * @description The key of the lock: 1 to 512 bytes of UTF-8
+                 * @example order:555
+                 */
+                key: string;
+                /** @enum {string} */
+                kind: "mutex" | "read-write" | "semaphore" | "latch";
+                count: number;
+                oldestMs: number;
+            }[];
+            waitCount: number;
+        };
+        Processes: {
+            processes: components["schemas"]["Process"][];
+            /** @enum {string} */
+            scope: "engine" | "process";
+            /** @description Whether every registered process has answered */
+            complete: boolean;
+            /** @description Why processes could not be asked */
+            problem: string | null;
+            asOf: number;
+        };
+        History: {
+            /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
+            knownSince: number;
+            holds: {
+                /**
+                 * @description The key of the lock: 1 to 512 bytes of UTF-8
+                 * @example order:555
+                 */
+                key: string;
+                owner: string;
+                /**
+                 * @description Larger than every earlier token of its key: the resource refuses smaller tokens
+                 * @example 1795298798123456
+                 */
+                fencingToken?: string;
+                since: number;
+                until: number | null;
+                /** @enum {string} */
+                end?: "released" | "expired" | "broken";
+                reason?: string;
+            }[];
+        };
+        Contention: {
+            /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
+            knownSince: number;
+            keys: {
+                /**
+                 * @description The key of the lock: 1 to 512 bytes of UTF-8
+                 * @example order:555
+                 */
+                key: string;
+                waiting: number;
+                oldestMs?: number;
+                waits: {
+                    count: number;
+                    p50Ms: number;
+                    p99Ms: number;
+                };
+                holds: {
+                    count: number;
+                    p50Ms: number;
+                    p99Ms: number;
+                };
+                /** @description The most waiters in each 10 s of the last 10 minutes */
+                recent: number[];
+            }[];
         };
         Me: {
             principal: string;
@@ -1157,6 +1351,165 @@ export interface operations {
                         guarantee: string;
                         nodes: Record<string, never>[];
                     };
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listOwners: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The owners, with the keys that the client may read */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Owners"];
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listProcesses: {
+        parameters: {
+            query?: {
+                /** @description The key of the lock: 1 to 512 bytes of UTF-8 */
+                key?: string;
+                timeoutMs?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The processes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Processes"];
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getHistory: {
+        parameters: {
+            query: {
+                /** @description The key of the lock: 1 to 512 bytes of UTF-8 */
+                key: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The holds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getContention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys that the client may read */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Contention"];
                 };
             };
             /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */

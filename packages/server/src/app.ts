@@ -8,6 +8,7 @@ import { newApp, type App, type ServiceContext } from "./context.ts";
 import { meRoute } from "./me-route.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { lockRoutes } from "./lock-routes.ts";
+import { observationRoutes } from "./observation-routes.ts";
 import { openApiDocument, registerSecurity } from "./openapi.ts";
 import type { ResolvedService } from "./options.ts";
 import { probeRoutes } from "./probe-routes.ts";
@@ -57,7 +58,15 @@ export function createApp(
   if (readOnly) {
     app.use(refuseChanges);
   }
-  for (const routes of [leaseRoutes, lockRoutes, breakRoutes, eventRoutes, probeRoutes, meRoute]) {
+  for (const routes of [
+    leaseRoutes,
+    lockRoutes,
+    breakRoutes,
+    eventRoutes,
+    observationRoutes,
+    probeRoutes,
+    meRoute,
+  ]) {
     app.route("/", routes(context));
   }
   if (hasConsole) {

@@ -9,6 +9,8 @@ import type { Leases } from "./leases.ts";
 import type { RateLimit } from "./limits.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./meter.ts";
+import type { LockObservation } from "./observation/lock-observation.ts";
+import type { OwnerDirectory } from "./observation/owners.ts";
 import type { Principal } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 import type { PrincipalLimit, WaitLimits } from "./waits.ts";
@@ -40,6 +42,8 @@ export interface ServiceContext {
   /** Refuses every request that changes a lock. */
   readonly readOnly: boolean;
   readonly hasAuthentication: boolean;
+  readonly observation: LockObservation;
+  readonly owners: OwnerDirectory;
 }
 
 export type App = OpenAPIHono<RouteEnv>;

@@ -39,3 +39,8 @@ export function authorize(principal: Principal, scope: Scope, keys: readonly str
 export function hasScope({ grants }: Principal, scope: Scope, key: string): boolean {
   return grants.some((grant) => grant.scope === scope && key.startsWith(grant.prefix));
 }
+
+/** Whether the principal may read all keys. */
+export function canReadAny(principal: Principal): boolean {
+  return hasScope(principal, "lock:read", "") || hasScope(principal, "admin", "");
+}

@@ -16,6 +16,8 @@ import { Leases } from "./leases.ts";
 import { RateLimit } from "./limits.ts";
 import { Metrics } from "./meter.ts";
 import { addNodeEvents, addRoles } from "./node-gauges.ts";
+import { LockObservation } from "./observation/lock-observation.ts";
+import { OwnerDirectory } from "./observation/owners.ts";
 import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
 import { ServiceError } from "./refusal.ts";
 import { limits, rejectBadRequests } from "./server-limits.ts";
@@ -78,8 +80,11 @@ export class HttpService implements Service {
     const leaseIds = new LeaseIds(options.leaseKey);
     this.#options = options;
     const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds);
+    const observation = new LockObservation(engine.locks);
     this.#context = {
       engine,
+      observation,
+      owners: new OwnerDirectory(engine.locks, observation),
       waitLimits,
       streams,
       metrics,
@@ -156,6 +161,7 @@ export class HttpService implements Service {
     const closed = server?.listening === true && new Promise((resolve) => server.close(resolve));
     server?.closeAllConnections();
     await closed;
+    this.#context.observation.close();
     await this.#context.engine.close();
     this.#context.metrics.close();
     for (const stopped of this.#stopMetrics) {

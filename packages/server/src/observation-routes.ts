@@ -1,0 +1,202 @@
+import { createRoute, z } from "@hono/zod-openapi";
+
+import { newApp, type App, type ServiceContext } from "./context.ts";
+import { wireHold } from "./observation/owners.ts";
+import { authorize, canReadAny, hasScope } from "./principal.ts";
+import { json, noQuery, problems } from "./responses.ts";
+import { fencingToken, keySchema } from "./schemas.ts";
+
+const kind = z.enum(["mutex", "read-write", "semaphore", "latch"]);
+const holdSchema = z.object({
+  key: keySchema,
+  kind,
+  mode: z.enum(["read", "write"]).optional(),
+  permits: z.number().optional(),
+  owner: z.string().optional(),
+  fencingToken: fencingToken.optional(),
+  since: z.number().optional(),
+  heldMs: z.number().optional(),
+  ttlMs: z.number().optional(),
+  renewedMs: z
+    .number()
+    .optional()
+    .openapi({ description: "The time since the last confirmed renewal, or since the grant" }),
+  marginMs: z
+    .number()
+    .optional()
+    .openapi({ description: "The time until the process gives the lease up without a further renewal" }),
+  remainingMs: z.number().optional().openapi({ description: "Of a holder without an answer: its TTL" }),
+  labels: z.record(z.string(), z.string()).optional(),
+  reason: z.string().optional(),
+  localWaiters: z.number().openapi({ description: "Callers that wait in the memory of the process" }),
+});
+const waitSchema = z.object({ key: keySchema, kind, count: z.number(), oldestMs: z.number() });
+const processSchema = z
+  .object({
+    owner: z.string(),
+    host: z.string().optional(),
+    pid: z.number().optional(),
+    version: z.string().optional(),
+    instance: z.number().optional(),
+    answered: z.boolean().openapi({ description: "false: no answer in time, or no client of this library" }),
+    seenMs: z.number().optional().openapi({ description: "The time since the last sign of life" }),
+    lagMs: z.number().optional().openapi({ description: "How late a timer of the process ran" }),
+    holds: z.array(holdSchema).openapi({ description: "The first of `holdCount`" }),
+    holdCount: z.number(),
+    waits: z.array(waitSchema).openapi({ description: "The longest of `waitCount`" }),
+    waitCount: z.number(),
+  })
+  .openapi("Process");
+const listed = {
+  complete: z.boolean().openapi({ description: "Whether every registered process has answered" }),
+  problem: z.string().nullable().openapi({ description: "Why processes could not be asked" }),
+  asOf: z.number(),
+};
+const ownersSchema = z.object({ owners: z.array(processSchema), ...listed }).openapi("Owners");
+const processesSchema = z
+  .object({ processes: z.array(processSchema), scope: z.enum(["engine", "process"]), ...listed })
+  .openapi("Processes");
+const knownSince = z.number().openapi({
+  description:
+    "Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets",
+});
+const historySchema = z
+  .object({
+    knownSince,
+    holds: z.array(
+      z.object({
+        key: keySchema,
+        owner: z.string(),
+        fencingToken: fencingToken.optional(),
+        since: z.number(),
+        until: z.number().nullable(),
+        end: z.enum(["released", "expired", "broken"]).optional(),
+        reason: z.string().optional(),
+      }),
+    ),
+  })
+  .openapi("History");
+const distribution = z.object({ count: z.number(), p50Ms: z.number(), p99Ms: z.number() });
+const contentionSchema = z
+  .object({
+    knownSince,
+    keys: z.array(
+      z.object({
+        key: keySchema,
+        waiting: z.number(),
+        oldestMs: z.number().optional(),
+        waits: distribution,
+        holds: distribution,
+        recent: z
+          .array(z.number())
+          .openapi({ description: "The most waiters in each 10 s of the last 10 minutes" }),
+      }),
+    ),
+  })
+  .openapi("Contention");
+
+/** The processes behind the locks, and what this instance has seen of the locks. */
+export function observationRoutes(context: ServiceContext): App {
+  const app = newApp();
+  ownersRoute(app, context);
+  processesRoute(app, context);
+  historyRoute(app, context);
+  contentionRoute(app, context);
+  return app;
+}
+
+function ownersRoute(app: App, { owners }: ServiceContext): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/owners",
+      operationId: "listOwners",
+      tags: ["locks"],
+      summary: "The owners of locks: the processes with this library, and the other holders",
+      request: { query: noQuery },
+      responses: {
+        200: json(ownersSchema, "The owners, with the keys that the client may read"),
+        ...problems,
+      },
+    }),
+    async (c) => {
+      const { principal } = c.var;
+      const isOfAll = canReadAny(principal);
+      const list = await owners.owners((key) => hasScope(principal, "lock:read", key));
+      const shown = list.owners.filter(({ holds, waits }) => isOfAll || holds.length + waits.length > 0);
+      const counted = shown.map((owner) =>
+        isOfAll ? owner : { ...owner, holdCount: owner.holds.length, waitCount: owner.waits.length },
+      );
+      return c.json({ ...list, owners: counted }, 200);
+    },
+  );
+}
+
+function processesRoute(app: App, { owners }: ServiceContext): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/processes",
+      operationId: "listProcesses",
+      tags: ["locks"],
+      summary: "The processes with this library, or those that hold or wait for one key",
+      request: {
+        query: z.strictObject({
+          key: keySchema.optional(),
+          timeoutMs: z.coerce.number().int().min(10).max(5_000).optional(),
+        }),
+      },
+      responses: { 200: json(processesSchema, "The processes"), ...problems },
+    }),
+    async (c) => {
+      const { key, timeoutMs } = c.req.valid("query");
+      authorize(c.var.principal, "lock:read", [key ?? ""]);
+      const list = await owners.processes(key, timeoutMs);
+      const concerned = list.processes.filter(
+        ({ holdCount, waitCount, answered }) => key === undefined || !answered || holdCount + waitCount > 0,
+      );
+      const processes = concerned.map((process) => ({ ...process, holds: process.holds.map(wireHold) }));
+      return c.json({ ...list, processes }, 200);
+    },
+  );
+}
+
+function historyRoute(app: App, { observation }: ServiceContext): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/history",
+      operationId: "getHistory",
+      tags: ["locks"],
+      summary: "The last holds of a lock that this instance has seen, newest first, at most 50",
+      request: { query: z.strictObject({ key: keySchema }) },
+      responses: { 200: json(historySchema, "The holds"), ...problems },
+    }),
+    async (c) => {
+      const { key } = c.req.valid("query");
+      authorize(c.var.principal, "lock:read", [key]);
+      await observation.ask();
+      return c.json({ knownSince: observation.knownSince, holds: observation.history(key) }, 200);
+    },
+  );
+}
+
+function contentionRoute(app: App, { observation }: ServiceContext): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/contention",
+      operationId: "getContention",
+      tags: ["locks"],
+      summary: "The keys with the most waiting time in the last 10 minutes, at most 20",
+      request: { query: noQuery },
+      responses: { 200: json(contentionSchema, "The keys that the client may read"), ...problems },
+    }),
+    async (c) => {
+      const { principal } = c.var;
+      await observation.ask();
+      const keys = observation.contention((key) => hasScope(principal, "lock:read", key));
+      return c.json({ knownSince: observation.knownSince, keys }, 200);
+    },
+  );
+}

@@ -1,0 +1,153 @@
+import { createLocks, type Locks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { http } from "holdfast/http";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { createService, newToken, type Service } from "../src/index.ts";
+import { acquire, sendRequest } from "./support/service.ts";
+
+interface Reply {
+  readonly owners: readonly OwnerReply[];
+  readonly processes: readonly OwnerReply[];
+  readonly holds: readonly Record<string, unknown>[];
+  readonly keys: readonly Record<string, unknown>[];
+  readonly knownSince: number;
+}
+
+interface OwnerReply {
+  readonly owner: string;
+  readonly answered: boolean;
+  readonly holdCount: number;
+  readonly holds: readonly Record<string, unknown>[];
+  readonly waits: readonly Record<string, unknown>[];
+}
+
+const [reader, all] = [newToken(), newToken()];
+let server: RedisServer;
+let service: Service;
+let url: string;
+let worker: Locks;
+
+beforeAll(async () => {
+  server = await startRedis();
+  service = await createService({
+    engine: `redis://127.0.0.1:${server.port}`,
+    auth: {
+      tokens: [
+        { name: "reader", sha256: reader.sha256, grants: [{ scope: "lock:read", prefix: "order:" }] },
+        {
+          name: "all",
+          sha256: all.sha256,
+          grants: (["lock:read", "lock:acquire", "lock:force"] as const).map((scope) => ({
+            scope,
+            prefix: "",
+          })),
+        },
+      ],
+    },
+  });
+  url = await service.listen({ port: 0 });
+  worker = createLocks(redis(server.client()), { owner: "worker@pod:1" });
+});
+
+afterAll(async () => {
+  await worker.close();
+  await service.close();
+  await server.stop();
+});
+
+function get(path: string, token = all.token): Promise<{ status: number; body: Reply }> {
+  const headers = { authorization: `Bearer ${token}` };
+  return sendRequest(url, "GET", path, undefined, headers) as Promise<{ status: number; body: Reply }>;
+}
+
+test("the owners are the processes and the other holders, within the prefixes of the client", async () => {
+  await worker.acquire("order:1", { reason: "charge" });
+  await worker.acquire("secret:1");
+  const waiting = [1, 2].map(() => worker.acquire("order:1", { waitMs: 60_000 }).catch(() => undefined));
+  const headers = { authorization: `Bearer ${all.token}` };
+  await sendRequest(url, "POST", "/v1/leases", { key: "order:2", owner: "script@ci" }, headers);
+
+  const find = ({ body }: { body: Reply }, owner: string): OwnerReply | undefined =>
+    body.owners.find((one) => one.owner === owner);
+  await waitUntil(
+    async () => find(await get("/v1/owners"), "worker@pod:1")?.answered === true,
+    "the worker answers",
+  );
+  await waitUntil(
+    async () => find(await get("/v1/owners"), "script@ci") !== undefined,
+    "the list has the client",
+  );
+  const list = await get("/v1/owners");
+  expect(find(list, "script@ci")).toMatchObject({ answered: false, holds: [{ key: "order:2" }] });
+  const own = find(list, "worker@pod:1");
+  expect(own?.holds.map(({ key }) => key).sort()).toEqual(["order:1", "secret:1"]);
+  expect(own?.holds.find(({ key }) => key === "order:1")).toMatchObject({
+    reason: "charge",
+    localWaiters: 2,
+  });
+  expect(own?.waits).toMatchObject([{ key: "order:1", kind: "mutex", count: 2 }]);
+
+  const limited = await get("/v1/owners", reader.token);
+  expect(JSON.stringify(limited.body)).not.toContain("secret");
+  expect(find(limited, "worker@pod:1")).toMatchObject({ holdCount: 1, holds: [{ key: "order:1" }] });
+
+  const { body } = await get("/v1/processes?key=order:1", reader.token);
+  expect(body.processes).toMatchObject([{ owner: "worker@pod:1", holdCount: 1 }]);
+  expect((await get("/v1/processes?key=secret:1", reader.token)).status).toBe(403);
+  expect((await get("/v1/processes", reader.token)).status).toBe(403);
+
+  const client = createLocks(http(url, { token: all.token }));
+  const { processes, scope } = await client.processes({ key: "order:1" });
+  expect(scope).toBe("engine");
+  expect(processes[0]?.holds[0]?.fencingToken).toBeTypeOf("bigint");
+  await client.close();
+  await worker.close();
+  await Promise.all(waiting);
+});
+
+test("the history has the ends of holds, and contention has the waiters", async () => {
+  const headers = { authorization: `Bearer ${all.token}` };
+  expect((await get("/v1/history?key=order:3")).body).toMatchObject({ holds: [] });
+  const asWorker = createLocks(redis(server.client()), { owner: "other@pod:2" });
+  const lease = await asWorker.acquire("order:3", { reason: "first" });
+  const waiter = createLocks(redis(server.client()), { owner: "waiter@pod:3" });
+  const next = waiter.acquire("order:3", { waitMs: 60_000 });
+  const history = async (): Promise<readonly Record<string, unknown>[]> =>
+    (await get("/v1/history?key=order:3", reader.token)).body.holds;
+  await waitUntil(
+    async () => (await get("/v1/contention")).body.keys.some(({ key }) => key === "order:3"),
+    "the waiter is seen",
+  );
+  await lease.release();
+  const second = await next;
+  await waitUntil(async () => (await history()).length === 2, "the end is seen");
+  const [present, past] = await history();
+  expect(present).toMatchObject({ owner: "waiter@pod:3", until: null });
+  expect(past).toMatchObject({
+    owner: "other@pod:2",
+    reason: "first",
+    end: "released",
+    fencingToken: lease.fencingToken.toString(),
+  });
+  const broken = { key: "order:3", fencingToken: second.fencingToken.toString(), reason: "test" };
+  await sendRequest(url, "POST", "/v1/lock/break", broken, headers);
+  await waitUntil(async () => (await history())[0]?.["end"] === "broken", "the break is seen");
+  const { keys, knownSince } = (await get("/v1/contention", reader.token)).body;
+  expect(knownSince).toBeGreaterThan(Date.now() - 600_000);
+  expect(keys.map(({ key }) => key)).toContain("order:3");
+  expect((await get("/v1/history?key=secret:1", reader.token)).status).toBe(403);
+  await Promise.all([asWorker.close(), waiter.close()]);
+});
+
+test("a service in memory reports itself only", async () => {
+  const alone = await createService({ engine: "memory:" });
+  const address = await alone.listen({ port: 0 });
+  await acquire(address, { key: "k", owner: "someone" });
+  const { body } = await sendRequest(address, "GET", "/v1/owners");
+  expect((body as Reply).owners).toContainEqual(
+    expect.objectContaining({ owner: "someone", answered: false }),
+  );
+  await alone.close();
+});

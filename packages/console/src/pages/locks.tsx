@@ -84,7 +84,7 @@ function Strip() {
   const nodes = usePoll<Nodes>("v1/nodes", {}, 10_000).data?.nodes;
   const ends = usePoll<History>("v1/history", {}, 10_000).data;
   const lost = ends?.holds.filter(
-    ({ end, until }) => end === "lost" && (until ?? 0) > time - 3_600_000,
+    ({ end, until }) => (end === "lost" || end === "expired") && (until ?? 0) > time - 3_600_000,
   ).length;
   const up = nodes?.filter(({ reachable, quarantine }) => reachable && quarantine === null).length ?? 0;
   return (

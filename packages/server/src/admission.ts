@@ -70,7 +70,8 @@ function limitBody(tooLarge: () => never): MiddlewareHandler<RouteEnv> {
   };
 }
 
-function assertKnownNames(host: string | undefined): void {
+/** @throws {ServiceError} `forbidden` for a host that is no name of this machine */
+export function assertKnownNames(host: string | undefined): void {
   const name = host?.replace(/:\d+$/, "").toLowerCase();
   if (name !== undefined && !ownNames.has(name)) {
     throw new ServiceError(

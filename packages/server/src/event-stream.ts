@@ -16,7 +16,7 @@ export class EventStream {
     this.#outgoing = outgoing;
     outgoing.writeHead(200, {
       "content-type": "text/event-stream",
-      "cache-control": "no-store",
+      "cache-control": "no-store, no-transform", // a compressing application would delay the events
       "x-accel-buffering": "no",
     });
     outgoing.flushHeaders();

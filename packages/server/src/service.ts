@@ -49,6 +49,12 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
   return new HttpService(resolved, await Engine.open(resolved.engine));
 }
 
+/** The access to a service by the means of an application. */
+interface Access {
+  readonly identify: Identify;
+  readonly hasAuthentication: boolean;
+}
+
 export class HttpService implements Service {
   readonly app: App;
   readonly #options: ResolvedService;
@@ -58,8 +64,8 @@ export class HttpService implements Service {
   #server: Server | undefined;
   #closing: Promise<void> | undefined;
 
-  /** @param identify by default by the tokens of the options */
-  constructor(options: ResolvedService, engine: Engine, identify?: Identify) {
+  /** @param access by default by the tokens of the options */
+  constructor(options: ResolvedService, engine: Engine, access?: Access) {
     const waitLimits = new WaitLimits(options.maxWaitsOfOne);
     const { guarantee } = engine;
     const streams = new PrincipalLimit(options.maxStreamsOfOne, "open event streams");
@@ -97,9 +103,9 @@ export class HttpService implements Service {
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,
       readOnly: options.readOnly,
-      hasAuthentication: options.auth !== undefined || identify !== undefined,
+      hasAuthentication: access?.hasAuthentication ?? options.auth !== undefined,
     };
-    this.app = createApp(this.#context, options, identify);
+    this.app = createApp(this.#context, options, access?.identify);
   }
 
   get guarantee(): Driver["capabilities"]["guarantee"] {

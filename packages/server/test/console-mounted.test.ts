@@ -39,14 +39,18 @@ const frameworks: Record<string, (driver: Driver, options?: ConsoleRoutesOptions
     app.use("/admin/locks", mounted(driver, options).handler);
     return listening(app.listen(0, "127.0.0.1"));
   },
+  async "express, after a parser of bodies"(driver, options) {
+    const app = express();
+    app.use(express.json());
+    app.use("/admin/locks", mounted(driver, options).handler);
+    return listening(app.listen(0, "127.0.0.1"));
+  },
   async fastify(driver, options) {
     const { handler } = mounted(driver, { ...options, basePath: "/admin/locks" });
     const app = fastify();
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser("*", (_request, _body, done) => done(null));
     app.all("/admin/locks/*", (request, reply) => {
       reply.hijack();
-      handler(request.raw, reply.raw);
+      handler(Object.assign(request.raw, { body: request.body }), reply.raw);
     });
     await app.listen({ port: 0, host: "127.0.0.1" });
     ends.push(() => app.close());
@@ -63,6 +67,13 @@ const frameworks: Record<string, (driver: Driver, options?: ConsoleRoutesOptions
     return listening(createServer(handler).listen(0, "127.0.0.1"));
   },
 };
+
+/** The first test, because the server of Hono replaces these classes. */
+test("a mounted console leaves the classes of the application's requests as they are", () => {
+  const before = [globalThis.Request, globalThis.Response];
+  mounted(memory());
+  expect([globalThis.Request, globalThis.Response]).toEqual(before);
+});
 
 describe.each(Object.entries(frameworks))("the console mounted in %s", (_, mount) => {
   test("shows and breaks the locks of the application, and serves nothing else", async () => {
@@ -105,8 +116,27 @@ describe.each(Object.entries(frameworks))("the console mounted in %s", (_, mount
     expect((await as("bob", "GET", "v1/me")).body).toMatchObject({ principal: "bob", authentication: true });
     const seen = { key: "order:1", fencingToken: String(lease.fencingToken), reason: "a test" };
     expect((await as("bob", "POST", "v1/lock/break", seen)).status).toBe(403);
+    const crossSite = { "x-user": "ada", "sec-fetch-site": "cross-site" };
+    expect((await sendRequest(url, "POST", "v1/lock/break", seen, crossSite)).status).toBe(403);
     expect((await as("ada", "POST", "v1/lock/break", seen)).body).toMatchObject({ broken: true });
   });
+});
+
+test("without authorize the console refuses other machines, also if they name this one, and proxies", async () => {
+  const routes = mounted(memory());
+  let peer = "127.0.0.1";
+  const server = createServer((request, response) => {
+    Object.defineProperty(request.socket, "remoteAddress", { value: peer, configurable: true });
+    routes.handler(request, response);
+  });
+  const { origin } = new URL(await listening(server.listen(0, "127.0.0.1")));
+  expect((await sendRequest(origin, "GET", "v1/locks")).status).toBe(200);
+  expect(
+    (await sendRequest(origin, "GET", "v1/locks", undefined, { "x-forwarded-for": "203.0.113.7" })).status,
+  ).toBe(403);
+  peer = "203.0.113.7";
+  expect(await refusal(origin, "GET", "v1/locks")).toMatchObject({ status: 403, code: "forbidden" });
+  expect(await refusal(origin, "GET", "console/")).toMatchObject({ status: 403, code: "forbidden" });
 });
 
 test("a read-only console breaks nothing", async () => {

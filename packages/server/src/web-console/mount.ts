@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import type { Driver } from "holdfast";
 
-import type { Identify } from "../admission.ts";
+import { assertKnownNames, type Identify } from "../admission.ts";
 import { Engine } from "../engine.ts";
 import { resolveService } from "../options.ts";
-import type { Principal } from "../principal.ts";
+import { anonymous, type Principal } from "../principal.ts";
 import { problemOf, problemResponse } from "../problems.ts";
 import { ServiceError } from "../refusal.ts";
 import { HttpService } from "../service.ts";
@@ -28,7 +28,7 @@ export interface ConsoleRoutesOptions {
   readonly readOnly?: boolean | undefined;
   /**
    * Finds the user of a request by the application's own means, such as its session; null: the request is refused with 403. Without
-   * this option only browsers on this machine have access, with all rights.
+   * this option only browsers on this machine have access, with all rights, and no proxy may forward their requests.
    */
   readonly authorize?:
     ((request: IncomingMessage) => ConsoleUser | null | Promise<ConsoleUser | null>) | undefined;
@@ -61,7 +61,10 @@ export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions = {}
     );
   }
   const resolved = resolveService({ engine: driver, readOnly });
-  const service = new HttpService(resolved, new Engine(driver), authorize && byApplication(authorize));
+  const service = new HttpService(resolved, new Engine(driver), {
+    identify: authorize ? byApplication(authorize) : ofThisMachine,
+    hasAuthentication: authorize !== undefined,
+  });
   const respond = (request: Request, env: HttpBindings): Response | Promise<Response> => {
     const url = new URL(request.url);
     if (basePath !== "" && url.pathname.startsWith(`${basePath}/`)) {
@@ -72,16 +75,43 @@ export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions = {}
       ? service.app.fetch(url.href === request.url ? request : new Request(url, request), env)
       : problemResponse(problemOf(new ServiceError("not-found", "The console has no such page")));
   };
-  const listener = getRequestListener((request, env) => respond(request, env as HttpBindings));
+  const listener = getRequestListener((request, env) => respond(request, env as HttpBindings), {
+    overrideGlobalObjects: false,
+  });
   return {
-    handler: (request, response) => void listener(request, response),
+    handler: (request, response) => {
+      restoreBody(request);
+      void listener(request, response);
+    },
     fetch: respond,
     close: () => service.close(),
   };
 }
 
+/** Headers of a proxy. A proxy on this machine gives every client a loopback address. */
+const proxyHeaders = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+
+/** The application may listen on every address, so that the name in the request alone proves nothing. */
+const ofThisMachine: Identify = (c) => {
+  const { socket, headers } = c.env.incoming;
+  const isLocal = /^(127\.|::1$|::ffff:127\.)/.test(socket.remoteAddress ?? "");
+  if (!isLocal || proxyHeaders.some((name) => headers[name] !== undefined)) {
+    throw new ServiceError(
+      "forbidden",
+      "Without `authorize` the console is for browsers of this machine only",
+    );
+  }
+  assertKnownNames(headers.host ?? "");
+  return anonymous;
+};
+
 function byApplication(authorize: NonNullable<ConsoleRoutesOptions["authorize"]>): Identify {
   return async (c) => {
+    const site = c.req.header("sec-fetch-site") ?? "none";
+    if (c.req.method === "POST" && site !== "same-origin" && site !== "none") {
+      // the browser adds the cookies of the application to requests from any page
+      throw new ServiceError("forbidden", `Expected a request from the console's own origin, got ${site}`);
+    }
     const user = await authorize(c.env.incoming);
     if (user === null) {
       throw new ServiceError("forbidden", "The application refuses access to its locks");
@@ -99,4 +129,12 @@ function principalOf({ name, canBreak = false, prefix = "" }: ConsoleUser): Prin
       ...(prefix === "" ? [{ scope: "admin" as const, prefix }] : []),
     ],
   };
+}
+
+/** Restores the body of a request if a body parser of the application has read it. */
+function restoreBody(request: IncomingMessage & { body?: unknown; rawBody?: unknown }): void {
+  const { body, rawBody } = request;
+  if (request.readableDidRead && body !== undefined && !(rawBody instanceof Buffer)) {
+    request.rawBody = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  }
 }

@@ -6,6 +6,7 @@ import { completionCommand } from "./completion/define.ts";
 import { doctorCommand } from "./doctor/define.ts";
 import { acquireCommand, holdCommand, releaseCommand, renewCommand } from "./leases/define.ts";
 import { inspectCommand, listCommand, waitCommand, watchCommand } from "./inspect/define.ts";
+import { ownersCommand } from "./owners/define.ts";
 import { onceCommandDefinition, runCommandDefinition } from "./run/define.ts";
 import { serveCommand } from "./serve/define.ts";
 import { topCommand } from "./top/define.ts";
@@ -23,6 +24,7 @@ const commands: Readonly<Record<string, (program: Command) => void>> = {
   wait: waitCommand,
   watch: watchCommand,
   top: topCommand,
+  owners: ownersCommand,
   doctor: doctorCommand,
   bench: benchCommand,
   serve: serveCommand,

@@ -95,7 +95,7 @@ const contentionSchema = z
   })
   .openapi("Contention");
 
-/** The processes behind the locks, and what this instance has seen of the locks. */
+/** The processes that use the locks, and the observations of this instance. */
 export function observationRoutes(context: ServiceContext): App {
   const app = newApp();
   ownersRoute(app, context);

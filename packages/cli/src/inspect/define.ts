@@ -25,7 +25,7 @@ export function listCommand(program: Command): void {
     .option("--owner <text>", "only locks of holders whose name contains this text")
     .addOption(
       new Option("--sort <by>", "key, age (longest held first), left (time until the end), waiting or owner")
-        .choices(["key", "left", "waiting", "owner"])
+        .choices(["key", "age", "left", "waiting", "owner"])
         .default("key"),
     )
     .option("--json", "as JSON")

@@ -53,6 +53,36 @@ onRedis("looking at locks", () => {
     expect(out).not.toContain("\u001b");
   });
 
+  test("owners and inspect show what another process reports of itself", async () => {
+    const locks = createLocks(redis(cli.redis.client()), { owner: "clerk@pod:7\u001b[2J" });
+    const lease = await locks.acquire("ledger", { ttlMs: 60_000 });
+    const waiting = locks.acquire("ledger", { waitMs: 60_000 }).catch(() => undefined);
+    let out = "";
+    await waitUntil(
+      async () => ({ out } = await cli.run(["owners", "--key", "ledger"])).out.includes("clerk"),
+      "the process has registered",
+    );
+    expect(out).toMatch(
+      /^PROCESS +HOST +PID +HOLDS +WAITS +OLDEST WAIT +LAG\nclerk@pod:7 +\S+ +\d+ +1 +1 +\S+ +\S+/,
+    );
+    const { out: json } = await cli.run(["owners", "--json"]);
+    expect(JSON.parse(json)).toMatchObject({
+      version: 1,
+      scope: "engine",
+      processes: [
+        { answered: true, holds: [{ key: "ledger", fencingToken: lease.fencingToken.toString() }] },
+      ],
+    });
+    const inspected = await cli.run(["inspect", "ledger"]);
+    expect(inspected.out).toMatch(
+      /clerk@pod:7 holds it: renewed \S+ ago, safe for \d+s, 1 waiting in its memory/,
+    );
+    expect(inspected.out).toMatch(/clerk@pod:7: 1 waiting, the oldest for \S+/);
+    expect(inspected.out).not.toContain("\u001b");
+    await locks.close();
+    await waiting;
+  });
+
   test("ls, inspect and top count the callers in the memory of the holder's process", async () => {
     const locks = createLocks(redis(cli.redis.client()), { owner: "busy" });
     const lease = await locks.acquire("crowded", { ttlMs: 2_000 });

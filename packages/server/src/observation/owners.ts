@@ -33,7 +33,7 @@ export interface Owners {
   readonly asOf: number;
 }
 
-/** The answers of all requests within this time are the same. So many consoles cost as much as one. */
+/** All requests within this time get the same answer, so ten consoles cost as much as one. */
 const sharedMs = 2_000;
 /** An owner without an answer has at most this many holds in a reply. */
 const maxHolds = 1_000;

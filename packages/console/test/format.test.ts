@@ -7,7 +7,7 @@ import { lossOfOne } from "../src/model/nodes.ts";
 import { matchingOwners, ownersOf } from "../src/model/owners.ts";
 import { ownerParts, shellQuote } from "../src/model/owner.ts";
 import { rowOf } from "../src/model/row.ts";
-import { lanesOf, timelineOf } from "../src/model/timeline.ts";
+import { lanesOf, mergedHolds, timelineOf } from "../src/model/timeline.ts";
 import { lockOf } from "./support/locks.ts";
 
 test("durations are those of the command line", () => {
@@ -77,6 +77,22 @@ test("the timeline places holds between the oldest and now, and overlapping ones
   expect(ticks.map(({ ms }) => ms)).toEqual([30_000, 60_000, 90_000]);
   expect(lanesOf(bars, 4)).toEqual([0, 1, 0]);
   expect(lanesOf(bars, 1)).toEqual([0, 0, 0]);
+});
+
+test("the history of the service and the holds that the page has seen are one list", () => {
+  const hold = (fencingToken: string, since: number, end?: "released"): PastHold => ({
+    key: "k",
+    owner: "a",
+    fencingToken,
+    since,
+    until: null,
+    ...(end && { end }),
+  });
+  expect(mergedHolds([hold("2", 20, "released")], [hold("3", 30), hold("2", 21), hold("1", 10)])).toEqual([
+    hold("3", 30),
+    hold("2", 20, "released"),
+    hold("1", 10),
+  ]);
 });
 
 test("the page of nodes says what one more failure means", () => {

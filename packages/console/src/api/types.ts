@@ -92,7 +92,7 @@ export interface Owner {
   readonly host?: string;
   readonly pid?: number;
   readonly version?: string;
-  readonly instance?: string;
+  readonly instance?: string | number;
   readonly seenMs?: number;
   readonly lagMs?: number;
   readonly answered: boolean;

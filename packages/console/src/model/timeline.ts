@@ -54,3 +54,11 @@ export function lanesOf(bars: readonly Bar[], mostLanes: number): number[] {
   }
   return lanes;
 }
+
+/** The holds of the service's history and those that the page has seen, the newest first. The history knows better how a hold ended. */
+export function mergedHolds(known: readonly PastHold[], seen: readonly PastHold[]): PastHold[] {
+  const identity = ({ owner, fencingToken, since }: PastHold): string => `${owner} ${fencingToken ?? since}`;
+  const identities = new Set(known.map(identity));
+  const others = seen.filter((hold) => !identities.has(identity(hold)));
+  return [...known, ...others].toSorted((a, b) => b.since - a.since);
+}

@@ -16,7 +16,7 @@ interface Place {
 /** The waiters in order. Callers of one owner that follow each other are one line. */
 export function WaitersPanel({ row, owners }: { row: Row; owners: readonly Owner[] }) {
   const { lock, at } = row;
-  const places = placesOf(row, Math.max(0, now.value - at));
+  const places = placesOf(row, Math.max(0, now.value - at), owners);
   const local = localWaiters(row, owners);
   const unnamed = lock.waiterCount - lock.waiters.length - local.reduce((sum, { count }) => sum + count, 0);
   return (
@@ -61,7 +61,11 @@ export function WaitersPanel({ row, owners }: { row: Row; owners: readonly Owner
   );
 }
 
-function placesOf({ lock, at }: Row, age: number): Place[] {
+/** Some engines do not know the waits of their queues. The processes of the waiters report the oldest wait of each. */
+function placesOf({ key, lock, at }: Row, age: number, owners: readonly Owner[]): Place[] {
+  const reported = new Map(
+    owners.map((one) => [one.owner, one.waits.find((wait) => wait.key === key)?.oldestMs]),
+  );
   const places: Place[] = [];
   for (const { owner, position, waitedMs, since } of lock.waiters) {
     const last = places.at(-1);
@@ -69,7 +73,7 @@ function placesOf({ lock, at }: Row, age: number): Place[] {
       places[places.length - 1] = { ...last, count: last.count + 1 };
       continue;
     }
-    const waited = waitedMs ?? (since === undefined ? undefined : Math.max(0, at - since));
+    const waited = waitedMs ?? (since === undefined ? reported.get(owner) : Math.max(0, at - since));
     places.push({ position, owner, waitedMs: waited === undefined ? undefined : waited + age, count: 1 });
   }
   return places;

@@ -17,6 +17,7 @@ import { usePoll } from "../ui/use-poll.ts";
 import { Facts } from "./lock-facts.tsx";
 import { TimelinePanel } from "./lock-timeline.tsx";
 import { WaitersPanel } from "./lock-waiters.tsx";
+import { mergedHolds } from "../model/timeline.ts";
 import { useLock } from "./use-lock.ts";
 
 /** The page of one lock: the first page of an alert. */
@@ -40,7 +41,7 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
     return <p class="loading">{error === undefined ? "Reading the lock…" : error.message}</p>;
-  const holds = history.data?.holds ?? seen;
+  const holds = mergedHolds(history.data?.holds ?? [], seen);
   return (
     <div class="page page-lock">
       <Headline row={row} holds={holds} owners={owners} />
@@ -76,12 +77,20 @@ function breakRow(row: Row, refresh: () => void, holders?: readonly Holder[]): v
 function Headline({ row, holds, owners }: { row: Row; holds: History["holds"]; owners: readonly Owner[] }) {
   const renewedMs = renewedOf(row, owners);
   const last = holds.find(({ until }) => until !== null);
-  const parts = sentenceOf(row, now.value, { renewedMs, last });
+  const known = { ...row, oldestWaitMs: row.oldestWaitMs ?? oldestOf(row, owners) };
+  const parts = sentenceOf(known, now.value, { renewedMs, last });
   return (
     <h1 class="sentence" data-testid="sentence">
       {parts.map(({ text, isStrong }, index) => (isStrong ? <strong key={index}>{text}</strong> : text))}
     </h1>
   );
+}
+
+/** The oldest wait that a process reports. */
+function oldestOf({ key }: Row, owners: readonly Owner[]): number | undefined {
+  const waits = owners.flatMap((owner) => owner.waits).filter((wait) => wait.key === key);
+  const known = waits.flatMap(({ oldestMs }) => oldestMs ?? []);
+  return known.length === 0 ? undefined : Math.max(...known);
 }
 
 /** How long ago the holder's process renewed, as it reports. */

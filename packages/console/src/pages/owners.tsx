@@ -69,7 +69,7 @@ function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { 
         <ul class="cards">
           {shown.slice(0, mostOwners).map((owner) => (
             <OwnerCard
-              key={owner.owner}
+              key={`${owner.owner} ${owner.instance}`}
               owner={owner}
               isOpen={shown.length <= 2}
               age={Math.max(0, now.value - at)}

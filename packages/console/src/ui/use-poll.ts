@@ -19,6 +19,8 @@ type Params = Readonly<Record<string, string | undefined>>;
 
 /** A request takes at most this part of the time. */
 const restFactor = 20;
+/** One slow reply does not delay the next request for longer than this many intervals. */
+const mostIntervals = 4;
 
 /**
  * Repeats a request while the component is mounted, the page is visible and not paused. After a reply that the path is missing, the
@@ -39,7 +41,8 @@ export function usePoll<T>(path: string, params: Params, intervalMs: number): Po
         const begun = performance.now();
         const isDue = document.visibilityState === "visible" && (!isPaused.peek() || state.peek().at === 0);
         if (isDue && !(await ask(state, path, params, stopped.signal))) return;
-        const rest = Math.max(intervalMs, restFactor * (performance.now() - begun));
+        const took = performance.now() - begun;
+        const rest = Math.min(mostIntervals * intervalMs, Math.max(intervalMs, restFactor * took));
         await wait(rest, AbortSignal.any([stopped.signal, resting.signal]));
       }
     })();

@@ -1,5 +1,5 @@
 /** The distribution of some times. */
-export interface Distribution {
+interface Distribution {
   readonly count: number;
   readonly p50Ms: number;
   readonly p99Ms: number;

@@ -20,7 +20,7 @@ export interface OwnerHold {
 }
 
 /** One owner of leases: a `Locks` of a process, or a name in the list of locks. */
-export interface Owner extends Omit<ProcessState, "holds" | "waits" | "seenMs"> {
+interface Owner extends Omit<ProcessState, "holds" | "waits" | "seenMs"> {
   readonly seenMs?: number;
   readonly holds: readonly OwnerHold[];
   readonly waits: readonly ProcessWait[];

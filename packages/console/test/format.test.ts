@@ -88,11 +88,15 @@ test("the history of the service and the holds that the page has seen are one li
     until: null,
     ...(end && { end }),
   });
-  expect(mergedHolds([hold("2", 20, "released")], [hold("3", 30), hold("2", 21), hold("1", 10)])).toEqual([
-    hold("3", 30),
-    hold("2", 20, "released"),
-    hold("1", 10),
-  ]);
+  expect(
+    mergedHolds([hold("2", 20, "released")], [hold("3", 30), hold("2", 21), hold("1", 10)], true),
+  ).toEqual([hold("3", 30), hold("2", 20, "released"), hold("1", 10)]);
+});
+
+test("a hold of a mutex ends when the next one begins", () => {
+  const hold = (since: number, until: number | null): PastHold => ({ key: "k", owner: "a", since, until });
+  const ends = mergedHolds([hold(30, null), hold(20, 31), hold(10, null), hold(0, 5)], [], false);
+  expect(ends.map(({ until }) => until)).toEqual([null, 30, 20, 5]);
 });
 
 test("the page of nodes says what one more failure means", () => {

@@ -56,9 +56,20 @@ export function lanesOf(bars: readonly Bar[], mostLanes: number): number[] {
 }
 
 /** The holds of the service's history and those that the page has seen, the newest first. The history knows better how a hold ended. */
-export function mergedHolds(known: readonly PastHold[], seen: readonly PastHold[]): PastHold[] {
+export function mergedHolds(
+  known: readonly PastHold[],
+  seen: readonly PastHold[],
+  isShared: boolean,
+): PastHold[] {
   const identity = ({ owner, fencingToken, since }: PastHold): string => `${owner} ${fencingToken ?? since}`;
   const identities = new Set(known.map(identity));
   const others = seen.filter((hold) => !identities.has(identity(hold)));
-  return [...known, ...others].toSorted((a, b) => b.since - a.since);
+  const holds = [...known, ...others].toSorted((a, b) => b.since - a.since);
+  return isShared ? holds : holds.map((hold, index) => endedBy(hold, holds[index - 1]));
+}
+
+/** A hold of an exclusive lock ended at the latest when the next one began. */
+function endedBy(hold: PastHold, next: PastHold | undefined): PastHold {
+  if (next === undefined || (hold.until !== null && hold.until <= next.since)) return hold;
+  return { ...hold, until: Math.max(hold.since, next.since), end: hold.end ?? "unknown" };
 }

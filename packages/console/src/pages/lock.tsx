@@ -41,7 +41,7 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
     return <p class="loading">{error === undefined ? "Reading the lock…" : error.message}</p>;
-  const holds = mergedHolds(history.data?.holds ?? [], seen);
+  const holds = mergedHolds(history.data?.holds ?? [], seen, row.lock.kind !== "mutex");
   return (
     <div class="page page-lock">
       <Headline row={row} holds={holds} owners={owners} />

@@ -192,6 +192,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last breaks, newest first. The engine keeps 1 000 records. The last page has `cursor` null */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -559,6 +576,34 @@ export interface components {
             broken: boolean | "unknown";
             /** @description The code of the problem, for example `forbidden` */
             code?: string;
+        };
+        AuditRecord: {
+            /** @description A decimal number, larger than those of earlier records */
+            id: string;
+            /** @description The time of the break by the engine's clock, ms since 1970 */
+            at: number;
+            /** @description The operator */
+            principal: string;
+            /** @enum {string} */
+            action: "break";
+            /**
+             * @description The key of the lock: 1 to 512 bytes of UTF-8
+             * @example order:555
+             */
+            key: string;
+            /**
+             * @description Larger than every earlier token of its key: the resource refuses smaller tokens
+             * @example 1795298798123456
+             */
+            fencingToken: string;
+            /** @description The owner of the grant, as seen before the break */
+            owner?: string;
+            reason: string;
+            /**
+             * @description not-held: the grant had ended before the break
+             * @enum {string}
+             */
+            result: "broken" | "not-held";
         };
         Owners: {
             owners: components["schemas"]["Process"][];
@@ -1194,6 +1239,8 @@ export interface operations {
                      */
                     fencingToken: string;
                     reason: string;
+                    /** @description The operator's name in the audit, after the name of the principal */
+                    by?: string;
                 };
             };
         };
@@ -1242,6 +1289,8 @@ export interface operations {
                 "application/json": {
                     owner: string;
                     reason: string;
+                    /** @description The operator's name in the audit, after the name of the principal */
+                    by?: string;
                     locks?: {
                         /**
                          * @description The key of the lock: 1 to 512 bytes of UTF-8
@@ -1268,6 +1317,52 @@ export interface operations {
                         results: components["schemas"]["BreakResult"][];
                         /** @description false: the owner holds more than 10000 locks */
                         complete: boolean;
+                    };
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description The key of the lock: 1 to 512 bytes of UTF-8 */
+                key?: string;
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        records: components["schemas"]["AuditRecord"][];
+                        cursor: string | null;
                     };
                 };
             };

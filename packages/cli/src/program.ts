@@ -5,7 +5,7 @@ import { consoleCommand } from "./console/define.ts";
 import { completionCommand } from "./completion/define.ts";
 import { doctorCommand } from "./doctor/define.ts";
 import { acquireCommand, holdCommand, releaseCommand, renewCommand } from "./leases/define.ts";
-import { inspectCommand, listCommand, waitCommand, watchCommand } from "./inspect/define.ts";
+import { auditCommand, inspectCommand, listCommand, waitCommand, watchCommand } from "./inspect/define.ts";
 import { ownersCommand } from "./owners/define.ts";
 import { onceCommandDefinition, runCommandDefinition } from "./run/define.ts";
 import { serveCommand } from "./serve/define.ts";
@@ -21,6 +21,7 @@ const commands: Readonly<Record<string, (program: Command) => void>> = {
   hold: holdCommand,
   ls: listCommand,
   inspect: inspectCommand,
+  audit: auditCommand,
   wait: waitCommand,
   watch: watchCommand,
   top: topCommand,

@@ -33,7 +33,7 @@ import {
   checkOptionNames,
   checkObject,
   checkSignal,
-  invalidValue,
+  checkWatchTarget,
 } from "./option-checks.ts";
 import {
   assertNoAttemptId,
@@ -47,6 +47,7 @@ import {
   type ResolvedAcquire,
   type TryOptions,
 } from "./options.ts";
+import type { AuditOptions, AuditPage } from "./operator/audit.ts";
 import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner.ts";
 import { Operator, type BreakOptions } from "./operator/operator.ts";
 import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts";
@@ -186,13 +187,7 @@ class DriverLocks implements Locks {
     target: string | { prefix: string },
     options: { signal?: AbortSignal | undefined } = {},
   ): AsyncIterable<LockEvent> {
-    if (typeof target === "string") {
-      this.#key(target);
-    } else if (typeof target?.prefix !== "string") {
-      throw invalidValue("target", "a key, or an object with a `prefix`", target);
-    } else {
-      checkOptionNames(target, ["prefix"]);
-    }
+    checkWatchTarget(target, (key) => this.#key(key));
     checkOptionNames(options, ["signal"]);
     const { signal } = options;
     const ends = [
@@ -227,6 +222,10 @@ class DriverLocks implements Locks {
 
   processes(options?: ProcessesOptions): Promise<ProcessList> {
     return this.#operator.processes(options);
+  }
+
+  audit(options?: AuditOptions): Promise<AuditPage> {
+    return this.#operator.audit(options);
   }
 
   held(): readonly HeldLease[] {

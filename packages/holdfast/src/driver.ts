@@ -2,6 +2,7 @@ import type { Clock } from "./runtime/clock.ts";
 import type { LossReason } from "./errors.ts";
 import type { Random } from "./runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
+import type { AuditPage, AuditQuery, BreakNote } from "./operator/audit.ts";
 import type { ProcessDirectory } from "./processes/process-state.ts";
 import type { Validity } from "./validity.ts";
 
@@ -250,8 +251,13 @@ export interface Driver {
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }>;
   /** Yields a snapshot, then coalesced changes, until the signal aborts. */
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent>;
-  /** Ends the grant with this fencing token by force. @returns whether the grant held the key */
-  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean>;
+  /**
+   * Ends the grant with this fencing token by force, and writes a record of it if the driver has {@link Driver.audit}.
+   * @returns whether the grant held the key
+   */
+  breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean>;
+  /** Reads the records of breaks. Absent: the engine keeps none. */
+  readonly audit?: ((query: AuditQuery) => Promise<AuditPage>) | undefined;
   /**
    * Whether the lease with this fencing token holds the key now. `unknown`: the fencing token belongs to the present grant, and the
    * engine does not know whether the grant was handed over. Never `current` for a lease that does not hold the key.

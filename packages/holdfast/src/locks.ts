@@ -7,6 +7,7 @@ import type { ReentrantOptions } from "./kinds/reentrant.ts";
 import type { Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 import type { Lease, SerializedLease } from "./lease/lease.ts";
 import type { HeldLease, LockEvent, LockState, NodeState } from "./lock-state.ts";
+import type { AuditOptions, AuditPage } from "./operator/audit.ts";
 import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner.ts";
 import type { BreakOptions } from "./operator/operator.ts";
 import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts";
@@ -131,6 +132,13 @@ export interface Locks extends AsyncDisposable {
    * @throws {EngineError | QuorumError} the engine does not reply to the search; the result of each break is in `results` instead
    */
   breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult>;
+  /**
+   * Lists the last breaks, newest first, in pages. The engine keeps the last 1 000 records. It writes each in one step with its break,
+   * also if the grant had ended before.
+   * @throws {LockError} `unsupported`: the engine keeps no audit
+   * @throws {EngineError} the engine does not reply
+   */
+  audit(options?: AuditOptions): Promise<AuditPage>;
   /** The leases that callers of this `Locks` hold now, without I/O. A lease whose handle was dropped is listed until it expires. */
   held(): readonly HeldLease[];
   /**

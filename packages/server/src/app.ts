@@ -2,6 +2,7 @@ import { AllowedMethods } from "./allowed-methods.ts";
 import { ClientDisconnected } from "./connection.ts";
 import { allowOrigins } from "./cors.ts";
 import { eventRoutes } from "./event-routes.ts";
+import { auditRoutes } from "./audit-routes.ts";
 import { breakRoutes } from "./break-routes.ts";
 import { authenticateAndLimit, byToken, type Identify } from "./admission.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
@@ -62,6 +63,7 @@ export function createApp(
     leaseRoutes,
     lockRoutes,
     breakRoutes,
+    auditRoutes,
     eventRoutes,
     observationRoutes,
     probeRoutes,

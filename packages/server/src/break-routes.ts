@@ -3,7 +3,7 @@ import type { BreakResult, Locks } from "holdfast";
 import type { Context } from "hono";
 
 import { newApp, type App, type RouteEnv, type ServiceContext } from "./context.ts";
-import { authorize, hasScope } from "./principal.ts";
+import { anonymous, authorize, hasScope, type Principal } from "./principal.ts";
 import { problemOf } from "./problems.ts";
 import { ServiceError } from "./refusal.ts";
 import { body, json, noQuery, problems } from "./responses.ts";
@@ -16,9 +16,16 @@ const maxGrants = 10_000;
 
 const reasonSchema = z.string().min(1).max(1024);
 const grantSchema = z.strictObject({ key: keySchema, fencingToken });
+const by = z
+  .string()
+  .min(1)
+  .max(200)
+  .optional()
+  .openapi({ description: "The operator's name in the audit, after the name of the principal" });
 const breakOwnerSchema = z.strictObject({
   owner: z.string().min(1).max(512),
   reason: reasonSchema,
+  by,
   locks: z.array(grantSchema).max(maxGrants).optional(),
 });
 const resultSchema = z
@@ -50,19 +57,19 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
       summary: "Break a grant, named by its fencing token. The holder is notified, but not stopped",
       request: {
         query: noQuery,
-        body: body(grantSchema.extend({ reason: reasonSchema })),
+        body: body(grantSchema.extend({ reason: reasonSchema, by })),
       },
       responses: { 200: json(z.object({ broken: z.literal(true) }), "The grant has ended"), ...problems },
     }),
     async (c) => {
-      const { key, fencingToken: seen, reason } = c.req.valid("json");
+      const { key, fencingToken: seen, reason, by: name } = c.req.valid("json");
       authorize(c.var.principal, "lock:force", [key]);
       const holders = (await locks.inspect(key)).holders;
       const holder = holders.find((one) => one.fencingToken?.toString() === seen)?.owner;
       const report = (broken: boolean | "unknown"): void =>
         record(c, log, { key, fencingToken: seen, holder, reason, broken });
       const isBroken = await locks
-        .breakLock(key, { fencingToken: BigInt(seen), reason })
+        .breakLock(key, { fencingToken: BigInt(seen), reason, by: operatorName(c.var.principal, name) })
         .catch((error: unknown) => {
           report("unknown"); // the engine may have executed it
           throw error;
@@ -108,7 +115,7 @@ function breakOwnerRoute(app: App, { engine: { locks }, metrics, log, connection
       },
     }),
     async (c) => {
-      const { owner, reason, locks: named } = c.req.valid("json");
+      const { owner, reason, by: name, locks: named } = c.req.valid("json");
       const { principal } = c.var;
       const mayBreak = ({ key }: SeenGrant): boolean => hasScope(principal, "lock:force", key);
       if (!principal.grants.some(({ scope }) => scope === "lock:force")) {
@@ -119,6 +126,7 @@ function breakOwnerRoute(app: App, { engine: { locks }, metrics, log, connection
       const grants = seen.filter(mayBreak).slice(0, maxGrants);
       const { results } = await locks.breakOwner(owner, {
         reason,
+        by: operatorName(principal, name),
         grants,
         signal,
         onResult: ({ key, fencingToken: token, broken }) => {
@@ -135,6 +143,14 @@ function breakOwnerRoute(app: App, { engine: { locks }, metrics, log, connection
       return c.json({ results: shown, complete: seen.length <= maxGrants }, 200);
     },
   );
+}
+
+/** The name of the principal, and the name that the request adds. Without authentication only the latter is known. */
+function operatorName(principal: Principal, name: string | undefined): string {
+  if (principal === anonymous) {
+    return name ?? anonymous.name;
+  }
+  return name === undefined ? principal.name : `${principal.name}/${name}`;
 }
 
 interface BreakRecord {

@@ -54,7 +54,7 @@ test("a break by owner ends the grants that the principal may break, and reports
     complete: true,
   });
   expect((await breakOwner(onCall)).body).toEqual({ results: [{ ...order, broken: true }], complete: true });
-  expect((await breakOwner(operator, { locks: [stock, order] })).body).toEqual({
+  expect((await breakOwner(operator, { locks: [stock, order], by: "ada" })).body).toEqual({
     results: [
       { ...stock, broken: true },
       { ...order, broken: false },
@@ -62,6 +62,19 @@ test("a break by owner ends the grants that the principal may break, and reports
     complete: true,
   });
   expect(((await send(operator, "/v1/locks")).body as WireLocks).locks).toEqual([]);
+  const { body } = await send(operator, "/v1/audit?limit=1");
+  expect(body).toMatchObject({
+    records: [
+      { action: "break", ...stock, principal: "operator/ada", owner: "pod-7", reason, result: "broken" },
+    ],
+    cursor: expect.stringMatching(/^\d+$/) as unknown,
+  });
+  expect((await send(onCall, "/v1/audit")).status).toBe(403);
+  expect((await send(onCall, "/v1/audit?key=order:70")).body).toMatchObject({
+    records: [{ ...order, principal: "on-call", result: "broken" }],
+    cursor: null,
+  });
+  expect((await send(operator, "/v1/audit?cursor=x")).status).toBe(400);
   expect(log.filter(({ event }) => event === "break")).toMatchObject([
     { level: "audit", principal: "on-call", ...order, holder: "pod-7", reason, broken: true },
     { level: "audit", principal: "operator", ...stock, broken: true },

@@ -5,13 +5,13 @@ export const calls: readonly Mutant[] = [
   {
     name: "lone-operation-is-read-as-one-of-several",
     brokenRule: "a call with one operation passes its arguments directly, without JSON",
-    edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS == 1")],
+    edits: [lua("execute-single", "local is_single = #KEYS < 7", "local is_single = #KEYS == 1")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "an acquire of a free lock")],
   },
   {
     name: "several-operations-are-read-as-a-lone-one",
     brokenRule: "a call with several operations passes them as JSON",
-    edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS >= 4")],
+    edits: [lua("execute-single", "local is_single = #KEYS < 7", "local is_single = #KEYS >= 4")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "several operations in one call")],
   },
   {

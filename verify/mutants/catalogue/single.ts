@@ -206,10 +206,22 @@ export const singleServer: readonly Mutant[] = [
     edits: [
       lua(
         "common/dispatch",
-        "local ok, answer = pcall(perform, name,",
-        "local ok, answer = true, perform(name,",
+        "local ok, answer = pcall(perform, ...)",
+        "local ok, answer = true, perform(...)",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "an error of one key does")],
+  },
+  {
+    name: "break-without-its-record",
+    brokenRule: "a break that cannot be recorded changes nothing",
+    edits: [
+      lua(
+        "single/recorded-break",
+        "redis.call('ZADD', audit, id, broken)",
+        "redis.pcall('ZADD', audit, id, broken)",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/recorded-break", "without the right to write")],
   },
 ];

@@ -55,6 +55,21 @@ export function inspectCommand(program: Command): void {
     });
 }
 
+export function auditCommand(program: Command): void {
+  withCommon(program.command("audit"))
+    .summary("list the last breaks of locks")
+    .description(
+      "Lists the last breaks, newest first, as the engine recorded them. The engine keeps 1 000 records.",
+    )
+    .argument("[key]", "only breaks of this lock")
+    .option("-n, --limit <count>", "at most this many records", wholeNumber(1, 1000), 50)
+    .option("--json", "as JSON")
+    .action(async (key: string | undefined, flags: CommonOptions & { limit: number; json?: true }) => {
+      const { audit } = await import("./audit.ts");
+      process.exitCode = await audit({ target: flags, key, limit: flags.limit, json: flags.json === true });
+    });
+}
+
 export function waitCommand(program: Command): void {
   withCommon(program.command("wait"))
     .summary("wait until a lock is free, without acquiring it")

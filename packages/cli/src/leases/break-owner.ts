@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 
 import type { BreakResult, Locks } from "holdfast";
 
-import type { Target } from "../engine.ts";
+import { defaultUser, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import { allLocks } from "../inspect/list.ts";
 import { errorMessage, type Output } from "../output.ts";
@@ -40,6 +40,7 @@ export function breakOwner({
     }
     const { results } = await locks.breakOwner(owner, {
       reason,
+      by: defaultUser(),
       grants,
       limit: maxGrants,
       signal,

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 
 import type { Holder } from "holdfast";
 
-import type { Engine, Target } from "../engine.ts";
+import { defaultUser, type Engine, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
@@ -24,7 +24,7 @@ export function breakLock(options: BreakOptions): Promise<number> {
   const { key, reason, voice: output } = options;
   return withEngine(options.target, undefined, async (engine) => {
     const fencingToken = options.fencingToken ?? (await currentToken(engine, options));
-    if (await engine.locks.breakLock(key, { fencingToken, reason })) {
+    if (await engine.locks.breakLock(key, { fencingToken, reason, by: defaultUser() })) {
       output.info(`"${key}" is broken: the grant with the fencing token ${fencingToken} has ended`);
       return exitCodes.done;
     }

@@ -97,6 +97,11 @@ onRedis("leases for scripts", () => {
     const client = cli.redis.client();
     expect(await client.exists("lock:pod:a", "lock:pod:b", "lock:pod:c")).toBe(1);
     expect((await force("--reason", "died", "--yes")).code).toBe(79);
+    const audit = await cli.run(["audit", "pod:a", "--json"], { env: { USER: "ada" } });
+    expect((JSON.parse(audit.out) as { records: unknown[] }).records).toEqual([
+      expect.objectContaining({ key: "pod:a", owner: "pod-7", reason: "died", result: "broken" }),
+    ]);
+    expect((await cli.run(["audit", "-n", "1"])).out).toMatch(/^TIME .*\n20.* pod-7 .* died\n$/);
   });
 
   test("a person holds a lock by hand, and releases it; other persons cannot", async () => {

@@ -17,6 +17,8 @@ import { withJson } from "../runtime/plain-values.ts";
 export interface BreakOwnerOptions {
   /** Why the grants are broken, at most 1 024 bytes. Every holder receives it. */
   reason: string;
+  /** The operator's name in the audit, at most 512 bytes. @defaultValue the owner of the `Locks` */
+  by?: string | undefined;
   /** Searches only keys with this prefix. @defaultValue "" */
   prefix?: string | undefined;
   /**
@@ -63,12 +65,16 @@ export interface ResolvedBreakOwner extends BreakOwnerOptions {
 export interface BreakingLocks {
   inspect(key: string): Promise<LockState>;
   list(options: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }>;
-  breakLock(key: string, options: { fencingToken: bigint; reason: string }): Promise<boolean>;
+  /** @param owner the owner that was seen, for the audit */
+  breakGrant(key: string, fencingToken: bigint, options: ForcedEnd, owner: string): Promise<boolean>;
 }
+
+/** Why a grant is broken, and by which operator. */
+export type ForcedEnd = Pick<BreakOwnerOptions, "reason" | "by">;
 
 type SeenGrant = Pick<BreakResult, "key" | "fencingToken">;
 
-const optionNames = ["reason", "prefix", "grants", "limit", "signal", "onResult"];
+const optionNames = ["reason", "by", "prefix", "grants", "limit", "signal", "onResult"];
 /** How many requests are under way at once. */
 const concurrency = 16;
 const maxLimit = 100_000;
@@ -80,7 +86,7 @@ export function resolveBreakOwner(
   checkEngineKey: (key: string) => void,
 ): ResolvedBreakOwner {
   checkOptionNames(options, optionNames);
-  const { reason, prefix = "", grants, limit = 10_000, signal, onResult } = options;
+  const { reason, by, prefix = "", grants, limit = 10_000, signal, onResult } = options;
   if (grants !== undefined && !Array.isArray(grants)) {
     throw invalidValue("grants", "an array", grants);
   }
@@ -95,6 +101,7 @@ export function resolveBreakOwner(
   return {
     owner: checkText("owner", owner, 512),
     reason: checkText("reason", reason, 1024),
+    by: by === undefined ? undefined : checkText("by", by, 512),
     prefix: prefix === "" ? "" : checkText("prefix", prefix, 512),
     grants,
     limit: checkInteger("limit", limit, 1, maxLimit),
@@ -154,17 +161,15 @@ function grantsIn({ key, holders }: LockState, owner: string): SeenGrant[] {
 async function breakGrant(
   locks: BreakingLocks,
   { key, fencingToken }: SeenGrant,
-  { owner, reason, grants }: ResolvedBreakOwner,
+  options: ResolvedBreakOwner,
 ): Promise<BreakResult> {
+  const { owner, grants } = options;
   try {
     const isOwned =
       grants === undefined ||
       grantsIn(await locks.inspect(key), owner).some((grant) => grant.fencingToken === fencingToken);
-    return withJson({
-      key,
-      fencingToken,
-      broken: isOwned && (await locks.breakLock(key, { fencingToken, reason })),
-    });
+    const broken = isOwned && (await locks.breakGrant(key, fencingToken, options, owner));
+    return withJson({ key, fencingToken, broken });
   } catch (error) {
     if (isLockError(error, "closed")) {
       throw error;

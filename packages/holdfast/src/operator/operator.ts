@@ -1,6 +1,15 @@
 import { engineFacts, publish } from "../diagnostics.ts";
+import { LockError } from "../errors.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { checkFencingToken, checkKey, checkOptionNames, checkText } from "../option-checks.ts";
+import {
+  checkFencingToken,
+  checkInteger,
+  checkKey,
+  checkOptionNames,
+  checkText,
+  invalidCursor,
+} from "../option-checks.ts";
+import type { AuditOptions, AuditPage, AuditQuery } from "./audit.ts";
 import { listProcesses, resolveProcesses } from "../processes/processes.ts";
 import type { ProcessesOptions, ProcessList } from "../processes/process-state.ts";
 import {
@@ -9,6 +18,7 @@ import {
   type BreakOwnerOptions,
   type BreakingLocks,
   type BreakOwnerResult,
+  type ForcedEnd,
   type ResolvedBreakOwner,
 } from "./break-owner.ts";
 
@@ -18,24 +28,27 @@ export interface BreakOptions {
   fencingToken: bigint;
   /** Why the grant is broken, at most 1 024 bytes. The holder receives it. */
   reason: string;
+  /** The operator's name in the audit, at most 512 bytes. @defaultValue the owner of the `Locks` */
+  by?: string | undefined;
 }
 
-/** Ends grants of other holders by force. */
+/** The calls of an operator: ends grants of other holders by force, and reads the audit. */
 export class Operator {
   readonly #coordinator: LocalCoordinator;
-  readonly #locks: BreakingLocks;
+  readonly #locks: Pick<BreakingLocks, "inspect" | "list">;
 
-  constructor(coordinator: LocalCoordinator, locks: BreakingLocks) {
+  constructor(coordinator: LocalCoordinator, locks: Pick<BreakingLocks, "inspect" | "list">) {
     this.#coordinator = coordinator;
     this.#locks = locks;
   }
 
   /** See `Locks.breakLock`. @param key a key that the engine can hold */
   breakLock(key: string, options: BreakOptions): Promise<boolean> {
-    checkOptionNames(options, ["fencingToken", "reason"]);
+    checkOptionNames(options, ["fencingToken", "reason", "by"]);
     const fencingToken = checkFencingToken(options.fencingToken);
     const reason = checkText("reason", options.reason, 1024);
-    return this.#breakGrant(key, fencingToken, reason);
+    const by = options.by === undefined ? undefined : checkText("by", options.by, 512);
+    return this.#breakGrant(key, fencingToken, { reason, by });
   }
 
   /** See `Locks.breakOwner`. */
@@ -54,18 +67,72 @@ export class Operator {
     return listProcesses(this.#coordinator, query);
   }
 
-  async #breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+  /** See `Locks.audit`. */
+  audit(options?: AuditOptions): Promise<AuditPage> {
+    return this.#audit(resolveAudit(options));
+  }
+
+  /** @param owner the owner of the grant; undefined: the engine is asked, if it writes a record */
+  async #breakGrant(
+    key: string,
+    fencingToken: bigint,
+    { reason, by }: ForcedEnd,
+    owner?: string,
+  ): Promise<boolean> {
+    const { driver } = this.#coordinator;
     this.#coordinator.assertOpen();
-    const isStale = this.#coordinator.wasHandedOver(key, fencingToken);
-    const isBroken = !isStale && (await this.#coordinator.driver.breakGrant(key, fencingToken, reason));
+    if (this.#coordinator.wasHandedOver(key, fencingToken)) {
+      return false;
+    }
+    const note = driver.audit && {
+      by: by ?? this.#coordinator.owner,
+      owner: owner ?? (await this.#ownerOf(key, fencingToken)),
+    };
+    const isBroken = await driver.breakGrant(key, fencingToken, reason, note);
     if (isBroken) {
       publish("broken", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, reason }));
     }
     return isBroken;
   }
 
+  async #ownerOf(key: string, fencingToken: bigint): Promise<string | undefined> {
+    const state = await this.#locks.inspect(key).catch(() => undefined);
+    return state?.holders.find((holder) => holder.fencingToken === fencingToken)?.owner;
+  }
+
   async #breakOwner(resolved: ResolvedBreakOwner): Promise<BreakOwnerResult> {
     this.#coordinator.assertOpen();
-    return breakOwner(this.#locks, resolved);
+    return breakOwner(
+      {
+        inspect: (key) => this.#locks.inspect(key),
+        list: (options) => this.#locks.list(options),
+        breakGrant: (...args) => this.#breakGrant(...args),
+      },
+      resolved,
+    );
   }
+
+  async #audit(query: AuditQuery): Promise<AuditPage> {
+    const { driver } = this.#coordinator;
+    this.#coordinator.assertOpen();
+    if (!driver.audit) {
+      const { engine } = driver.capabilities;
+      throw new LockError(`This engine (${engine}) keeps no audit of breaks`, { code: "unsupported" });
+    }
+    return driver.audit(query);
+  }
+}
+
+/** @throws {TypeError | RangeError} */
+function resolveAudit(options: AuditOptions = {}): AuditQuery {
+  checkOptionNames(options, ["key", "cursor", "limit"]);
+  const { key, cursor, limit = 100 } = options;
+  if (cursor !== undefined && (typeof cursor !== "string" || !/^\d{1,20}$/.test(cursor))) {
+    throw invalidCursor(cursor);
+  }
+  return {
+    key: key === undefined ? undefined : checkKey(key),
+    cursor: cursor ?? null,
+    limit: checkInteger("limit", limit, 1, 1000),
+  };
 }

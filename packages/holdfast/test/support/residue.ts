@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 
-/** Whether a key may remain without holders and waiters: a counter, which has no TTL, or a key that expires. */
+/** Whether a key may remain without holders and waiters: a counter or the audit, which have no TTL, or a key that expires. */
 export async function mayRemain(probe: Redis, key: string): Promise<boolean> {
-  if (/^holdfast:fence(:\{[a-z\d]+\})?$/.test(key)) {
+  if (/^holdfast:(fence(:\{[a-z\d]+\})?$|audit:)/.test(key)) {
     return true;
   }
   return (await isRetained(probe, key)) && (await probe.pttl(key)) > 0;

@@ -21,11 +21,13 @@ import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { HttpAcquire } from "./acquire-request.ts";
 import type { AcquireHost } from "./one-request.ts";
 import { validityOf } from "./acquire-wire.ts";
+import type { AuditPage, AuditQuery, BreakNote } from "../../operator/audit.ts";
+import { auditRecordOf } from "./audit-record.ts";
 import { lockStateOf } from "./lock-state.ts";
 import type { ProcessDirectory } from "../../processes/process-state.ts";
 import { processListOf } from "./processes.ts";
 import { watchByEvents, type WatchHost } from "./watch.ts";
-import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
+import { withKeys, type WireAudit, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
 
 /** The guarantee depends on the engine of the service, which reports it in each lease. `server` holds for every engine. */
 const capabilities: Capabilities = {
@@ -159,13 +161,21 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
     return watchByEvents(this, target, AbortSignal.any([signal, this.#closing.signal]));
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    const body = { key, fencingToken: fencingToken.toString(), reason };
+  async breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean> {
+    const body = { key, fencingToken: fencingToken.toString(), reason, by: note?.by };
     const response = await this.#callUntilAnswered({ method: "POST", path: "/v1/lock/break", body });
     if (response.status !== 200 && problemOf(response).code !== "fence-mismatch") {
       throw errorOf(problemOf(response), key);
     }
     return response.status === 200;
+  }
+
+  async audit({ key, cursor, limit }: AuditQuery): Promise<AuditPage> {
+    const more = { ...(key !== undefined && { key }), ...(cursor !== null && { cursor }) };
+    const path = `/v1/audit?${query({ limit: String(limit), ...more })}`;
+    const { body } = await this.#callOnce({ method: "GET", path }, key);
+    const { records, cursor: next } = body as WireAudit;
+    return { records: records.map(auditRecordOf), cursor: next };
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {

@@ -5,6 +5,7 @@ export type {
   LeaseParts,
   ServiceCode,
   WireAcquire,
+  WireAudit,
   WireEvent,
   WireHolder,
   WireLease,

@@ -1,4 +1,5 @@
 import { fromBase64Url, toBase64Url } from "../../runtime/text.ts";
+import type { AuditRecord } from "../../operator/audit.ts";
 import type { LockErrorCode, LossReason, NodeVote, Outcome } from "../../errors.ts";
 import type { Holder, LockEvent, LockStateData, NodeState, NodeView } from "../../lock-state.ts";
 
@@ -85,6 +86,16 @@ export interface WireLock extends Omit<LockStateData, "limit" | "holders" | "fen
 /** `GET /v1/locks` */
 export interface WireLocks {
   readonly locks: readonly WireLock[];
+  readonly cursor: string | null;
+}
+
+/** `GET /v1/audit` */
+export interface WireAudit {
+  readonly records: readonly (Omit<AuditRecord, "by" | "fencingToken"> & {
+    /** The operator. */
+    readonly principal: string;
+    readonly fencingToken: string;
+  })[];
   readonly cursor: string | null;
 }
 

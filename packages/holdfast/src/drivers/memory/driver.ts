@@ -18,6 +18,8 @@ import { checkOptionNames, invalidCursor } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
 import { validFrom } from "../../validity.ts";
+import { auditPage, type AuditPage, type AuditQuery, type BreakNote } from "../../operator/audit.ts";
+import { AuditLog } from "./audit-log.ts";
 import { LockTable } from "./lock-table.ts";
 import type { HolderEntry } from "./lock.ts";
 import { WatchHub } from "./watch.ts";
@@ -60,6 +62,7 @@ class MemoryDriver implements Driver {
   readonly #watchers: WatchHub;
   readonly #listeners = new Set<DriverListener>();
   readonly #startedAt: number;
+  readonly #auditLog: AuditLog;
   #owner = "unknown";
   #isClosed = false;
 
@@ -67,6 +70,7 @@ class MemoryDriver implements Driver {
     this.clock = clock;
     this.random = random;
     this.#startedAt = clock.now();
+    this.#auditLog = new AuditLog(clock);
     this.#table = new LockTable(clock, random, (key) => this.#watchers.changed(key));
     this.#watchers = new WatchHub({
       heldKeys: (prefix) => this.#table.heldKeys(prefix),
@@ -198,11 +202,14 @@ class MemoryDriver implements Driver {
     return this.#watchers.watch(target, signal);
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+  async breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean> {
     this.#assertOpen(key);
     const entry = Array.from(this.#table.lockAt(key)?.entries ?? []).find(
       ({ fence }) => fencingToken >= fence.first && fencingToken <= fence.last,
     );
+    if (note) {
+      this.#auditLog.add({ key, fencingToken, reason, result: entry ? "broken" : "not-held" }, note);
+    }
     if (entry === undefined) {
       return false;
     }
@@ -213,6 +220,11 @@ class MemoryDriver implements Driver {
       listener.lost(entry.token, "broken", new Error(reason));
     }
     return true;
+  }
+
+  async audit(query: AuditQuery): Promise<AuditPage> {
+    this.#assertOpen();
+    return auditPage(this.#auditLog.records, query);
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {

@@ -72,6 +72,49 @@ export const breakCases: Cases = {
     assert.equal(await other.release(), true);
   },
 
+  "the audit has each break, newest first, also one without an effect": async ({
+    here,
+    there,
+    key,
+    hasAudit,
+  }) => {
+    if (!hasAudit) {
+      await refused(there.audit(), "unsupported");
+      return;
+    }
+    const lease = await here.acquire(key, { owner: "pod-7" });
+    const { fencingToken } = lease;
+    assert.equal(await there.breakLock(key, { fencingToken, reason: 'it "hangs"', by: "ada" }), true);
+    assert.equal(await there.breakLock(key, { fencingToken, reason: "again" }), false);
+    const { records, cursor } = await here.audit({ key });
+    assert.equal(cursor, null);
+    const [second, first] = records;
+    assert.deepEqual(
+      { ...first, id: "", at: 0 },
+      {
+        id: "",
+        at: 0,
+        action: "break",
+        by: "ada",
+        key,
+        fencingToken,
+        owner: "pod-7",
+        reason: 'it "hangs"',
+        result: "broken",
+      },
+    );
+    assert.equal(records.length, 2);
+    assert.equal(second?.result, "not-held");
+    assert.ok((second?.at ?? 0) >= (first?.at ?? Infinity));
+    assert.ok(BigInt(second?.id ?? 0) > BigInt(first?.id ?? 0));
+    const page = await here.audit({ key, limit: 1 });
+    assert.deepEqual(page, { records: [second], cursor: second?.id });
+    assert.deepEqual(await here.audit({ key, limit: 1, cursor: page.cursor ?? "" }), {
+      records: [first],
+      cursor: null,
+    });
+  },
+
   "a transferred lease belongs to the process that adopts it": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
     const serialized = throughJson(lease.transfer());

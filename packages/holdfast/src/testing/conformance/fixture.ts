@@ -47,6 +47,10 @@ export class Fixture {
     return requeue && fencingBlocks;
   }
 
+  get hasAudit(): boolean {
+    return this.#driver.audit !== undefined;
+  }
+
   /** Runs a test case within its time limit, and closes everything that the case has opened. */
   async run(testCase: Case): Promise<void> {
     const { clock } = this.#driver;

@@ -55,6 +55,11 @@ export class KeySpace {
     return `${clientKey("of")}:${this.#prefix}`;
   }
 
+  /** The audit of the breaks of locks with this prefix. */
+  get auditKey(): string {
+    return `${reservedPrefix}audit:${this.#prefix}`;
+  }
+
   /** The caller's key for a lock key; undefined if the lock key has another prefix. */
   keyOf(lock: string): string | undefined {
     return lock.startsWith(this.#prefix) ? lock.slice(this.#prefix.length) : undefined;

@@ -4,6 +4,8 @@ import type { LockKeys } from "./keys.ts";
 /** One operation of the scripts `execute-single` and `execute-quorum`. */
 export interface Operation {
   readonly keys: LockKeys;
+  /** The audit of the server, for an operation that writes a record. */
+  readonly auditKey?: string | undefined;
   /** The name and the arguments; for a node of a quorum as {@link withProposedFence} returns them. */
   readonly args: readonly string[];
   /** Called with the reply, which may arrive after the request was reported as timed out. */

@@ -124,6 +124,10 @@ export class Batcher {
     for (const operation of operations) {
       keys.push(...operation.keys);
     }
+    const auditKey = operations.find((operation) => operation.auditKey !== undefined)?.auditKey;
+    if (auditKey !== undefined) {
+      keys.push(auditKey);
+    }
     const [single] = operations;
     // A single operation needs no JSON. For a quorum the JSON is always written, because the nodes share one encoded text.
     const args =

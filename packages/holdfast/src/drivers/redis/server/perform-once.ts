@@ -8,17 +8,19 @@ interface SingleOperation {
   readonly key: string;
   readonly keys: LockKeys;
   readonly args: readonly string[];
+  readonly auditKey?: string | undefined;
 }
 
 /** Performs one operation, without repeats. Rejects with an `EngineError`. */
 export function performOnce(
   target: { perform(operation: Operation): void },
-  { key, keys, args }: SingleOperation,
+  { key, keys, args, auditKey }: SingleOperation,
 ): Promise<Reply> {
   return new Promise<Reply>((resolve, reject) => {
     target.perform({
       keys,
       args,
+      auditKey,
       answered: (reply) => {
         const value = reply.value as unknown[] | number;
         if (Array.isArray(value) && value[0] === "error") {

@@ -191,6 +191,8 @@ export class RedisServer implements BatchListener {
   /** Runs a script that is not batched. Rejects with an `EngineError`, at the latest after `commandTimeoutMs`. */
   readonly run: Connection["run"] = (script, keys, args) => this.#calls.run(script, keys, args);
 
+  readonly command: Connection["command"] = (name, args) => this.#calls.command(name, args);
+
   /** Looks for the primary again, because this server may be a replica now. */
   refreshPrimary(): void {
     this.#calls.refreshPrimary();

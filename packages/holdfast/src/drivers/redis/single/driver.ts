@@ -17,6 +17,7 @@ import type {
 import { isLockError } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
+import { auditPage, type AuditPage, type AuditQuery, type BreakNote } from "../../../operator/audit.ts";
 import { engineExpiry, validFrom } from "../../../validity.ts";
 import type { ServerDirectory } from "./server-directory.ts";
 import { requestOnce } from "../server/perform-once.ts";
@@ -32,6 +33,7 @@ import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
 import { ServerAcquire } from "./request.ts";
 import { isTokenOf } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
+import { encodeNote, parseAuditRecord } from "../protocol/audit-record.ts";
 import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 
 /** Locks on one server, or on a cluster. The directory leads to the server of each lock. */
@@ -41,6 +43,7 @@ export class RedisDriver implements Driver {
   readonly capabilities: Capabilities;
   readonly latches: RedisLatches;
   readonly directory: RedisProcessDirectory;
+  readonly audit?: (query: AuditQuery) => Promise<AuditPage>;
   readonly #registry: RequestRegistry;
   readonly #releaseQueue: ReleaseQueue;
   readonly #serverDirectory: ServerDirectory;
@@ -72,6 +75,9 @@ export class RedisDriver implements Driver {
     this.#releaseQueue = releaseQueue;
     this.latches = latches;
     this.directory = this.#registry.processes;
+    if (this.#serverDirectory.readAudit) {
+      this.audit = (query) => this.#readAudit(query);
+    }
     const { observe } = settings;
     this.#foreignLocks = observe.length > 0 ? new ForeignLocks(this.#registry, observe) : undefined;
   }
@@ -194,17 +200,20 @@ export class RedisDriver implements Driver {
     return this.#watches.watch(target, signal);
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+  async breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean> {
     const server = this.#serverDirectory.serverFor(this.#keySpace.keysOf(key));
     if (!server.isTimeKnown) {
       await server.handshake(); // only then is the kind of the holder's channel known
     }
-    const reply = await this.#perform(key, [
-      "breakGrant",
-      fencingToken.toString(),
-      server.breakChannel,
-      reason,
-    ]);
+    const args = [fencingToken.toString(), server.breakChannel, reason];
+    const reply =
+      note && this.audit
+        ? await this.#perform(
+            key,
+            ["recordedBreak", ...args, encodeNote(key, reason, note)],
+            this.#keySpace.auditKey,
+          )
+        : await this.#perform(key, ["breakGrant", ...args]);
     const [isBroken, more] = reply.value as unknown[];
     if (Number(more) === 1) {
       this.#grantNext(key);
@@ -228,6 +237,15 @@ export class RedisDriver implements Driver {
     this.#serverDirectory.close();
   }
 
+  async #readAudit(query: AuditQuery): Promise<AuditPage> {
+    const members = (await this.#serverDirectory.readAudit?.(this.#keySpace.auditKey)) as unknown[];
+    const records = members.map((member) => parseAuditRecord(String(member)));
+    return auditPage(
+      records.filter((record) => record !== undefined),
+      query,
+    );
+  }
+
   /** Grants the lock to the next live waiter. The release of a token that holds nothing skips dead waiters, and is repeated until none is left. */
   #grantNext(key: string): void {
     const until = this.clock.now() + this.#registry.commandTimeoutMs;
@@ -235,8 +253,8 @@ export class RedisDriver implements Driver {
   }
 
   /** One operation, once. Rejects with an `EngineError`, at the latest after `commandTimeoutMs`. */
-  #perform(key: string, args: readonly string[]): Promise<Reply> {
+  #perform(key: string, args: readonly string[], auditKey?: string): Promise<Reply> {
     const keys = this.#keySpace.keysOf(key);
-    return requestOnce(this.#serverDirectory.serverFor(keys), { key, keys, args });
+    return requestOnce(this.#serverDirectory.serverFor(keys), { key, keys, args, auditKey });
   }
 }

@@ -28,6 +28,8 @@ export interface ServerDirectory {
   link(key: string): DirectoryLink;
   scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
   states(): Promise<NodeState[]>;
+  /** Reads the audit, oldest record first. Absent: a cluster has no slot that all locks share. */
+  readAudit?(auditKey: string): Promise<unknown>;
   close(): void;
 }
 
@@ -70,6 +72,10 @@ export class SingleServer implements ServerDirectory {
 
   async states(): Promise<NodeState[]> {
     return [await this.#server.state()];
+  }
+
+  readAudit(auditKey: string): Promise<unknown> {
+    return this.#server.command("ZRANGE", [auditKey, "0", "-1"]);
   }
 
   close(): void {

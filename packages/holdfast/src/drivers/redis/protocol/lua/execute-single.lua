@@ -1,6 +1,7 @@
 -- Runs operations on locks of one server, or of one slot of a cluster, each isolated from the errors of the others.
 --
 --   KEYS      the fencing counter; then three for each operation: lock_key, its queue, its info
+--             The audit follows if an operation writes a record.
 --   ARGV[1]   the maximum length of a queue
 --   ARGV[2]   for several operations: JSON, one array of strings with each operation's name and arguments
 --             for one operation: its name, with its arguments in the rest of ARGV, because JSON would cost time
@@ -18,7 +19,7 @@ local queue_bound = tonumber(ARGV[1])
 local is_quorum = false
 local known_run_id
 
-local is_single = #KEYS == 4
+local is_single = #KEYS < 7
 local operations = is_single and ARGV or cjson.decode(ARGV[2])
 
 -- The lock of the current operation, and the token that holds the lock at the start of the operation.
@@ -60,6 +61,7 @@ local function prepare()
     return latch
   end
 
+  --- @include "single/recorded-break.lua"
   --- @include "common/dispatch.lua"
   return perform_isolated
 end

@@ -80,6 +80,14 @@ local function perform_retrying_kind(failure, ...)
   return false, failure
 end
 
+local function perform_on_present_kind(...)
+  local ok, answer = pcall(perform, ...)
+  if ok then
+    return ok, answer
+  end
+  return perform_retrying_kind(answer, ...)
+end
+
 -- The number of arguments of an operation.
 local function count_of(name)
   if name == 'acquire' or name == 'yield' then
@@ -92,7 +100,7 @@ local function count_of(name)
     return 2
   elseif name == 'countDown' then
     return 5
-  elseif name == 'extend' then
+  elseif name == 'extend' or name == 'recordedBreak' then
     return 4
   elseif name == 'inspect' then
     return 0
@@ -122,9 +130,11 @@ local function perform_isolated(name, first, found, waiter)
   holder, removed_waiter, queue_ttl, releasing_client, handover_reply = found, waiter, nil, nil, nil
   is_read = found ~= nil and type(found) ~= 'table'
   local next_at = first + count_of(name)
-  local ok, answer = pcall(perform, name, unpack(operations, first, next_at - 1))
-  if not ok then
-    ok, answer = perform_retrying_kind(answer, name, unpack(operations, first, next_at - 1))
+  local ok, answer
+  if name == 'recordedBreak' then
+    ok, answer = pcall(recorded_break, perform_on_present_kind, unpack(operations, first, next_at - 1))
+  else
+    ok, answer = perform_on_present_kind(name, unpack(operations, first, next_at - 1))
   end
   if ok then
     return answer, is_of_primary(name, answer), next_at

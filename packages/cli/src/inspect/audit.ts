@@ -1,0 +1,30 @@
+import type { AuditRecord } from "holdfast";
+
+import type { Target } from "../engine.ts";
+import { exitCodes } from "../exit.ts";
+import { withEngine } from "../with-engine.ts";
+import { table } from "./table.ts";
+
+export interface AuditOptions {
+  readonly target: Target;
+  readonly key: string | undefined;
+  readonly limit: number;
+  readonly json: boolean;
+}
+
+/** Prints the last breaks, newest first. */
+export function audit({ target, key, limit, json }: AuditOptions): Promise<number> {
+  return withEngine(target, undefined, async ({ locks }) => {
+    const { records } = await locks.audit({ key, limit });
+    process.stdout.write(
+      json
+        ? `${JSON.stringify({ version: 1, records })}\n`
+        : `${table([["TIME", "BY", "RESULT", "KEY", "OWNER", "TOKEN", "REASON"], ...records.map(row)])}\n`,
+    );
+    return exitCodes.done;
+  });
+}
+
+function row({ at, by, result, key, owner, fencingToken, reason }: AuditRecord): string[] {
+  return [new Date(at).toISOString(), by, result, key, owner ?? "-", fencingToken.toString(), reason];
+}

@@ -1,0 +1,61 @@
+import { withJson } from "../runtime/plain-values.ts";
+
+/** The record of one break in the engine. `JSON.stringify` writes the fencing token as a decimal string. */
+export interface AuditRecord {
+  /** Larger than the ids of earlier records: a decimal number as text. */
+  readonly id: string;
+  /** The time of the break by the engine's clock, milliseconds since 1970. */
+  readonly at: number;
+  readonly action: "break";
+  /** The operator: the `by` of the call, or the owner of the `Locks`. */
+  readonly by: string;
+  readonly key: string;
+  readonly fencingToken: bigint;
+  /** The owner of the grant as the operator's process saw it before the break; absent: not known. */
+  readonly owner?: string;
+  readonly reason: string;
+  /** `not-held`: the grant had ended before. */
+  readonly result: "broken" | "not-held";
+}
+
+/** Options of `Locks.audit`. */
+export interface AuditOptions {
+  /** Lists only the records of this key. @defaultValue all keys */
+  key?: string | undefined;
+  /** The cursor from the page before. @defaultValue the newest record */
+  cursor?: string | undefined;
+  /** The size of a page, 1 to 1 000. @defaultValue 100 */
+  limit?: number | undefined;
+}
+
+/** A page of the audit, newest record first. `cursor` is null on the last page. */
+export interface AuditPage {
+  readonly records: readonly AuditRecord[];
+  readonly cursor: string | null;
+}
+
+/** The part of a record that the operator's process writes. */
+export interface BreakNote {
+  readonly by: string;
+  readonly owner?: string | undefined;
+}
+
+/** One page of the audit. */
+export interface AuditQuery {
+  readonly key: string | undefined;
+  readonly cursor: string | null;
+  readonly limit: number;
+}
+
+/** How many records an engine keeps. */
+export const maxAuditRecords = 1_000;
+
+/** One page of records. @param records oldest first */
+export function auditPage(records: readonly AuditRecord[], { key, cursor, limit }: AuditQuery): AuditPage {
+  const matching = records
+    .filter((record) => key === undefined || record.key === key)
+    .filter(({ id }) => cursor === null || BigInt(id) < BigInt(cursor))
+    .reverse();
+  const page = matching.slice(0, limit).map((record) => withJson(record));
+  return { records: page, cursor: matching.length > limit ? (page.at(-1)?.id ?? null) : null };
+}

@@ -4,7 +4,7 @@ import { brotliDecompressSync } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 
 import { createService, newToken, type Service, type ServiceOptions } from "../src/index.ts";
-import { acquire, refusal, sendRequest } from "./support/service.ts";
+import { acquire, openStream, refusal, sendRequest } from "./support/service.ts";
 
 const services: Service[] = [];
 
@@ -161,8 +161,24 @@ test("no secret of a lease is in a response that the console reads", async () =>
   const url = await listening();
   const lease = await acquire(url, { key: "order:1", owner: "billing" });
   const secrets = [lease.leaseId, ...tokensOf(lease.leaseId)];
-  for (const path of ["/v1/me", "/v1/locks", "/v1/lock?key=order:1", "/v1/nodes"]) {
-    const text = JSON.stringify((await sendRequest(url, "GET", path)).body);
+  const paths = [
+    "me",
+    "locks",
+    "lock?key=order:1",
+    "nodes",
+    "owners",
+    "processes",
+    "history?key=order:1",
+    "contention",
+  ];
+  const replies = await Promise.all(paths.map((path) => sendRequest(url, "GET", `/v1/${path}`)));
+  expect(replies.map(({ status }) => status)).toEqual(paths.map(() => 200));
+  const stream = await openStream(url, "GET", "/v1/events?key=order:1");
+  const first = await stream.next();
+  stream.disconnect();
+  expect(first?.data).toMatchObject({ key: "order:1" });
+  for (const shown of [...replies.map(({ body }) => body), first]) {
+    const text = JSON.stringify(shown);
     for (const secret of secrets) {
       expect(text).not.toContain(secret);
     }

@@ -170,6 +170,7 @@ test("no secret of a lease is in a response that the console reads", async () =>
     "processes",
     "history?key=order:1",
     "contention",
+    "audit",
   ];
   const replies = await Promise.all(paths.map((path) => sendRequest(url, "GET", `/v1/${path}`)));
   expect(replies.map(({ status }) => status)).toEqual(paths.map(() => 200));

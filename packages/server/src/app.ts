@@ -18,6 +18,17 @@ import { refuseChanges } from "./read-only.ts";
 import { ServiceError } from "./refusal.ts";
 import { consolePages } from "./web-console/pages.ts";
 
+const allRoutes = [
+  leaseRoutes,
+  lockRoutes,
+  breakRoutes,
+  auditRoutes,
+  eventRoutes,
+  observationRoutes,
+  probeRoutes,
+  meRoute,
+];
+
 /** All routes, after authentication and limits. */
 export function createApp(
   context: ServiceContext,
@@ -59,16 +70,7 @@ export function createApp(
   if (readOnly) {
     app.use(refuseChanges);
   }
-  for (const routes of [
-    leaseRoutes,
-    lockRoutes,
-    breakRoutes,
-    auditRoutes,
-    eventRoutes,
-    observationRoutes,
-    probeRoutes,
-    meRoute,
-  ]) {
+  for (const routes of allRoutes) {
     app.route("/", routes(context));
   }
   if (hasConsole) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
 import type { SerializedLease } from "../../lease/lease.ts";
+import type { AuditRecord } from "../../operator/audit.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const breakCases: Cases = {
@@ -88,7 +89,7 @@ export const breakCases: Cases = {
     assert.equal(await there.breakLock(key, { fencingToken, reason: "again" }), false);
     const { records, cursor } = await here.audit({ key });
     assert.equal(cursor, null);
-    const [second, first] = records;
+    const [second, first] = records as readonly [AuditRecord, AuditRecord];
     assert.deepEqual(
       { ...first, id: "", at: 0 },
       {
@@ -104,11 +105,11 @@ export const breakCases: Cases = {
       },
     );
     assert.equal(records.length, 2);
-    assert.equal(second?.result, "not-held");
-    assert.ok((second?.at ?? 0) >= (first?.at ?? Infinity));
-    assert.ok(BigInt(second?.id ?? 0) > BigInt(first?.id ?? 0));
+    assert.equal(second.result, "not-held");
+    assert.ok(second.at >= first.at);
+    assert.ok(BigInt(second.id) > BigInt(first.id));
     const page = await here.audit({ key, limit: 1 });
-    assert.deepEqual(page, { records: [second], cursor: second?.id });
+    assert.deepEqual(page, { records: [second], cursor: second.id });
     assert.deepEqual(await here.audit({ key, limit: 1, cursor: page.cursor ?? "" }), {
       records: [first],
       cursor: null,

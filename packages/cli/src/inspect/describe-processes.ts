@@ -3,7 +3,7 @@ import type { ProcessState } from "holdfast";
 import { formatDuration } from "../duration.ts";
 import { sanitizeForTerminal } from "./table.ts";
 
-/** The reports of the processes on one lock, for people. Empty if no process has anything to report. */
+/** The reports of the processes about one lock, for people. Empty if no process holds the lock or waits for it. */
 export function describeProcesses(processes: readonly ProcessState[]): string[] {
   const lines = processes.flatMap((process) => [...holdLines(process), ...waitLines(process)]);
   return lines.length === 0 ? [] : ["", "reported by their processes", ...lines.map(sanitizeForTerminal)];

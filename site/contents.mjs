@@ -36,6 +36,7 @@ export const contents = [
       ["drivers/etcd", "etcd"],
       ["drivers/zookeeper", "ZooKeeper"],
       ["drivers/nacos", "Nacos"],
+      ["drivers/upstash", "Upstash"],
       ["drivers/memory", "Memory"],
       ["drivers/connect", "By a URL"],
     ],

@@ -10,6 +10,7 @@ export {
   type ServerOptions,
 } from "./redis-server.ts";
 export { standaloneNodeArgs, startCluster, type ClusterOptions, type RedisCluster } from "./redis-cluster.ts";
+export { startRestServer, type RestServer } from "./rest-server.ts";
 export { startProxy, type Proxy } from "./proxy.ts";
 export type { Direction, Flow } from "./proxied-connection.ts";
 export { startSentinels, type SentinelOptions, type Sentinels } from "./sentinels.ts";

@@ -101,7 +101,7 @@ describe("the built package", () => {
     expect(stdout.trim()).toBe("worked");
   });
 
-  test.each(["holdfast", "holdfast/http", "holdfast/memory", "holdfast/fencing"])(
+  test.each(["holdfast", "holdfast/http", "holdfast/memory", "holdfast/fencing", "holdfast/upstash"])(
     "bundles %s for browsers, without a module of Node",
     async (entryPoint) => {
       const code = await bundleForBrowsers({ source: `export * from "${entryPoint}"`, folder });

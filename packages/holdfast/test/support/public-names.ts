@@ -143,6 +143,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "WireRenew",
       ],
     },
+    "holdfast/upstash": { values: ["upstash"], types: ["UpstashClient", "UpstashOptions"] },
     "holdfast/fencing": {
       values: ["fenced", "fencedPut", "fencedRedis", "fencedS3"],
       types: [

@@ -1,4 +1,5 @@
 import type { Capabilities, ListQuery, LockMode } from "../../driver.ts";
+import type { PollLimits } from "./poll-delay.ts";
 import type { LossReason, Outcome } from "../../errors.ts";
 import type { Holder, LockState, NodeState } from "../../lock-state.ts";
 
@@ -86,6 +87,8 @@ export interface LeaseStore {
   readonly capabilities: Capabilities;
   /** Whether notifications arrive now. Otherwise waiters poll at short intervals. */
   readonly isNotified: boolean;
+  /** How often waiters poll, if a request is expensive. Absent: as often as an engine in the same network allows. */
+  readonly pollLimits?: PollLimits | undefined;
   /** @throws {RangeError} */
   checkKey(key: string): void;
   /**

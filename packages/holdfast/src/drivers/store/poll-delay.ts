@@ -1,9 +1,14 @@
 import { jittered, type Random } from "../../runtime/random.ts";
 
-/** The first delay between two polls of the first in the queue, ms, before jitter. Later waiters multiply the delay by their rank. */
-const initialMs = 1;
-/** The longest delay of the first in the queue, and of later waiters, ms. */
-const longestMs = { first: 100, later: 1_000 };
+/** How often waiters poll. */
+export interface PollLimits {
+  /** The first delay between two polls of the first in the queue, ms, before jitter. Later waiters multiply the delay by their rank. */
+  readonly initialMs: number;
+  /** The longest delay of the first in the queue, and of later waiters, ms. */
+  readonly longestMs: { readonly first: number; readonly later: number };
+}
+
+const defaultLimits: PollLimits = { initialMs: 1, longestMs: { first: 100, later: 1_000 } };
 /** With notifications, or after another waiter of the process, a poll only replaces a lost wake-up. */
 const wokenMs = 1_000;
 /** A waiter polls this long after the expiry of the first grant, times its position, because no notification reports an expiry. */
@@ -24,7 +29,11 @@ export interface PollState {
 }
 
 /** The delay until the next poll of a waiter, ms. The delay doubles while the queue stands still. */
-export function pollDelayMs(random: Random, { position, remainingMs, polls, isWoken }: PollState): number {
+export function pollDelayMs(
+  random: Random,
+  { position, remainingMs, polls, isWoken }: PollState,
+  { initialMs, longestMs }: PollLimits = defaultLimits,
+): number {
   const growing = initialMs * (position + 1) * 2 ** Math.min(polls, 10);
   const early = Math.min(growing, position === 0 ? longestMs.first : longestMs.later);
   const delayMs = jittered(random, isWoken ? Math.max(early, wokenMs) : early, jitter);

@@ -1,3 +1,4 @@
+import type { PollLimits } from "../../store/poll-delay.ts";
 import type { LockKind } from "../../../lock-state.ts";
 import type { Script } from "./script.ts";
 
@@ -12,6 +13,8 @@ export interface LayoutRules {
   readonly unsupported: Readonly<Partial<Record<LockKind, string>>>;
   /** Undefined: the option is required. */
   readonly defaultPrefix: string | undefined;
+  /** How often waiters poll. @defaultValue as with an engine in the same network */
+  readonly pollLimits?: PollLimits;
   /** The type of the lock key in Redis. */
   readonly type: "hash" | "string";
   /** The longest TTL of a read-write lock, ms. @defaultValue no limit */

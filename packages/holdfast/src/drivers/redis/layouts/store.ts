@@ -12,6 +12,7 @@ import type {
   StoreListener,
   StoreReply,
 } from "../../store/lease-store.ts";
+import type { PollLimits } from "../../store/poll-delay.ts";
 import type { Connection } from "../clients/connection.ts";
 import type { RedisSettings } from "../options.ts";
 import { clientKey, counterKey, KeySpace, withHashTag } from "../protocol/keys.ts";
@@ -41,6 +42,7 @@ const sideKeys = ["queue", "seen", "notes", "records"];
 /** Locks on one server, stored as another library does. Each operation is one script. */
 export class LayoutStore implements LeaseStore {
   readonly capabilities: Capabilities;
+  readonly pollLimits: PollLimits | undefined;
   readonly #rules: LayoutRules;
   readonly #settings: RedisSettings;
   readonly #calls: LayoutCalls;
@@ -50,6 +52,7 @@ export class LayoutStore implements LeaseStore {
   readonly #wakeUps: WakeUps;
 
   constructor(connection: Connection, rules: LayoutRules, settings: RedisSettings) {
+    this.pollLimits = rules.pollLimits;
     this.#rules = rules;
     this.#settings = settings;
     this.#calls = new LayoutCalls(connection, settings);

@@ -1,5 +1,7 @@
 local lock_key, queue, seen, notes, records, counter = unpack(KEYS)
 local operation, own_channel, channel, other_channel, detail, token = unpack(ARGV)
+-- Whether the server is known to be a primary.
+local serves_reads = false
 local time = redis.call('TIME')
 local now_micros = time[1] * 1000000 + time[2]
 local now = math.floor(now_micros / 1000)

@@ -177,7 +177,7 @@ local operations = {
 }
 -- A replica's data may be outdated. The other operations write, so a replica refuses them.
 local reads = operation == 'verify' or operation == 'current' or operation == 'inspect'
-if reads and not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then
+if reads and not serves_reads and not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then
   return redis.error_reply('READONLY A replica does not serve locks')
 end
 return operations[operation]()

@@ -1,0 +1,2 @@
+export { upstash, type UpstashOptions } from "./create.ts";
+export type { UpstashClient } from "./connection.ts";

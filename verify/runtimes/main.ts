@@ -68,7 +68,8 @@ async function verifyPrograms(
   notRun: string[],
 ): Promise<Pick<Results, "programs" | "clientVersions" | "serverVersions">> {
   const projects: Project[] = [];
-  for (const client of options.clients) {
+  const clients = options.clients.filter(({ runtime }) => !options.offline || runtime === undefined);
+  for (const client of clients) {
     const install = options.offline ? linkProject : installProject;
     projects.push(await install(workspace, pack, client));
   }
@@ -96,7 +97,7 @@ async function runtimesOf(options: ResolvedOptions): Promise<InstalledRuntime[]>
   if (options.offline) {
     const title = `Node ${process.versions.node.split(".")[0]}`;
     const runsTypeScript = Boolean((process.features as { typescript?: unknown }).typescript);
-    return [{ title, runsTypeScript, command: [process.execPath] }];
+    return [{ name: "node20", title, runsTypeScript, command: [process.execPath] }];
   }
   const installed: InstalledRuntime[] = [];
   for (const runtime of options.runtimes) {

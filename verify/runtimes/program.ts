@@ -1,6 +1,8 @@
 // The program of a cell: `check <client> <url> <format>`, in a folder where the package and one client library are installed. Node, Bun
 // and Deno run this file as TypeScript, as an ES module and as CommonJS. It prints one line of JSON, and must then end without an exit call.
 
+import { once } from "node:events";
+import { connect as connectTcp } from "node:net";
 import process from "node:process";
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -35,6 +37,8 @@ interface OpenClient {
 
 const renewedTtlMs = 900;
 const withinMs = 20_000;
+/** A waiter polls at the latest after this time, so a sooner grant came by a message. */
+const pollMs = 4_000;
 
 const checks: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   acquires: async ({ locks }) => {
@@ -102,8 +106,26 @@ const checks: Readonly<Record<string, (context: Context) => Promise<void>>> = {
     await Promise.all([second.release(), third.release()]);
   },
 
+  "continues after the loss of its connections": async ({ locks, other, url }) => {
+    await send(url, "CLIENT KILL TYPE pubsub", "CLIENT KILL TYPE normal");
+    let held: Lease | undefined;
+    await until(async () => {
+      held = await locks.acquire("lost", { waitMs: withinMs }).catch(() => undefined);
+      return held !== undefined;
+    }, "no lock after the loss");
+    const waiting = other.acquire("lost", { waitMs: withinMs });
+    await until(
+      async () => (await locks.inspect("lost")).waiterCount === 1,
+      "the waiter is not in the queue after the loss",
+    );
+    const releasedAt = performance.now();
+    await held?.release();
+    await (await waiting).release();
+    expect(performance.now() - releasedAt < pollMs, "the hand-over came by a poll, and not by a message");
+  },
+
   "connects by a URL": async ({ url, library }) => {
-    if (library === "iovalkey") {
+    if (library === "iovalkey" || library === "bun") {
       return; // `connect` opens clients of ioredis and node-redis only
     }
     const locks = createLocks(await connect(url));
@@ -146,6 +168,10 @@ async function openClient(): Promise<OpenClient> {
     await client.connect();
     return { client, close: () => ("close" in client ? client.close() : client.quit()) };
   }
+  if (library === "bun") {
+    const client = new loaded["RedisClient"](url);
+    return { client, close: async () => client.close() };
+  }
   const client = new loaded["Redis"](url);
   return { client, close: () => client.quit() };
 }
@@ -187,6 +213,17 @@ function blockWithAwaitUsing(): ((locks: Locks) => Promise<string>) | undefined 
 function versionOfRuntime(): string {
   const { bun, deno, node } = process.versions;
   return bun ?? deno ?? node;
+}
+
+/** Sends commands on a connection of its own, and waits for the reply of each. */
+async function send(url: string, ...commands: readonly string[]): Promise<void> {
+  const socket = connectTcp(Number(new URL(url).port), "127.0.0.1");
+  await once(socket, "connect");
+  for (const command of commands) {
+    socket.write(`${command}\r\n`);
+    await once(socket, "data");
+  }
+  socket.destroy();
 }
 
 async function until(isDone: () => boolean | Promise<boolean>, failure: string): Promise<void> {

@@ -18,7 +18,7 @@ export interface ProgramResult {
   readonly report: ProgramReport | undefined;
 }
 
-export interface InstalledRuntime extends Pick<Runtime, "title" | "runsTypeScript"> {
+export interface InstalledRuntime extends Pick<Runtime, "name" | "title" | "runsTypeScript"> {
   readonly command: RuntimeCommand;
 }
 
@@ -48,15 +48,17 @@ export async function runPrograms(
   onResult: (result: ProgramResult, total: number) => void,
 ): Promise<ProgramResult[]> {
   const cells = runtimes.flatMap((runtime) =>
-    projects.flatMap((project) =>
-      servers.flatMap((server, index) =>
-        formats
-          .filter(
-            (format) => format === "esm" || (index === 0 && (format !== "ts" || runtime.runsTypeScript)),
-          )
-          .map((format): Cell => ({ runtime, project, server, format })),
+    projects
+      .filter(({ client }) => (client.runtime ?? runtime.name) === runtime.name)
+      .flatMap((project) =>
+        servers.flatMap((server, index) =>
+          formats
+            .filter(
+              (format) => format === "esm" || (index === 0 && (format !== "ts" || runtime.runsTypeScript)),
+            )
+            .map((format): Cell => ({ runtime, project, server, format })),
+        ),
       ),
-    ),
   );
   return runJobs(cells, async (cell) => {
     const result = await runCell(cell);

@@ -13,8 +13,8 @@ import type { Client, Format } from "./roster.ts";
 export interface Project {
   readonly client: Client;
   readonly folder: string;
-  /** The exact version of the client library. */
-  readonly version: string;
+  /** The exact version of the client library; undefined: that of its runtime. */
+  readonly version: string | undefined;
 }
 
 export const root: string = fileURLToPath(new URL("../../..", import.meta.url));
@@ -42,7 +42,8 @@ export async function packLibrary(workspace: string): Promise<string> {
 export async function installProject(workspace: string, pack: string, client: Client): Promise<Project> {
   const folder = join(workspace, client.name);
   await mkdir(folder);
-  const packages = { holdfast: `file:${pack}`, [client.library]: client.range };
+  const library = client.runtime === undefined ? { [client.library]: client.range } : {};
+  const packages = { holdfast: `file:${pack}`, ...library };
   await installPackages(folder, packages, { type: "module" });
   return completed(folder, client);
 }
@@ -68,7 +69,9 @@ async function completed(folder: string, client: Client): Promise<Project> {
   await writeFile(join(folder, programFiles.ts), source);
   await writeFile(join(folder, programFiles.esm), await transformed("esm"));
   await writeFile(join(folder, programFiles.cjs), await transformed("cjs"));
-  return { client, folder, version: await versionOf(join(folder, "node_modules", client.library)) };
+  const isPackage = client.runtime === undefined;
+  const version = isPackage ? await versionOf(join(folder, "node_modules", client.library)) : undefined;
+  return { client, folder, version };
 }
 
 /** The version of an installed package. */

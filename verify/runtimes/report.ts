@@ -8,7 +8,7 @@ import { settings, type TypesResult } from "./types.ts";
 export interface Results {
   readonly date: string;
   /** By the name of the client library. */
-  readonly clientVersions: Readonly<Record<string, string>>;
+  readonly clientVersions: Readonly<Record<string, string | undefined>>;
   /** By the name of the server, for example "Redis 8.0.2". */
   readonly serverVersions: Readonly<Record<string, string>>;
   readonly programs: readonly ProgramResult[];

@@ -7,14 +7,16 @@ export interface Runtime {
   readonly runsTypeScript: boolean;
 }
 
-/** A client library of Redis, from npm. */
+/** A client library of Redis, from npm or a part of a runtime. */
 export interface Client {
   readonly name: ClientName;
   readonly title: string;
-  readonly library: "ioredis" | "redis" | "iovalkey";
+  readonly library: "ioredis" | "redis" | "iovalkey" | "bun";
   readonly range: string;
   /** The name of the package in this repository, for runs without a network. */
   readonly local: string;
+  /** The runtime of which the library is a part. Absent: the library is a package, for every runtime. */
+  readonly runtime?: RuntimeName;
 }
 
 export interface Server {
@@ -29,8 +31,8 @@ export type ServerSource =
   | { readonly kind: "wheel"; readonly requirement: string; readonly program: string }
   | { readonly kind: "debian"; readonly suite: string; readonly package: string };
 
-type RuntimeName = "node20" | "node22" | "node24" | "node26" | "bun" | "deno";
-export type ClientName = "ioredis6" | "ioredis5" | "redis6" | "redis5" | "redis4" | "iovalkey";
+export type RuntimeName = "node20" | "node22" | "node24" | "node26" | "bun" | "deno";
+export type ClientName = "ioredis6" | "ioredis5" | "redis6" | "redis5" | "redis4" | "iovalkey" | "bunredis";
 export type ServerName = "redis7" | "redis62" | "redis8" | "valkey8" | "valkey9";
 
 export const runtimes: readonly Runtime[] = [
@@ -49,6 +51,7 @@ export const clients: readonly Client[] = [
   { name: "redis5", title: "node-redis 5", library: "redis", range: "5", local: "redis5" },
   { name: "redis4", title: "node-redis 4", library: "redis", range: "4", local: "redis4" },
   { name: "iovalkey", title: "iovalkey", library: "iovalkey", range: "0.4", local: "iovalkey" },
+  { name: "bunredis", title: "Bun's RedisClient", library: "bun", range: "", local: "", runtime: "bun" },
 ];
 
 /** The first server is the one of the machine, which runs all formats of the program. */

@@ -32,6 +32,8 @@ export interface Connection {
   readonly keyPrefix: string;
   /** A readable name without secrets: host, port, database. */
   readonly name: string;
+  /** Whether the client library cannot receive the messages of sharded channels. @defaultValue false */
+  readonly hasPlainChannelsOnly?: boolean;
   /** Runs a script. Its keys are complete, as on the server. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   /** Sends a plain command that scripts cannot run. */

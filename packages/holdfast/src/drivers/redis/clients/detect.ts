@@ -3,6 +3,7 @@ import { invalidValue } from "../../../option-checks.ts";
 import { IoredisCluster, isIoredisCluster, type IoredisClusterClient } from "./ioredis-cluster.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 import { isNodeRedisCluster, NodeRedisCluster, type NodeRedisClusterClient } from "./node-redis-cluster.ts";
+import { BunConnection, isBunRedis, type BunRedisClient } from "./bun.ts";
 import type { Connection } from "./connection.ts";
 import { usesSentinels, IoredisSentinelConnection } from "./ioredis-sentinel.ts";
 import { IoredisConnection, isIoredis, type IoredisClient } from "./ioredis.ts";
@@ -13,13 +14,14 @@ import {
 } from "./node-redis-sentinel.ts";
 import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-redis.ts";
 
-/** A client of ioredis, iovalkey or node-redis, for a server or a cluster, distinguished by its shape. Or a custom {@link Connection}. */
+/** A client of ioredis, iovalkey, node-redis or Bun, for a server or a cluster, distinguished by its shape. Or a custom {@link Connection}. */
 export type RedisClient =
   | IoredisClient
   | NodeRedisClient
   | NodeRedisSentinelClient
   | IoredisClusterClient
   | NodeRedisClusterClient
+  | BunRedisClient
   | Connection;
 
 /** The adapter for the client of a cluster. Undefined for other clients. */
@@ -52,6 +54,9 @@ export function detectConnection(client: RedisClient): Connection {
   }
   if (isNodeRedis(client)) {
     return new NodeRedisConnection(client);
+  }
+  if (isBunRedis(client)) {
+    return new BunConnection(client);
   }
   throw invalidValue("client", "an ioredis or node-redis client", client);
 }

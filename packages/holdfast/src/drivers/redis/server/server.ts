@@ -229,7 +229,7 @@ export class RedisServer implements BatchListener {
   /** A handshake was answered. */
   shookHands(reply: HandshakeReply, sent: Instant): void {
     const { slot, clock, listener } = this.#options;
-    this.#isSharded = slot ? this.#isSharded : isRedis7(reply);
+    this.#isSharded = slot ? this.#isSharded : isRedis7(reply) && !this.connection.hasPlainChannelsOnly;
     if (reply.role !== "master") {
       this.refreshPrimary();
     }

@@ -1,6 +1,6 @@
-import type { Connection, Subscription } from "../redis/clients/connection.ts";
-import { evalScript } from "../redis/clients/connection.ts";
-import type { Script } from "../redis/protocol/script.ts";
+import type { Connection, Subscription } from "../clients/connection.ts";
+import { evalScript } from "../clients/connection.ts";
+import type { Script } from "../protocol/script.ts";
 
 /** The members of a `Redis` of @upstash/redis that Holdfast uses. */
 export interface UpstashClient {

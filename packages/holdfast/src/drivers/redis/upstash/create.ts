@@ -1,11 +1,11 @@
-import type { Driver } from "../../driver.ts";
-import { checkOptionNames, checkObject, invalidValue } from "../../option-checks.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import type { Random } from "../../runtime/random.ts";
-import { plainRules } from "../redis/layouts/plain.ts";
-import { LayoutStore } from "../redis/layouts/store.ts";
-import { resolveRedis } from "../redis/options.ts";
-import { StoreDriver } from "../store/store-driver.ts";
+import type { Driver } from "../../../driver.ts";
+import { checkOptionNames, checkObject, invalidValue } from "../../../option-checks.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { Random } from "../../../runtime/random.ts";
+import { plainRules } from "../layouts/plain.ts";
+import { LayoutStore } from "../layouts/store.ts";
+import { resolveRedis } from "../options.ts";
+import { StoreDriver } from "../../store/store-driver.ts";
 import { isUpstashClient, UpstashConnection, type UpstashClient } from "./connection.ts";
 
 export interface UpstashOptions {

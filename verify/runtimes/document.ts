@@ -25,7 +25,7 @@ empty folders, and runs one program in each cell. "Yes" means that the program h
 
 const notes = `## Notes
 
-- **Bun's own `RedisClient`** is a client of `redis()` too. It exists in Bun only.
+- **Bun's own \`RedisClient\`** is a client of \`redis()\` too. It exists in Bun only.
 - **Versions:** a row or a column names the exact version that ran. The page has no result for other versions of a major version.
 - **Node:** 20.19 is the lowest version. \`require("holdfast")\` loads the ES modules, so a process has one copy.
 - **Bun** loads the bundle for \`require\` and the ES modules for \`import\`. Two copies work together: \`isLockError\` recognises the errors of

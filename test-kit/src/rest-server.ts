@@ -20,8 +20,9 @@ const token = "rest-token";
 const connections = 3;
 
 /**
- * Translates Upstash's documented REST protocol to a real Redis: `POST /` with one command as a JSON array, `/pipeline` and `/multi-exec`
- * with several, a bearer token, and replies in base64 if the header `Upstash-Encoding` requests them. Upstash's own server is not involved.
+ * Translates Upstash's documented REST protocol to a real Redis. `POST /` has one command as a JSON array, `/pipeline` and `/multi-exec`
+ * have several. A bearer token is required. With the header `Upstash-Encoding: base64` replies are in base64. Upstash's own server is not
+ * involved.
  */
 export async function startRestServer(redisPort: number): Promise<RestServer> {
   const pool = Array.from({ length: connections }, () => new Redis(redisPort, "127.0.0.1"));

@@ -31,7 +31,7 @@ export type ServerSource =
   | { readonly kind: "wheel"; readonly requirement: string; readonly program: string }
   | { readonly kind: "debian"; readonly suite: string; readonly package: string };
 
-export type RuntimeName = "node20" | "node22" | "node24" | "node26" | "bun" | "deno";
+type RuntimeName = "node20" | "node22" | "node24" | "node26" | "bun" | "deno";
 export type ClientName = "ioredis6" | "ioredis5" | "redis6" | "redis5" | "redis4" | "iovalkey" | "bunredis";
 export type ServerName = "redis7" | "redis62" | "redis8" | "valkey8" | "valkey9";
 

@@ -251,7 +251,11 @@ export class StoreAcquire implements PendingAcquire {
     if (position !== this.#position) {
       [this.#position, this.#polls] = [position, 0];
     }
-    const delayMs = pollDelayMs(random, { position, remainingMs, polls: this.#polls, isWoken }, store.pollLimits);
+    const delayMs = pollDelayMs(
+      random,
+      { position, remainingMs, polls: this.#polls, isWoken },
+      store.pollLimits,
+    );
     this.#polls += 1;
     await this.#pause(Math.min(delayMs, Math.max(0, deadline - clock.now())));
   }

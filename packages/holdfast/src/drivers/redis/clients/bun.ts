@@ -25,7 +25,7 @@ export interface BunRedisClient {
 interface ConnectionEvents {
   /** The connection was lost and opened again, without its subscriptions. */
   readonly reconnected: (client: BunRedisClient) => void;
-  /** The connection was lost, and Bun has given up. */
+  /** The connection was lost, and Bun opens it no more. */
   readonly lost: (error: unknown) => void;
 }
 

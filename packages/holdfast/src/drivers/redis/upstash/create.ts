@@ -26,7 +26,8 @@ const names = ["prefix", "commandTimeoutMs", "maxQueue", "clock", "random"];
 /**
  * Mutexes in a Redis that is reached by Upstash's REST interface. The locks exclude those of `redis()` with the same prefix.
  *
- * Waiters have places in a queue on the server, in the order of arrival, and poll: the first after 50 ms, growing to 500 ms with jitter.
+ * Waiters have places in a queue on the server, in the order of arrival, and poll. The first one polls after 50 ms, and then less often, down to
+ * every 500 ms.
  * A waiter that has not polled for 2.5 s loses its place. A break is reported at the next renewal.
  * @param client a `Redis` of @upstash/redis
  * @throws {TypeError | RangeError} for another client, or an invalid option

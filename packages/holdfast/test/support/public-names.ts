@@ -208,6 +208,10 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
       values: ["oncePerFire", "runCoordinator"],
       types: ["CoordinatedRun", "OncePerFireOptions", "RunCoordinator", "RunCoordinatorOptions"],
     },
+    "holdfast/watchdog-thread": {
+      values: ["watchdogThread"],
+      types: ["BackedLease", "RenewalBackup", "RenewalBackupStarter", "WatchdogThreadOptions"],
+    },
     "holdfast/postgres": {
       values: ["assertHeld", "postgres", "postgresSchema"],
       types: ["PgClient", "PostgresClient", "PostgresJsClient", "PostgresOptions", "PostgresQuery"],

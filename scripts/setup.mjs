@@ -57,6 +57,15 @@ const otherServers = [
     packages: { "apt-get": "zookeeper", apk: "zookeeper", dnf: "zookeeper", brew: "zookeeper" },
   },
   {
+    program: "promtool",
+    packages: {
+      "apt-get": "prometheus",
+      apk: "prometheus",
+      dnf: "golang-github-prometheus",
+      brew: "prometheus",
+    },
+  },
+  {
     program: "chromium",
     packages: { "apt-get": "chromium", apk: "chromium", dnf: "chromium", brew: "chromium" },
   },

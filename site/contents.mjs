@@ -76,6 +76,7 @@ export const contents = [
     text: "Operation",
     items: [
       ["observability", "Observability"],
+      ["alerts", "Alerts"],
       ["security", "Security"],
       ["performance", "Performance"],
       ["capacity", "Capacity"],

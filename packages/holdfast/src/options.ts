@@ -42,6 +42,13 @@ export interface AcquireOptions {
    */
   maxHoldMs?: number | undefined;
   /**
+   * The shortest time from the grant to the end of the lock: 0 to the largest TTL. An earlier `release()` resolves at once, and the engine
+   * keeps the grant until this time, also if the process ends. So machines with different clocks do not both run a short job. The
+   * lock is not handed over in memory before. If the process crashes before the release, the TTL decides.
+   * @defaultValue 0
+   */
+  minHoldMs?: number | undefined;
+  /**
    * With `"continue"` a loss does not abort the signal, and `withLock` does not reject. `throwIfLost()` still throws.
    * @defaultValue "abort"
    */
@@ -128,6 +135,7 @@ export interface ResolvedAcquire {
   readonly signal: AbortSignal | undefined;
   readonly renew: boolean;
   readonly maxHoldMs: number;
+  readonly minHoldMs: number;
   readonly ifLost: "abort" | "continue";
   readonly info: HolderInfo | undefined;
   readonly attemptId: string | undefined;
@@ -156,6 +164,7 @@ const acquireDefaults: ResolvedAcquire = {
   signal: undefined,
   renew: true,
   maxHoldMs: dayMs,
+  minHoldMs: 0,
   ifLost: "abort",
   info: undefined,
   attemptId: undefined,
@@ -173,19 +182,39 @@ export function resolveAcquire(
     return defaults;
   }
   checkOptionNames(options, limits.tryOnly === true ? tryNames : acquireNames);
-  const { ttlMs, waitMs, renew, maxHoldMs, ifLost, attemptId, signal } = options;
+  const { ttlMs, waitMs, renew, ifLost, attemptId, signal } = options;
   return {
+    ...resolveHold(options, defaults, limits.maxTtlMs),
     ttlMs: ttlMs === undefined ? defaults.ttlMs : checkTtl("ttlMs", ttlMs, limits.maxTtlMs),
     waitMs: waitMs === undefined ? defaults.waitMs : checkDuration("waitMs", waitMs, 0),
     signal: signal === undefined ? defaults.signal : checkSignal("signal", signal),
     renew: renew === undefined ? defaults.renew : checkBoolean("renew", renew),
-    maxHoldMs: maxHoldMs === undefined ? defaults.maxHoldMs : checkDuration("maxHoldMs", maxHoldMs, 1),
     ifLost: ifLost === undefined ? defaults.ifLost : checkIfLost(ifLost),
     attemptId: attemptId === undefined ? defaults.attemptId : checkText("attemptId", attemptId, 512),
     info: resolveHolderInfo(options, defaults.info),
     lockMode: defaults.lockMode,
     trace: undefined,
   };
+}
+
+/** @throws {RangeError} also if the shortest hold is longer than the longest */
+function resolveHold(
+  options: AcquireOptions,
+  defaults: ResolvedAcquire,
+  maxTtlMs: number,
+): Pick<ResolvedAcquire, "maxHoldMs" | "minHoldMs"> {
+  const maxHoldMs =
+    options.maxHoldMs === undefined ? defaults.maxHoldMs : checkDuration("maxHoldMs", options.maxHoldMs, 1);
+  const minHoldMs =
+    options.minHoldMs === undefined
+      ? defaults.minHoldMs
+      : checkInteger("minHoldMs", options.minHoldMs, 0, maxTtlMs);
+  if (minHoldMs > maxHoldMs) {
+    throw new RangeError(
+      `Expected \`minHoldMs\` to be at most \`maxHoldMs\`, got ${minHoldMs} and ${maxHoldMs}`,
+    );
+  }
+  return { maxHoldMs, minHoldMs };
 }
 
 export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): ResolvedLocks {
@@ -254,7 +283,7 @@ export function resolveList(options: ListOptions = {}): {
   };
 }
 
-const tryNames = "ttlMs signal renew maxHoldMs ifLost owner reason labels attemptId".split(" ");
+const tryNames = "ttlMs signal renew maxHoldMs minHoldMs ifLost owner reason labels attemptId".split(" ");
 const acquireNames: readonly string[] = [...tryNames, "waitMs"];
 
 function resolveHolderInfo(

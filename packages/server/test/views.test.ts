@@ -188,8 +188,11 @@ test("the OpenAPI document describes every path", async () => {
     "/healthz",
     "/metrics",
     "/readyz",
+    "/v1/audit",
+    "/v1/contention",
     "/v1/events",
     "/v1/fence/check",
+    "/v1/history",
     "/v1/leases",
     "/v1/leases/{leaseId}",
     "/v1/leases/{leaseId}/downgrade",
@@ -198,7 +201,11 @@ test("the OpenAPI document describes every path", async () => {
     "/v1/lock/break",
     "/v1/lock/limit",
     "/v1/locks",
+    "/v1/me",
     "/v1/nodes",
+    "/v1/owners",
+    "/v1/owners/break",
+    "/v1/processes",
     "/v1/renew",
   ]);
   expect(Object.keys(components.schemas)).toEqual(

@@ -113,7 +113,8 @@ export class RedisChaosServer extends ChaosServer {
   }
 
   /**
-   * Keys that should not remain. Allowed are the counter of fencing numbers, and with a TTL a quorum's counters, latches and client records.
+   * Keys that should not remain. Allowed are the counter of fencing numbers and the audit. With a TTL also a quorum's counters, latches
+   * and client records are allowed.
    */
   async residue(): Promise<string[]> {
     const keys = await this.#direct.keys("*");
@@ -121,7 +122,7 @@ export class RedisChaosServer extends ChaosServer {
     for (const key of keys) {
       const mayStay = /^holdfast:(fence|client):|^(lock:|holdfast:queue:\{lock:)latch-/.test(key);
       const ttlMs = await this.#direct.pttl(key);
-      if (!isCounter(key) && (mayStay ? ttlMs === -1 : ttlMs !== -2)) {
+      if (!isCounter(key) && !key.startsWith("holdfast:audit:") && (mayStay ? ttlMs === -1 : ttlMs !== -2)) {
         const type = await this.#direct.type(key);
         const content =
           type === "zset"

@@ -49,4 +49,22 @@ export const once: readonly Mutant[] = [
     ],
     killers: [byRules("kinds/once", "work that throws")],
   },
+  {
+    name: "min-hold-is-ignored",
+    brokenRule: "minHoldMs: an early release keeps the key until the shortest hold has passed",
+    edits: [edit("lease/lease-state.ts", "    if (keptMs > 0) {", "    if (keptMs > Infinity) {")],
+    killers: [byRules("drivers/memory/driver", "minHoldMs keeps the key after an early release")],
+  },
+  {
+    name: "min-hold-keeps-the-keys-of-a-failed-acquire",
+    brokenRule: "minHoldMs: an acquire of several keys that fails releases its keys at once",
+    edits: [
+      edit(
+        "kinds/multi-lock.ts",
+        '{ ...options, minHoldMs: 0, ifLost: "abort" }',
+        '{ ...options, ifLost: "abort" }',
+      ),
+    ],
+    killers: [byRules("drivers/memory/driver", "minHoldMs does not delay a later release")],
+  },
 ];

@@ -12,7 +12,7 @@ const settlingMs = 3_000;
 const queueTtlMs = 60_000;
 
 /** Keys that servers keep without a holder. */
-const permanentKeys = /^holdfast:(fence$|fence:|client:)/;
+const permanentKeys = /^holdfast:(fence$|fence:|client:|audit:)/;
 
 /** A key that a node still stores. */
 interface Residue {

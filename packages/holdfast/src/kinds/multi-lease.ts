@@ -12,12 +12,13 @@ export class MultiLease extends BaseLease implements InternalLease {
   #loss: LeaseLostError | undefined;
   #releasing: Promise<boolean> | undefined;
 
-  constructor(leases: readonly LeaseHandle[], { ifLost }: ResolvedAcquire) {
+  constructor(leases: readonly LeaseHandle[], { ifLost, minHoldMs }: ResolvedAcquire) {
     super();
     this.#leases = leases;
     this.#ifLost = ifLost;
     const weak = new WeakRef(this); // so that a dropped handle ends the renewals
     for (const lease of leases) {
+      lease.holdFor(minHoldMs);
       lease.onLoss((loss) => {
         const multiLease = weak.deref();
         if (multiLease) {

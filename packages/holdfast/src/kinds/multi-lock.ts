@@ -105,7 +105,7 @@ export class MultiLock {
   ): Promise<readonly LeaseHandle[]> {
     const { clock } = this.#coordinator;
     const leases: LeaseHandle[] = [];
-    const renewed = { ...options, renew: true, maxHoldMs: Infinity, ifLost: "abort" } as const;
+    const renewed = { ...options, renew: true, maxHoldMs: Infinity, minHoldMs: 0, ifLost: "abort" } as const;
     try {
       for (const key of keys) {
         const remainingMs = deadline - clock.now();
@@ -149,7 +149,7 @@ export class MultiLock {
   /** Tries all keys at once. A driver may send such tries in one call. */
   async #try(keys: readonly string[], options: ResolvedAcquire): Promise<MultiLease | null> {
     const tries = await Promise.allSettled(
-      keys.map((key) => this.#mutexes.tryAlone(key, { ...options, ifLost: "abort" })),
+      keys.map((key) => this.#mutexes.tryAlone(key, { ...options, minHoldMs: 0, ifLost: "abort" })),
     );
     const leases = tries.flatMap((tried) =>
       tried.status === "fulfilled" && tried.value ? [tried.value] : [],

@@ -8,7 +8,7 @@ import type { KeyAcquirer } from "./key-acquirer.ts";
 import type { LockedCallback, LockRunner } from "./lockable.ts";
 
 /** Options of `Locks.once`. */
-export interface OnceOptions extends Omit<TryOptions, "attemptId"> {
+export interface OnceOptions extends Omit<TryOptions, "attemptId" | "minHoldMs"> {
   /**
    * How long the key stays held, counted from the grant: 100 to 86 400 000 ms. In this time no other call runs its work. Choose a time
    * longer than the difference of the clocks, and shorter than the period of the schedule.
@@ -62,9 +62,12 @@ export class OnceRunner {
     if ((rest as AcquireOptions).attemptId !== undefined) {
       throw new TypeError("Expected no `attemptId`, because repeats of an attempt would share the lease");
     }
+    if ((rest as AcquireOptions).minHoldMs !== undefined) {
+      throw new TypeError("Expected no `minHoldMs`, because `keepMs` is the time that the key stays held");
+    }
     const acquire = this.#mutexes.resolveTry(rest, defaults);
     const ttlMs = ifCrashed === "keep" ? Math.max(acquire.ttlMs, kept) : Math.min(acquire.ttlMs, kept);
-    return { keepMs: kept, acquire: { ...acquire, ttlMs, waitMs: 0 } };
+    return { keepMs: kept, acquire: { ...acquire, ttlMs, waitMs: 0, minHoldMs: 0 } };
   }
 
   async run<T>(

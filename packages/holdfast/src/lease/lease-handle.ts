@@ -25,6 +25,7 @@ export interface LeaseControl {
   onLoss(listener: LossListener): void;
   extend(ttlMs: number): Promise<void>;
   endAfter(ms: number): void;
+  holdFor(ms: number): void;
   stopRenewing(): void;
   release(): Promise<boolean>;
   orphan(): void;
@@ -132,6 +133,10 @@ export class LeaseHandle extends BaseLease implements InternalLease, WriteLease 
   }
 
   /** Replaces the end of the lease: `ms` from now. */
+  holdFor(ms: number): void {
+    this.#state.holdFor(ms);
+  }
+
   endAfter(ms: number): void {
     this.#state.endAfter(ms);
   }

@@ -15,6 +15,8 @@ export interface LeaseHost<State> {
   readonly instance: number;
   /** Releases the lease: hands it over to the next local waiter, or releases its grant at the engine. */
   release(lease: State): Promise<boolean>;
+  /** Releases the grant at the engine after `ms`, or leaves it to its TTL if the `Locks` is closed before. */
+  releaseAfter(lease: State, ms: number): void;
   /** Declares every lease on the grant with this token lost. */
   markLost(token: string, reason: LossReason): void;
   /** Removes a lease that ended without a release from its queue, because the lease can no longer be handed over. */
@@ -31,6 +33,7 @@ export type LeaseStateOptions = Pick<
   ResolvedAcquire,
   "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "info" | "trace"
 > & {
+  readonly minHoldMs?: number;
   /** Selects the local queue of the lease. */
   readonly lockMode?: LockMode | undefined;
   /** The lease was adopted. It may have been adopted more than once, so other leases may use the same grant. */

@@ -12,6 +12,8 @@ import type { SerializedLease } from "./lease.ts";
 import { serializeLease } from "./serialized-lease.ts";
 import type { Renewable, WatchedLease } from "./watchdog.ts";
 
+const shortestTtlMs = 100;
+
 type Host = LeaseHost<LeaseState>;
 type Created = CreatedLease<LeaseState>;
 
@@ -30,6 +32,8 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   #lease: LeaseHandle | WeakRef<LeaseHandle> | undefined;
   readonly #watched: WatchedLease;
   readonly #hold: HoldReport | undefined;
+  /** The end of `minHoldMs`, on the scale of `clock.now()`. */
+  #heldUntil: number;
   #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
   #downgradedLease: LeaseHandle | undefined;
   #isRenewed: boolean;
@@ -44,6 +48,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     this.ttlMs = options.ttlMs;
     this.heldFrom = host.clock.now();
     this.endsAt = this.heldFrom + options.maxHoldMs;
+    this.#heldUntil = this.heldFrom + (options.minHoldMs ?? 0);
     this.isClaim = grant.isClaim;
     this.#host = host;
     this.#options = options;
@@ -191,6 +196,11 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     this.#host.watchdog.reschedule(this.#watched);
   }
 
+  /** Releases the lease `ms` from now at the earliest. */
+  holdFor(ms: number): void {
+    this.#heldUntil = this.#host.clock.now() + ms;
+  }
+
   stopRenewing(): void {
     this.#isRenewed = false;
     this.#host.watchdog.reschedule(this.#watched);
@@ -237,7 +247,9 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     this.#end("downgraded", "transferred");
     const grant = { ...this.grant, isClaim: this.isClaim };
     const lockMode = { kind: "read-write", mode: "read" } as const;
-    const options = { ...this.#options, lockMode, maxHoldMs: this.endsAt - this.#host.clock.now() };
+    const now = this.#host.clock.now();
+    const hold = { maxHoldMs: this.endsAt - now, minHoldMs: Math.max(0, this.#heldUntil - now) };
+    const options = { ...this.#options, lockMode, ...hold };
     const { state, lease } = LeaseState.create(this.#host, grant, options, this.fencingToken);
     this.#downgradedLease = lease;
     await downgradeGrant(this.#host, this.grant);
@@ -283,12 +295,35 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     if (this.currentLoss()) {
       return releaseLostGrant(this.#host, this.grant, this.#options.isAdopted);
     }
+    const keptMs = this.#heldUntil - this.#host.clock.now();
+    if (keptMs > 0) {
+      return this.#releaseAfter(keptMs);
+    }
     const released = this.#host.release(this);
     this.#end("released", "released");
     if (this.#options.isAdopted === true) {
       this.#host.markLost(this.grant.token, "released");
     }
     return released;
+  }
+
+  /** Ends the lease, and leaves its grant to the engine for `ms`, also if the process ends before. */
+  async #releaseAfter(ms: number): Promise<boolean> {
+    const { clock } = this.#host;
+    this.#end("released", "released");
+    this.#host.leaseEnded(this);
+    this.#host.releaseAfter(this, ms);
+    if (remainingValidityMs(this.validity, clock) < ms) {
+      const ttlMs = Math.max(shortestTtlMs, Math.ceil(ms));
+      const extension = await requestExtension(this.#host, this, ttlMs, this.#options.info);
+      if (extension.outcome === "unknown") {
+        throw extension.error;
+      } else if (extension.outcome === "lost") {
+        return false;
+      }
+      extendValidity(this.validity, extension.validity, clock);
+    }
+    return true;
   }
 
   #end(state: "lost" | "released" | "transferred" | "downgraded", reason: LossReason | "transferred"): void {

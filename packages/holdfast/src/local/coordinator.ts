@@ -7,7 +7,7 @@ import { Watchdog } from "../lease/watchdog.ts";
 import type { FenceState, HeldLease, LockEvent, LockState } from "../lock-state.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
 import { onAbort } from "../runtime/abort-listeners.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 import { TimerQueue } from "../runtime/timer-queue.ts";
 import { UnorderedSet } from "../runtime/unordered-set.ts";
@@ -38,6 +38,8 @@ export class LocalCoordinator implements AcquisitionHost {
   readonly usesLocalQueues: boolean;
   readonly #backup: RenewalBackup | undefined;
   readonly #closing = new AbortController();
+  /** The timers of grants that are kept for `minHoldMs`. */
+  readonly #keptGrants = new Set<Timer>();
   readonly #abandonedReleases = new Set<Promise<boolean>>();
   #queues = new Map<string, KeyQueues<LeaseState>>();
   #sweepThreshold = idleQueuesKept;
@@ -201,6 +203,14 @@ export class LocalCoordinator implements AcquisitionHost {
     return this.driver.release(key, grant.token, engineExpiry(validity));
   }
 
+  releaseAfter({ key, grant }: LeaseState, ms: number): void {
+    const timer = this.clock.setTimer(() => {
+      this.#keptGrants.delete(timer);
+      this.driver.release(key, grant.token, engineExpiry(grant.validity)).catch(() => false);
+    }, ms);
+    this.#keptGrants.add(timer);
+  }
+
   /** Releases a grant that arrived after its caller had stopped waiting. {@link close} waits for these releases. */
   abandonGrant({ key, token, validity }: Grant): void {
     const released = this.driver.release(key, token, engineExpiry(validity)).catch(() => false);
@@ -274,6 +284,9 @@ export class LocalCoordinator implements AcquisitionHost {
     await withTimeout(this.clock, this.options.closeTimeoutMs, releases);
     for (const leaseState of leaseStates) {
       leaseState.orphan();
+    }
+    for (const timer of this.#keptGrants) {
+      this.clock.clearTimer(timer);
     }
     await this.#backup?.close();
   }

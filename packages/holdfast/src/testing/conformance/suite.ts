@@ -12,6 +12,7 @@ import { readWrite } from "./read-write.ts";
 import { reentrant } from "./reentrant.ts";
 import { semaphore } from "./semaphore.ts";
 import { severalKeys } from "./several-keys.ts";
+import { minHold } from "./min-hold.ts";
 import { once } from "./once.ts";
 import { onlyKind, Fixture, type Cases } from "./fixture.ts";
 import { inspect } from "./inspect.ts";
@@ -44,6 +45,7 @@ const topics: readonly Cases[] = [
   inspect,
   withLock,
   once,
+  minHold,
   reentrant,
   severalKeys,
   election,

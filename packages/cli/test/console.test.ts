@@ -29,6 +29,11 @@ onRedis("console", () => {
     expect(await (await fetch(address)).text()).toContain("<title>");
     const locks = await (await fetch(new URL("../v1/locks?prefix=console:", address))).json();
     expect(locks).toMatchObject({ locks: [{ key: "console:1", holders: [{ owner: "ada" }] }] });
+    const diagnosis = await (await fetch(new URL("../v1/doctor", address))).json();
+    expect(diagnosis).toMatchObject({
+      topology: "server",
+      findings: expect.arrayContaining([expect.objectContaining({ level: "critical" })]) as unknown,
+    });
     expect(await end()).toBe(130);
   });
 

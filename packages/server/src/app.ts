@@ -6,6 +6,7 @@ import { auditRoutes } from "./audit-routes.ts";
 import { breakRoutes } from "./break-routes.ts";
 import { authenticateAndLimit, byToken, type Identify } from "./admission.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
+import { doctorRoute } from "./doctor-route.ts";
 import { meRoute } from "./me-route.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { lockRoutes } from "./lock-routes.ts";
@@ -27,6 +28,7 @@ const allRoutes = [
   observationRoutes,
   probeRoutes,
   meRoute,
+  doctorRoute,
 ];
 
 /** All routes, after authentication and limits. */

@@ -4,6 +4,26 @@ import type { Driver } from "holdfast";
 import type { AuthOptions } from "./auth.ts";
 import type { Log } from "./log.ts";
 
+/** A problem of the engine's servers, and its effect on locks. */
+export interface Finding {
+  /** `critical`: a lock can have two holders, or be lost. `risk`: the same, after a failure. */
+  readonly level: "critical" | "risk" | "perf" | "info";
+  readonly id: string;
+  readonly node: string;
+  readonly observed: string;
+  readonly impact: string;
+  readonly fix: string;
+  readonly command?: string | undefined;
+}
+
+/** The checked nodes and the findings, the worst first. */
+export interface Diagnosis {
+  /** The kind of the deployment, or the engine. */
+  readonly topology: string;
+  readonly nodes: readonly string[];
+  readonly findings: readonly Finding[];
+}
+
 export interface ServiceOptions {
   /** A URL for `holdfast/connect`, or a driver, which the service closes. @defaultValue "memory:" */
   readonly engine?: string | Driver | undefined;
@@ -34,12 +54,14 @@ export interface ServiceOptions {
    * @defaultValue none
    */
   readonly allowedOrigins?: readonly string[] | undefined;
+  /** The checks of the engine for `/v1/doctor` and the console. @defaultValue none; `holdfast serve` has those of `holdfast doctor` */
+  readonly doctor?: ((signal: AbortSignal) => Promise<Diagnosis>) | undefined;
   /** @defaultValue no log */
   readonly log?: Log | undefined;
 }
 
 /** Options without a default. */
-type Optional = "auth" | "requestsPerSecond" | "leaseKey";
+type Optional = "auth" | "requestsPerSecond" | "leaseKey" | "doctor";
 
 /** The options with their defaults. */
 export type ResolvedService = Pick<ServiceOptions, Optional> & {
@@ -96,6 +118,7 @@ const fields = z.strictObject({
   console: z.boolean().default(true),
   readOnly: z.boolean().default(false),
   allowedOrigins: z.array(origin).default([]),
+  doctor: z.unknown().optional(),
   log: z.unknown().optional(),
 });
 
@@ -114,7 +137,7 @@ export function resolveService(options: ServiceOptions): ResolvedService {
   if (!read.success) {
     throw new TypeError(`Invalid options of the service:\n${z.prettifyError(read.error)}`);
   }
-  const { engine = "memory:", log = () => undefined } = options;
+  const { engine = "memory:", log = () => undefined, doctor } = options;
   const { auth, requestsPerSecond, leaseKey, ...rest } = read.data;
-  return { ...rest, auth, requestsPerSecond, leaseKey, engine, log };
+  return { ...rest, auth, requestsPerSecond, leaseKey, engine, log, doctor };
 }

@@ -103,6 +103,7 @@ export class HttpService implements Service {
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,
       readOnly: options.readOnly,
+      doctor: options.doctor,
       hasAuthentication: access?.hasAuthentication ?? options.auth !== undefined,
     };
     this.app = createApp(this.#context, options, access?.identify);

@@ -190,6 +190,7 @@ test("the OpenAPI document describes every path", async () => {
     "/readyz",
     "/v1/audit",
     "/v1/contention",
+    "/v1/doctor",
     "/v1/events",
     "/v1/fence/check",
     "/v1/history",

@@ -22,11 +22,15 @@ import { probe, refusedCommands, type Probe } from "./probe.ts";
 import { report, type Diagnosis } from "./report.ts";
 import { openSentinel, openServer, type Server } from "./servers.ts";
 
-export interface DoctorOptions {
+/** The extent of the checks. */
+export interface Checks {
   readonly target: Target;
   readonly ttlMs: number;
   readonly watchMs: number;
   readonly probes: boolean;
+}
+
+export interface DoctorOptions extends Checks {
   readonly failOn: Level | "never";
   readonly json: boolean;
 }
@@ -48,7 +52,8 @@ export async function doctor(options: DoctorOptions): Promise<number> {
   return worst.level === "critical" ? exitCodes.criticalFindings : exitCodes.findings;
 }
 
-async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Diagnosis> {
+/** The findings. Rejects with an `Exit` if no server can be asked. */
+export async function diagnose(options: Checks, signal: AbortSignal): Promise<Diagnosis> {
   const url = urlOf(options.target);
   // The library comes first, because it refuses an invalid URL with the reason.
   const engine = await openEngine(options.target);
@@ -68,7 +73,7 @@ async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Di
 
 async function diagnoseServers(
   engine: Engine,
-  options: DoctorOptions,
+  options: Checks,
   { address, signal }: { readonly address: DoctorTarget; readonly signal: AbortSignal },
 ): Promise<Diagnosis> {
   const opened: Server[] = [];
@@ -103,7 +108,7 @@ function diagnosisOf(
 
 async function probeIfWanted(
   engine: Engine,
-  { target, probes }: DoctorOptions,
+  { target, probes }: Checks,
 ): Promise<{ findings: Finding[]; probe: Probe | null }> {
   if (!probes) {
     return { findings: [], probe: null };
@@ -227,7 +232,7 @@ function checksFor({ address }: Deployment): readonly Check[] {
 
 async function probeLocks(
   engine: Engine,
-  { target }: DoctorOptions,
+  { target }: Checks,
   servers: readonly Server[],
 ): Promise<{ findings: Finding[]; probe: Probe | null }> {
   const other = await openEngine(target);

@@ -76,6 +76,7 @@ export async function open(options: Settings): Promise<Service> {
       requestsPerSecond,
       leaseKey: process.env["HOLDFAST_LEASE_KEY"],
       groups,
+      doctor: doctorOf(options.target),
       console: hasConsole,
       readOnly: isReadOnly,
       ...(logsAll !== undefined && { log: jsonLines((line) => process.stderr.write(line), logsAll) }),
@@ -83,6 +84,17 @@ export async function open(options: Settings): Promise<Service> {
   } catch (error) {
     throw new Exit(exitCodes.config, messageOf(error, options.authFile), error);
   }
+}
+
+/** The checks of `holdfast doctor`, loaded at their first use; without a watch of the clocks and without a probe. */
+function doctorOf(target: Target): ServiceOptions["doctor"] {
+  if (urlFromOptions(target) === undefined) {
+    return undefined;
+  }
+  return async (signal) => {
+    const { diagnose } = await import("../doctor/doctor.ts");
+    return diagnose({ target, ttlMs: 30_000, watchMs: 0, probes: false }, signal);
+  };
 }
 
 /** @throws {Exit} with the exit code 78, as for a port in use */

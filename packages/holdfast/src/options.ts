@@ -14,6 +14,7 @@ import {
   checkTtl,
   invalidValue,
 } from "./option-checks.ts";
+import { resolveHold } from "./hold-options.ts";
 import { processName } from "./runtime/node-modules.ts";
 
 /** Options of one acquire, and of the lease that it returns. All times are milliseconds. */
@@ -195,26 +196,6 @@ export function resolveAcquire(
     lockMode: defaults.lockMode,
     trace: undefined,
   };
-}
-
-/** @throws {RangeError} also if the shortest hold is longer than the longest */
-function resolveHold(
-  options: AcquireOptions,
-  defaults: ResolvedAcquire,
-  maxTtlMs: number,
-): Pick<ResolvedAcquire, "maxHoldMs" | "minHoldMs"> {
-  const maxHoldMs =
-    options.maxHoldMs === undefined ? defaults.maxHoldMs : checkDuration("maxHoldMs", options.maxHoldMs, 1);
-  const minHoldMs =
-    options.minHoldMs === undefined
-      ? defaults.minHoldMs
-      : checkInteger("minHoldMs", options.minHoldMs, 0, maxTtlMs);
-  if (minHoldMs > maxHoldMs) {
-    throw new RangeError(
-      `Expected \`minHoldMs\` to be at most \`maxHoldMs\`, got ${minHoldMs} and ${maxHoldMs}`,
-    );
-  }
-  return { maxHoldMs, minHoldMs };
 }
 
 export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): ResolvedLocks {

@@ -158,11 +158,6 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/engine-requests.ts",
-        'import { engineExpiry, remainingValidityMs } from "../validity.ts";',
-        'import { engineExpiry, extendValidity, remainingValidityMs } from "../validity.ts";',
-      ),
-      edit(
-        "lease/engine-requests.ts",
         '  if (extension.outcome === "lost") {\n    host.markLost(',
         '  if (extension.outcome === "unknown") {\n    const { clock } = host;\n    extendValidity(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs }, clock);\n  } else if (extension.outcome === "lost") {\n    host.markLost(',
       ),

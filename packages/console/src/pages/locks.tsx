@@ -165,6 +165,14 @@ function FilterBox() {
   useEffect(() => {
     draft.value = known;
   }, [known]);
+  /** Applies a filter at once, and gives the keys back to the table. */
+  const leave = (event: KeyboardEvent, value: string): void => {
+    event.preventDefault();
+    clearTimeout(timer.current);
+    draft.value = value;
+    setParams({ q: value === "" ? undefined : value });
+    (event.target as HTMLElement).blur();
+  };
   return (
     <label class="filter">
       <Icon name="search" />
@@ -181,6 +189,14 @@ function FilterBox() {
           draft.value = value;
           clearTimeout(timer.current);
           timer.current = setTimeout(() => setParams({ q: value }), filterDelayMs);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") {
+            leave(event, "");
+          } else if (event.key === "Enter" || event.key === "ArrowDown") {
+            leave(event, draft.value);
+            view.moveCursor(1);
+          }
         }}
       />
       <kbd aria-hidden="true">/</kbd>

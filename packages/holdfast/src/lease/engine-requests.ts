@@ -1,6 +1,6 @@
 import type { ExtendResult, Grant, HolderInfo } from "../driver.ts";
 import type { LeaseFacts } from "../diagnostics.ts";
-import { engineExpiry, remainingValidityMs } from "../validity.ts";
+import { engineExpiry, extendValidity, remainingValidityMs } from "../validity.ts";
 import type { LeaseHost } from "./lease-host.ts";
 import { traceRenewal } from "./lease-trace.ts";
 
@@ -23,6 +23,25 @@ export function requestExtension<State extends GrantedLease>(
 ): Promise<ExtendResult> {
   const margin = (): number => remainingValidityMs(lease.grant.validity, host.clock);
   return traceRenewal(lease, ttlMs, margin, () => sendExtension(host, lease, ttlMs, info));
+}
+
+/**
+ * Extends the grant of a lease, and its validity. Rejects if the engine does not reply.
+ * @returns whether the engine has the grant
+ */
+export async function extendGrant<State extends GrantedLease>(
+  host: LeaseHost<State>,
+  lease: State,
+  ttlMs: number,
+  info: HolderInfo | undefined,
+): Promise<boolean> {
+  const extension = await requestExtension(host, lease, ttlMs, info);
+  if (extension.outcome === "unknown") {
+    throw extension.error;
+  } else if (extension.outcome === "extended") {
+    extendValidity(lease.grant.validity, extension.validity, host.clock);
+  }
+  return extension.outcome === "extended";
 }
 
 async function sendExtension<State extends GrantedLease>(

@@ -3,8 +3,15 @@ import type { ExtendResult, Grant, LockMode } from "../driver.ts";
 import { LeaseLostError, unsupportedLease, type LossReason } from "../errors.ts";
 import type { Holder } from "../lock-state.ts";
 import { extendValidity, remainingValidityMs, wasSuspended, type Validity } from "../validity.ts";
-import { downgradeGrant, releaseLostGrant, requestExtension, verifyGrant } from "./engine-requests.ts";
+import {
+  downgradeGrant,
+  extendGrant,
+  releaseLostGrant,
+  requestExtension,
+  verifyGrant,
+} from "./engine-requests.ts";
 import type { Handoverable, HandoverRun } from "./handover-run.ts";
+import { LeaseGrant } from "./lease-grant.ts";
 import { LeaseHandle, type LeaseControl, type LossListener } from "./lease-handle.ts";
 import type { CreatedLease, LeaseHost, LeaseStateOptions } from "./lease-host.ts";
 import { HoldReport, leaseFacts, reportLeakedLease, traceRelease } from "./lease-trace.ts";
@@ -18,14 +25,7 @@ type Host = LeaseHost<LeaseState>;
 type Created = CreatedLease<LeaseState>;
 
 /** The state of a lease, from its grant to its end. Leases that were handed over in memory share one grant and its validity. */
-export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseState> {
-  readonly key: string;
-  readonly grant: Grant;
-  readonly fencingToken: bigint;
-  readonly ttlMs: number;
-  readonly heldFrom: number; // when this process received the lease, on the scale of `clock.now()`
-  endsAt: number;
-  isClaim: boolean;
+export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, Handoverable<LeaseState> {
   handoverRun: HandoverRun<LeaseState> | undefined;
   readonly #host: Host;
   readonly #options: LeaseStateOptions;
@@ -42,14 +42,8 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   #releasing: Promise<boolean> | undefined;
 
   private constructor(host: Host, grant: Grant, options: LeaseStateOptions, fencingToken: bigint) {
-    this.key = grant.key;
-    this.grant = grant;
-    this.fencingToken = fencingToken;
-    this.ttlMs = options.ttlMs;
-    this.heldFrom = host.clock.now();
-    this.endsAt = this.heldFrom + options.maxHoldMs;
+    super(host, grant, options, fencingToken);
     this.#heldUntil = this.heldFrom + (options.minHoldMs ?? 0);
-    this.isClaim = grant.isClaim;
     this.#host = host;
     this.#options = options;
     this.#isRenewed = options.renew;
@@ -63,22 +57,6 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
     const lease = new LeaseHandle(state);
     state.#lease = lease;
     return { state, lease };
-  }
-
-  get owner(): string {
-    return this.#options.info?.owner ?? this.#host.owner;
-  }
-
-  get lockMode(): LockMode | undefined {
-    return this.#options.lockMode;
-  }
-
-  get validity(): Validity {
-    return this.grant.validity;
-  }
-
-  get maxTtlMs(): number {
-    return this.#host.driver.capabilities.maxTtlMs;
   }
 
   get needsRenewal(): boolean {
@@ -106,10 +84,6 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
   /** The read lease that this write lease became. */
   get downgradedLease(): LeaseHandle | undefined {
     return this.#downgradedLease;
-  }
-
-  facts(): LeaseFacts {
-    return leaseFacts(this.#host, this, this.#options.isAdopted === true ? null : this.lockMode);
   }
 
   describe(): Holder {
@@ -166,11 +140,7 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
 
   async extend(ttlMs: number): Promise<void> {
     this.throwIfLost();
-    const extension = await requestExtension(this.#host, this, ttlMs, this.#options.info);
-    if (extension.outcome === "unknown") {
-      throw extension.error;
-    } else if (extension.outcome === "extended") {
-      extendValidity(this.validity, extension.validity, this.#host.clock);
+    if (await extendGrant(this.#host, this, ttlMs, this.#options.info)) {
       this.isClaim &&= ttlMs < this.ttlMs;
       this.#host.watchdog.reschedule(this.#watched);
     }
@@ -309,21 +279,13 @@ export class LeaseState implements Renewable, LeaseControl, Handoverable<LeaseSt
 
   /** Ends the lease, and leaves its grant to the engine for `ms`, also if the process ends before. */
   async #releaseAfter(ms: number): Promise<boolean> {
-    const { clock } = this.#host;
     this.#end("released", "released");
     this.#host.leaseEnded(this);
     this.#host.releaseAfter(this, ms);
-    if (remainingValidityMs(this.validity, clock) < ms) {
-      const ttlMs = Math.max(shortestTtlMs, Math.ceil(ms));
-      const extension = await requestExtension(this.#host, this, ttlMs, this.#options.info);
-      if (extension.outcome === "unknown") {
-        throw extension.error;
-      } else if (extension.outcome === "lost") {
-        return false;
-      }
-      extendValidity(this.validity, extension.validity, clock);
-    }
-    return true;
+    const isKept = remainingValidityMs(this.validity, this.#host.clock) >= ms;
+    return (
+      isKept || extendGrant(this.#host, this, Math.max(shortestTtlMs, Math.ceil(ms)), this.#options.info)
+    );
   }
 
   #end(state: "lost" | "released" | "transferred" | "downgraded", reason: LossReason | "transferred"): void {

@@ -18,7 +18,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: "forks",
-    maxWorkers: 3, // most tests wait most of the time, and they are written for machines that are busy
+    maxWorkers: 4, // most tests wait most of the time, and they are written for machines that are busy
     execArgv: ["--expose-gc"],
     reporters: ["default", "./scripts/plain-reporter.mjs"],
   },

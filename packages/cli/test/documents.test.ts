@@ -79,7 +79,9 @@ onRedis("the command lines of the documents", () => {
       .replaceAll("http://127.0.0.1:7420", service.out().trim())
       .replaceAll("<leaseId>", leaseId)
       .replace(/^curl /, "curl --silent --show-error --fail-with-body ")
-      .replace(/^holdfast top$/, "holdfast top --once"); // without an option it needs a terminal
+      .replace(/^holdfast top$/, "holdfast top --once") // without an option it needs a terminal
+      .replace(/^holdfast console /, "timeout --preserve-status -s TERM 3 holdfast console --no-open ")
+      .replaceAll("redis://127.0.0.1:6379", cli.url);
     const env = { PATH: `${cli.file("bin")}:${process.env["PATH"]}`, DATABASE_URL: cli.url };
     const { code, out, err } = await cli.spawn("bash", ["-c", line], { env }).ended;
     const name = /^holdfast (\w+)/.exec(command)?.[1] ?? "";

@@ -49,7 +49,8 @@ export async function simulateRedis(
     await clock.advance(100);
     await warm;
   }
-  const residue = (): string[] => server.keys().filter((key) => !/^holdfast:(fence$|client:|audit:)/.test(key));
+  const residue = (): string[] =>
+    server.keys().filter((key) => !/^holdfast:(fence$|client:|audit:)/.test(key));
   return {
     name: "redis",
     clock,

@@ -61,10 +61,13 @@ export const waiting: Cases = {
   "a wait is published, with its place, its grant and its end": async (fixture) => {
     const { here, there, key } = fixture;
     const channels = ["holdfast:queued", "holdfast:granted", "tracing:holdfast:acquire:asyncEnd"];
-    const seen = await published({ instance: there.instance, key }, channels, async () => {
+    const seen = await published({ instance: there.instance, key }, channels, async (messages) => {
       const lease = await here.acquire(key);
       const waiter = later(there.acquire(key, { ttlMs: 20_000 }));
       await fixture.queued(1);
+      while (messages.length === 0) {
+        await here.inspect(key); // the reply to the waiter is under way
+      }
       await lease.release();
       await (await waiter).release();
     });
@@ -121,7 +124,7 @@ export const waiting: Cases = {
 async function published(
   { instance, key }: { readonly instance: number; readonly key: string },
   channels: readonly string[],
-  work: () => Promise<void>,
+  work: (messages: readonly unknown[]) => Promise<void>,
 ): Promise<unknown[]> {
   const messages: unknown[] = [];
   const listen = (message: unknown): void => {
@@ -132,7 +135,7 @@ async function published(
   };
   channels.forEach((channel) => subscribe(channel, listen));
   try {
-    await work();
+    await work(messages);
   } finally {
     channels.forEach((channel) => unsubscribe(channel, listen));
   }

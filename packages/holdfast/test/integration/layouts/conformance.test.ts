@@ -65,7 +65,7 @@ onRedis("drivers with the layouts of other libraries", () => {
     const left = [];
     for (const key of await probe.keys("*")) {
       if (
-        (await probe.pttl(key)) < 0 &&
+        (await probe.pttl(key)) === -1 &&
         key !== "holdfast:fence" &&
         !key.startsWith("redisson_lock_token:")
       ) {

@@ -20,7 +20,8 @@ onSharedRedis("while another program holds the lock", () => {
     const polls = await pollsOf(direct, key, observedMs);
     expect(polls.length).toBeGreaterThan(2);
     expect(polls.length).toBeLessThanOrEqual((observedMs / 1_000) * 4);
-    expect(new Set(polls).size).toBe(1);
+    const counts = [...new Set(polls)].map((sender) => polls.filter((one) => one === sender).length);
+    expect(counts.filter((count) => count > 1).length).toBe(1); // the others poll every 5 s
 
     const released = performance.now();
     await direct.del(`lock:${key}`);

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { inspect } from "node:util";
 
 import { expect, test } from "vitest";
-import { rejection } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
@@ -58,6 +58,10 @@ onSharedRedis("a lease on a real server", () => {
     const { error } = await rejection(locks.acquire(key));
     expect(error).toMatchObject({ code: "kind-mismatch", key });
     await locks.inspect(newKey()); // commands after the refusal are executed
+    await waitUntil(
+      async () => (await admin.zcard("holdfast:client:of:lock:")) > 0,
+      "the process is registered",
+    );
     await admin.config("RESETSTAT");
     await pause(1_000); // a retry would come after 50 ms, 100 ms, ...
     expect(await admin.info("commandstats")).not.toContain("cmdstat_evalsha");

@@ -41,7 +41,8 @@ async function commandsIn(server: RedisServer, probe: Redis, ms: number): Promis
   const ownAddress = /addr=(\S+)/.exec(String(await probe.client("INFO")))?.[1];
   const monitor = await server.client().monitor();
   monitor.on("monitor", (_time: string, words: string[], source: string) => {
-    if (source !== "lua" && source !== ownAddress) {
+    const isRegistration = words.some((word) => word.startsWith("holdfast:client:of:"));
+    if (source !== "lua" && source !== ownAddress && !isRegistration) {
       commands.set(source, [...(commands.get(source) ?? []), words.slice(0, 8).join(" ")]);
     }
   });

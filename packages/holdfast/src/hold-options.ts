@@ -1,12 +1,16 @@
 import { checkDuration, checkInteger } from "./option-checks.ts";
-import type { AcquireOptions, ResolvedAcquire } from "./options.ts";
+
+interface HoldTimes {
+  readonly maxHoldMs: number;
+  readonly minHoldMs: number;
+}
 
 /** @throws {RangeError} also if the shortest hold is longer than the longest */
 export function resolveHold(
-  options: AcquireOptions,
-  defaults: ResolvedAcquire,
+  options: { readonly [Name in keyof HoldTimes]?: number | undefined },
+  defaults: HoldTimes,
   maxTtlMs: number,
-): Pick<ResolvedAcquire, "maxHoldMs" | "minHoldMs"> {
+): HoldTimes {
   const maxHoldMs =
     options.maxHoldMs === undefined ? defaults.maxHoldMs : checkDuration("maxHoldMs", options.maxHoldMs, 1);
   const minHoldMs =

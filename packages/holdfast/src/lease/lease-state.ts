@@ -1,8 +1,8 @@
-import { publish, type LeaseFacts } from "../diagnostics.ts";
-import type { ExtendResult, Grant, LockMode } from "../driver.ts";
+import { publish } from "../diagnostics.ts";
+import type { ExtendResult, Grant } from "../driver.ts";
 import { LeaseLostError, unsupportedLease, type LossReason } from "../errors.ts";
 import type { Holder } from "../lock-state.ts";
-import { extendValidity, remainingValidityMs, wasSuspended, type Validity } from "../validity.ts";
+import { remainingValidityMs, wasSuspended } from "../validity.ts";
 import {
   downgradeGrant,
   extendGrant,
@@ -14,7 +14,7 @@ import type { Handoverable, HandoverRun } from "./handover-run.ts";
 import { LeaseGrant } from "./lease-grant.ts";
 import { LeaseHandle, type LeaseControl, type LossListener } from "./lease-handle.ts";
 import type { CreatedLease, LeaseHost, LeaseStateOptions } from "./lease-host.ts";
-import { HoldReport, leaseFacts, reportLeakedLease, traceRelease } from "./lease-trace.ts";
+import { HoldReport, reportLeakedLease, traceRelease } from "./lease-trace.ts";
 import type { SerializedLease } from "./lease.ts";
 import { serializeLease } from "./serialized-lease.ts";
 import type { Renewable, WatchedLease } from "./watchdog.ts";

@@ -183,7 +183,7 @@ describe.each([
           inside -= 1;
         })
         .catch((error: unknown) => {
-          // If the reply to a release is lost, the driver may find the grant of the next holder, and does not know that it released its own.
+          // After a lost reply to a release, the driver may read the grant of the next holder. Then it cannot know of its own release.
           expect(error).toMatchObject({ code: "lease-lost", reason: "stolen" });
         }),
     );

@@ -138,7 +138,11 @@ onEtcd("a cluster of three members of etcd", () => {
       const direct = open([leader.url]);
       const lease = await direct.acquire("key", { ttlMs: 60_000 });
       const waiting = locks.acquire("key", { waitMs: progressMs });
-      await waitUntil(async () => (await direct.inspect("key")).waiterCount === 1, "the other waits");
+      await waitUntil(
+        async () => (await direct.inspect("key")).waiterCount === 1,
+        "the other waits",
+        progressMs,
+      );
       expect(watches.at(-1)).toBe(frozen.url);
       frozen.freeze();
       await waitUntil(() => watches.at(-1) !== frozen.url, "another member opens the stream", progressMs);

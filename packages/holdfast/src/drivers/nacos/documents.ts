@@ -30,6 +30,8 @@ export interface Decision<T> {
   readonly result: T;
   /** Undefined: nothing has to be written. */
   readonly next?: LockDocument | undefined;
+  /** Called if the write fails and may have been executed. */
+  readonly unconfirmed?: (() => void) | undefined;
 }
 
 interface DocumentsHost {
@@ -107,11 +109,11 @@ export class Documents {
     let view = this.#cached.get(key);
     for (let rounds = 1; rounds <= maxRounds; rounds += 1) {
       view ??= await this.read(key);
-      const { result, next } = decide(view);
+      const { result, next, unconfirmed } = decide(view);
       if (next === undefined && view.isFresh) {
         return result;
       }
-      const newer: View | undefined = next && (await this.#write(view, next));
+      const newer: View | undefined = next && (await this.#write(view, next, unconfirmed));
       if (next && newer === undefined) {
         return result;
       }
@@ -127,7 +129,7 @@ export class Documents {
   }
 
   /** @returns undefined if the document was written, or the present one */
-  async #write(view: View, next: LockDocument): Promise<View | undefined> {
+  async #write(view: View, next: LockDocument, unconfirmed?: () => void): Promise<View | undefined> {
     const { key } = next;
     const isCreation = view.md5 === undefined;
     const content = encodeDocument(isCreation ? this.#empty(key) : next);
@@ -136,6 +138,9 @@ export class Documents {
     try {
       await this.#host.client.publish(dataIdOf(key), content, view.md5 ?? noMd5);
     } catch (error) {
+      if (!isConflict(error)) {
+        unconfirmed?.();
+      }
       if (!isServerError(error) && !isConflict(error)) {
         throw error;
       }

@@ -7,6 +7,8 @@ export interface OwnGrant {
   readonly version: string;
   /** The end of its TTL, on the scale of `clock.now()`. */
   readonly until: number;
+  /** A release was sent and may have been executed. */
+  isEnding?: boolean;
 }
 
 const retryMs = 1_000;

@@ -119,17 +119,25 @@ export class NacosStore implements LeaseStore {
   }
 
   async release(key: string, token: string): Promise<boolean> {
-    const own = this.#own.get(token);
+    const own: OwnGrant | undefined = this.#own.get(token);
     const isInForce = own === undefined || own.until > this.#clock.now();
+    let isEnding = own?.isEnding === true;
+    const unconfirmed = (): void => {
+      isEnding = true;
+      if (own) {
+        own.isEnding = true; // for the repeat of this call
+      }
+    };
     const wasHeld = await this.#documents.update(key, ({ document }): Decision<boolean> => {
       const { grant, queue } = document;
       const isHeld = grant?.token === token;
       if (!isHeld && !queue.some((entry) => entry.token === token)) {
-        return { result: false };
+        return { result: isEnding && lossOf(document, token) !== "broken" };
       }
       const rest = queue.filter((entry) => entry.token !== token);
       const changes = { grant: isHeld ? null : grant, queue: rest };
-      return { result: isHeld, next: changed(document, changes, this.#documents.stamp()) };
+      const next = changed(document, changes, this.#documents.stamp());
+      return { result: isHeld, next, ...(isHeld && { unconfirmed }) };
     });
     this.#own.delete(token);
     return wasHeld && isInForce;

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const maxLines = 300;
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const tracked = execFileSync("git", ["ls-files", "-z", "*.ts", "*.mts", "*.mjs", "*.lua", "*.c"], {
+const tracked = execFileSync("git", ["ls-files", "-z", "*.ts", "*.tsx", "*.mts", "*.mjs", "*.lua", "*.c"], {
   cwd: root,
   encoding: "utf8",
 });

@@ -1,4 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
+import { EngineError } from "holdfast";
 
 import { json, noQuery, problems } from "./responses.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
@@ -48,9 +49,14 @@ export function doctorRoute({ doctor, draining }: ServiceContext): App {
       if (!doctor) {
         throw new ServiceError("not-found", "This service has no doctor: start it by `holdfast serve`");
       }
-      running ??= doctor(draining).finally(() => {
-        setTimeout(() => (running = undefined), freshMs).unref();
-      });
+      running ??= doctor(draining)
+        .catch((error: unknown) => {
+          const message = `The checks failed: ${error instanceof Error ? error.message : String(error)}`;
+          throw new EngineError(message, { outcome: "none", retryable: true, cause: error });
+        })
+        .finally(() => {
+          setTimeout(() => (running = undefined), freshMs).unref();
+        });
       const { topology, nodes, findings } = await running;
       return c.json({ topology, nodes: [...nodes], findings: [...findings] }, 200);
     },

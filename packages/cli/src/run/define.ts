@@ -36,7 +36,7 @@ export function runCommandDefinition(program: Command): void {
     .summary("run a command under a lock")
     .description(
       "Runs a command under a lock: waits for the lock, renews it while the command runs, and releases it. " +
-        "If the lock is about to be lost, the command is ended before another client can acquire the lock.",
+        "If the lock is about to be lost, the command is ended before the lease ends. A forced release does not wait for that.",
     )
     .option("--shared", "lock as one of many readers")
     .option("--limit <n>", "lock as one of at most n holders; all clients need the same n", wholeNumber(1))

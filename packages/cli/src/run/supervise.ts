@@ -25,7 +25,7 @@ const reactionMs = 20;
 const checkEveryMs = 500;
 
 /**
- * The command is dead before another client can acquire the lock. All its processes get TERM at the deadline less the grace, and KILL at
+ * The command is dead before the lease ends. All its processes get TERM at the deadline less the grace, and KILL at
  * the deadline. They get KILL at once if the lease is certainly lost, or if the deadline passed while this process was stopped. While
  * renewals succeed no signal is sent. The deadline is the end of the lease's validity, counted from the sending of the last renewal.
  */

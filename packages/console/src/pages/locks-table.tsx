@@ -5,12 +5,13 @@ import { useEffect, useRef } from "preact/hooks";
 import { now } from "../live/live.ts";
 import { formatTicking, formatTime } from "../model/duration.ts";
 import { nextSort, formatSort, type Order } from "../model/order.ts";
-import { heldMs, oldestWaitMs, type Row } from "../model/row.ts";
+import { heldMs, type Row } from "../model/row.ts";
 import type { TreeLine } from "../model/tree.ts";
-import { go, hrefOf, setParams } from "../router.ts";
+import { go, setParams } from "../router.ts";
 import { canBreak, canBreakSomething } from "../session.ts";
 import { Icon } from "../ui/icons.tsx";
-import { OwnerName, StateChip, TtlBar } from "../ui/parts.tsx";
+import { StateChip, TtlBar } from "../ui/parts.tsx";
+import { Holders, KeyCell, Waiting } from "./lock-cells.tsx";
 import {
   cursor,
   holdRows,
@@ -258,54 +259,5 @@ function LockLine({ row, depth, label, index }: { row: Row; depth: number; label
         {holder?.reason}
       </td>
     </tr>
-  );
-}
-
-interface KeyCellProps {
-  readonly row: Row;
-  readonly depth: number;
-  readonly label: string;
-  readonly held: number | undefined;
-}
-
-/** The key. On a narrow screen the holder is below it. */
-function KeyCell({ row: { key, lock }, depth, label, held }: KeyCellProps) {
-  const [holder] = lock.holders;
-  return (
-    <td class="col-key" style={{ "--depth": depth }}>
-      <a href={hrefOf("lock", { key })} title={key}>
-        <code>{label}</code>
-      </a>
-      <span class="under">
-        {holder === undefined ? "–" : <OwnerName owner={holder.owner} />}
-        {held !== undefined && ` · ${formatTicking(held)}`}
-      </span>
-    </td>
-  );
-}
-
-function Holders({ row: { lock } }: { row: Row }) {
-  const [holder] = lock.holders;
-  if (lock.remaining !== undefined)
-    return <span class="muted num">{`${lock.remaining} of ${lock.limit} left`}</span>;
-  if (holder === undefined) return <span class="muted">–</span>;
-  const more = lock.holders.length - 1;
-  return (
-    <>
-      <OwnerName owner={holder.owner} />
-      {more > 0 && <span class="more num">+{more}</span>}
-    </>
-  );
-}
-
-function Waiting({ row, now: time }: { row: Row; now: number }) {
-  const { waiterCount } = row.lock;
-  const oldest = oldestWaitMs(row, time);
-  if (waiterCount === 0) return <span class="muted">–</span>;
-  return (
-    <>
-      {waiterCount}
-      {oldest !== undefined && <span class="oldest"> oldest {formatTicking(oldest)}</span>}
-    </>
   );
 }

@@ -26,7 +26,8 @@ export interface WatchdogThreadOptions {
 /** The program of the thread. The path is the same from the sources, the ES modules and the CommonJS bundle. */
 const program = new URL("../../dist/watchdog-thread/worker.js", import.meta.url);
 const closeTimeoutMs = 2_000;
-const restartMs = 1_000;
+/** The pause before a failed thread starts again, ms. It doubles with each failure. */
+const restartMs = { first: 1_000, longest: 60_000 };
 
 /**
  * Renews leases from a worker thread with a connection of its own, while the event loop of this thread is blocked. For the option
@@ -66,6 +67,7 @@ class WatchdogThread implements RenewalBackup {
   readonly #announced: BackedLease[] = [];
   #worker: Worker | undefined;
   #restartAt = 0;
+  #restartMs = restartMs.first;
   #beatTimer: Timer;
   #isClosed = false;
 
@@ -146,7 +148,8 @@ class WatchdogThread implements RenewalBackup {
       return;
     }
     this.#worker = undefined;
-    this.#restartAt = systemClock.now() + restartMs;
+    this.#restartAt = systemClock.now() + this.#restartMs;
+    this.#restartMs = Math.min(2 * this.#restartMs, restartMs.longest);
     process.emitWarning(
       `The watchdog thread has failed: ${error.message}. Until it has started again, a blocked event loop loses leases`,
       { code: "HOLDFAST_WATCHDOG_THREAD" },

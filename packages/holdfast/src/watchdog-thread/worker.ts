@@ -38,6 +38,9 @@ parentPort?.on("message", (message: ThreadMessage) => {
       message.leases.forEach(add);
       break;
     case "close":
-      void driver.close().finally(() => parentPort?.close());
+      void driver
+        .close()
+        .catch(() => undefined)
+        .finally(() => parentPort?.close());
   }
 });

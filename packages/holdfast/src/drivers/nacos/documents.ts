@@ -136,11 +136,8 @@ export class Documents {
     const md5 = md5Of(content);
     this.#cached.delete(key);
     try {
-      await this.#host.client.publish(dataIdOf(key), content, view.md5 ?? noMd5);
+      await this.#publish(key, content, view.md5 ?? noMd5, unconfirmed);
     } catch (error) {
-      if (!isConflict(error)) {
-        unconfirmed?.();
-      }
       if (!isServerError(error) && !isConflict(error)) {
         throw error;
       }
@@ -157,6 +154,17 @@ export class Documents {
     }
     this.#cache({ document: next, md5, isFresh: false, readAt: undefined });
     return undefined;
+  }
+
+  async #publish(key: string, content: string, md5: string, unconfirmed?: () => void): Promise<void> {
+    try {
+      await this.#host.client.publish(dataIdOf(key), content, md5);
+    } catch (error) {
+      if (!isConflict(error)) {
+        unconfirmed?.();
+      }
+      throw error;
+    }
   }
 
   /** @returns undefined if another program has written the content */

@@ -20,6 +20,9 @@ export function checkOnceOptions<O extends OnceOptions>(
   if (ifCrashed !== undefined && ifCrashed !== "free" && ifCrashed !== "keep") {
     throw invalidValue("ifCrashed", '"free" or "keep"', ifCrashed);
   }
+  if ("minHoldMs" in rest) {
+    throw new TypeError("Expected no `minHoldMs`, because `keepMs` is the time that the key stays held");
+  }
   const others = Object.entries(rest).filter(([name]) => !ownNames.includes(name));
   locks.mutex(key, Object.fromEntries(others));
   return options;

@@ -58,6 +58,7 @@ test.each([
   [{}, "Expected `keepMs` to be an integer"],
   [{ keepMs, ifCrashed: "retry" }, 'Expected `ifCrashed` to be "free" or "keep"'],
   [{ keepMs, attemptId: "a" }, "attemptId"],
+  [{ keepMs, minHoldMs: 1 }, "minHoldMs"],
   [{ keepMs, keepMS: 1 }, "keepMS"],
   [{ keepMs, onSkipped: true }, "Expected `onSkipped` to be a function, got true (boolean)"],
   [{ keepMs, onError: {} }, "Expected `onError` to be a function"],

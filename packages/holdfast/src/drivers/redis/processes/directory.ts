@@ -72,6 +72,7 @@ export class RedisProcessDirectory implements ProcessDirectory {
   async ask(query: ProcessQuery): Promise<ProcessList> {
     const { clock, random, clientId } = this.#options;
     const { key, timeoutMs, signal } = query;
+    signal?.throwIfAborted();
     const asOf = clock.wall();
     const nonce = random.id();
     const collector = new AnswerCollector();

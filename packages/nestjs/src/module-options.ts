@@ -63,20 +63,33 @@ const sources = ["url", "client", "locks"] as const;
 
 /** Creates the `Locks`. @throws {TypeError | RangeError} invalid option */
 export async function locksFrom(options: LocksSource): Promise<Locks> {
-  checkSource(options);
-  if ("locks" in options) {
-    return options.locks;
+  const given = withoutUndefined(options);
+  checkSource(given);
+  if ("locks" in given) {
+    return given.locks;
   }
-  if ("client" in options) {
-    const { client, redis: driverOptions, ...locksOptions } = options;
+  if ("client" in given) {
+    const { client, redis: driverOptions, ...locksOptions } = given;
     return createLocks(redis(client, driverOptions), locksOptions);
   }
-  const { url, connect: driverOptions, ...locksOptions } = options;
-  return createLocks(await connect(url, driverOptions), locksOptions);
+  const { url, connect: driverOptions, ...locksOptions } = given;
+  const driver = await connect(url, driverOptions);
+  try {
+    return createLocks(driver, locksOptions);
+  } catch (error) {
+    await driver.close(); // an open connection would keep the process alive
+    throw error;
+  }
+}
+
+function withoutUndefined(options: LocksSource): LocksSource {
+  return Object.fromEntries(
+    Object.entries(options ?? {}).filter(([, value]) => value !== undefined),
+  ) as unknown as LocksSource;
 }
 
 function checkSource(options: LocksSource): void {
-  const given = Object.entries(options ?? {}).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const given = Object.keys(options);
   if (sources.filter((name) => given.includes(name)).length !== 1) {
     throw new TypeError(
       `Expected one of \`url\`, \`client\`, \`clientToken\` and \`locks\` in the options of LocksModule, got ${given.join(", ") || "none"}`,

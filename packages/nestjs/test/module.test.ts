@@ -94,6 +94,17 @@ test.each([
   await expect(module.compile()).rejects.toThrow(message);
 });
 
+test.each([
+  { url: "memory:", client: undefined, locks: undefined },
+  { url: undefined, locks: createLocks(memory()) },
+])("%o: an undefined source counts as not given", async (options) => {
+  const module = await Test.createTestingModule({
+    imports: [LocksModule.forRoot(options as unknown as ModuleOptions)],
+  }).compile();
+  expect(await module.get<Locks>(getLocksToken()).withLock("key", ({ key }) => key)).toBe("key");
+  await module.close();
+});
+
 test("an application without the module does not start, and the error names its token", async () => {
   const module = Test.createTestingModule({
     providers: [{ provide: "X", inject: [getLocksToken("jobs")], useFactory: () => 1 }],

@@ -60,7 +60,9 @@ function queries(): string[] {
 }
 
 function namesIn(expression: string): string[] {
-  return (expression.match(/\bholdfast_\w+/g) ?? []).map((name) => name.replace(/_(bucket|count|sum)$/, ""));
+  return (expression.match(/\b(?:holdfast|http_server)_\w+/g) ?? []).map((name) =>
+    name.replace(/_(bucket|count|sum)$/, ""),
+  );
 }
 
 test("the dashboard has its variables and rows, and panels that Grafana can place", () => {

@@ -16,6 +16,7 @@ import type { ResolvedService } from "./options.ts";
 import { probeRoutes } from "./probe-routes.ts";
 import { problemOf, problemResponse } from "./problems.ts";
 import { refuseChanges } from "./read-only.ts";
+import { measureRequests } from "./request-durations.ts";
 import { ServiceError } from "./refusal.ts";
 import { consolePages } from "./web-console/pages.ts";
 
@@ -62,6 +63,7 @@ export function createApp(
     methods ??= new AllowedMethods(app);
     return noRoute(c.req.method, methods.of(c.req.path));
   });
+  app.use(measureRequests(context.metrics.registry));
   registerSecurity(app);
   if (allowedOrigins.length > 0) {
     app.use(allowOrigins(allowedOrigins)); // before authentication, because a preflight has no credentials

@@ -6,7 +6,7 @@ import {
   type Lease,
   type HolderInfo,
 } from "holdfast";
-import type { LeaseParts, WireLease } from "holdfast/http";
+import type { LeaseParts, WireLease, WireMode } from "holdfast/http";
 
 import type { Engine } from "./engine.ts";
 import type { LeaseIds } from "./lease-ids.ts";
@@ -47,7 +47,8 @@ export class Leases {
       await releaseAll(leases);
       throw isLockError(error, "lease-lost") ? repliedTooLate(error) : error;
     }
-    return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs });
+    const kind = kindOf(command.mode);
+    return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs, kinds: leases.map(() => kind) });
   }
 
   /** @param renew whether this instance holds and renews the leases */
@@ -93,7 +94,8 @@ export class Leases {
     for (const grant of parts.grants) {
       leases.push(await this.#adopt(grant, parts.ttlMs));
     }
-    return this.#respond(leases, { ttlMs: parts.ttlMs, begun: startedAt, queuedMs: 0 });
+    const kinds = parts.grants.map(({ kind }) => kind);
+    return this.#respond(leases, { ttlMs: parts.ttlMs, begun: startedAt, queuedMs: 0, kinds });
   }
 
   /**
@@ -178,12 +180,12 @@ export class Leases {
    * Transfers the lease to its client, so no state stays here. The elapsed time is read before the remaining time, because a pause
    * between the two must not lengthen the reported validity.
    */
-  #respond(leases: readonly Lease[], { ttlMs, begun: startedAt, queuedMs }: Times): WireLease {
+  #respond(leases: readonly Lease[], { ttlMs, begun: startedAt, queuedMs, kinds }: LeaseReply): WireLease {
     const elapsedMs = performance.now() - startedAt;
     const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
-    const grants = leases.map((lease) => {
+    const grants = leases.map((lease, index) => {
       const { key, token, fencingToken } = lease.transfer();
-      return { key, token, fencingToken };
+      return { key, token, fencingToken, kind: kinds[index] };
     });
     return this.#wire({ ttlMs, grants }, { leftMs, validMs: leftMs + elapsedMs - queuedMs, queuedMs });
   }
@@ -247,11 +249,17 @@ export class Leases {
   }
 }
 
-interface Times {
+interface LeaseReply {
   readonly ttlMs: number;
   /** The receipt of the request. */
   readonly begun: number;
   readonly queuedMs: number;
+  /** Of each grant. */
+  readonly kinds: readonly LeaseParts["grants"][number]["kind"][];
+}
+
+function kindOf(mode: WireMode): LeaseParts["grants"][number]["kind"] {
+  return mode === "exclusive" ? undefined : mode === "semaphore" ? mode : "read-write";
 }
 
 /** The grant expired before its response. */

@@ -65,8 +65,8 @@ export class Metrics {
     this.recorder.startAtZero(this.#groups.known);
     this.#values = new SeriesCache(this.recorder);
     this.#leaseTracker = new LeaseTracker({
-      begun: ({ key }) => this.#values.add("holdfast.held", 1, this.#groups.of(key), "unknown"),
-      ended: ({ key }, heldMs, end) => this.#ended(key, heldMs, end),
+      begun: (grant) => this.#changeHeld(grant, 1),
+      ended: (grant, heldMs, end) => this.#ended(grant, heldMs, end),
     });
     this.#gauge("holdfast_server_open_waits", "Requests that wait at this instance", waiters);
     this.#gauge("holdfast_server_streams", "Open event streams of this instance", streams);
@@ -168,9 +168,13 @@ export class Metrics {
     this.#leaseTracker.close();
   }
 
-  #ended(key: string, heldMs: number, end: LeaseEnd): void {
-    const group = this.#groups.of(key);
-    this.#values.add("holdfast.held", -1, group, "unknown");
+  #changeHeld({ key, kind }: Grant, change: 1 | -1): void {
+    this.#values.add("holdfast.held", change, this.#groups.of(key), kind ?? "mutex");
+  }
+
+  #ended(grant: Grant, heldMs: number, end: LeaseEnd): void {
+    const group = this.#groups.of(grant.key);
+    this.#changeHeld(grant, -1);
     this.#values.add("holdfast.hold.duration", heldMs / 1000, group, end);
     if (end !== "released") {
       this.#values.add("holdfast.lost", 1, group, end === "lost" ? "stolen" : end);

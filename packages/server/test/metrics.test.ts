@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { block, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { sendRequest, openStream } from "./support/service.ts";
+import { acquire, openStream, sendRequest } from "./support/service.ts";
 
 let redis: RedisServer;
 let service: Service;
@@ -48,4 +48,56 @@ test("the overrun of a lock held by a connection is measured", async () => {
   expect(await stream.next()).toMatchObject({ event: "lost" });
   expect(await metric("holdfast_overrun_duration_seconds_count", 'group="job"')).toBe(1);
   expect(await metric("holdfast_overrun_duration_seconds_sum", 'group="job"')).toBeGreaterThan(0.5);
+});
+
+test("held leases have the kind of their lock, also at an instance that only renews them", async () => {
+  const other = await createService({ engine: `redis://127.0.0.1:${redis.port}` });
+  const otherUrl = await other.listen({ port: 0 });
+  const held = await acquire(url, { key: "held:1" });
+  for (const body of [
+    { key: "held:2", mode: "write" },
+    { key: "held:3", mode: "semaphore", limit: 2 },
+    { keys: ["held:4", "held:5"], mode: "read" },
+  ]) {
+    const { leaseId } = await acquire(otherUrl, body);
+    expect((await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {})).status).toBe(200);
+    expect((await sendRequest(url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
+  }
+  const counts = ["mutex", "read-write", "semaphore"].map((kind) =>
+    metric("holdfast_held", 'group="held"', `kind="${kind}"`),
+  );
+  expect(await Promise.all(counts)).toEqual([1, 3, 1]);
+  await sendRequest(url, "DELETE", `/v1/leases/${held.leaseId}`);
+  expect(await metric("holdfast_held", 'group="held"', 'kind="mutex"')).toBe(0);
+  await other.close();
+});
+
+test("the duration of each request is measured by its method, route and status, and never by its path", async () => {
+  const { leaseId } = await acquire(url, { key: "timed:1" });
+  await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`);
+  await sendRequest(url, "DELETE", "/v1/leases/forged");
+  await sendRequest(url, "GET", "/v1/lock?key=timed:1");
+  await sendRequest(url, "GET", "/v1/no-such-path");
+  await sendRequest(url, "GET", "/v1/lock?unknown=1");
+  const stream = await openStream(url, "GET", "/v1/events?key=timed:1");
+  await stream.next();
+  stream.disconnect();
+  const duration = (...labels: readonly string[]): Promise<number | undefined> =>
+    metric("http_server_request_duration_seconds_count", 'url_scheme="http"', ...labels);
+  const route = (path: string): string => `http_route="${path}"`;
+  const status = (code: number): string => `http_response_status_code="${code}"`;
+  await waitUntil(async () => (await duration(route("/v1/events"))) === 1, "the stream has ended");
+  expect(await duration(route("/v1/leases"), 'http_request_method="POST"', status(201))).toBe(1);
+  expect(await duration(route("/v1/leases/{leaseId}"), 'http_request_method="DELETE"', status(200))).toBe(1);
+  expect(await duration(route("/v1/leases/{leaseId}"), status(404))).toBe(1);
+  expect(await duration(route("/v1/lock"), status(200))).toBe(1);
+  expect(await duration(route("/v1/lock"), status(400))).toBe(1);
+  redis.kill("SIGKILL");
+  await sendRequest(url, "GET", "/v1/lock?key=timed:1");
+  expect(await duration(route("/v1/lock"), 'error_type="engine-unavailable"')).toBe(1);
+  const text = String((await sendRequest(url, "GET", "/metrics")).body);
+  expect(text).toMatch(/duration_seconds_count\{[^}]*http_response_status_code="404",url_scheme="http"\} 1/);
+  for (const secret of [leaseId, "no-such-path", "timed:1"]) {
+    expect(text).not.toContain(secret);
+  }
 });

@@ -146,7 +146,7 @@ test("metrics count acquisitions, waits, holds and losses, by group and never by
     `holdfast_renew_duration_seconds_count{${group},outcome="renewed"} 1`,
     `holdfast_renew_margin_count{${group}} 1`,
     `holdfast_releases_total{${group},outcome="released"} 1`,
-    `holdfast_held{${group},kind="unknown"} 0`,
+    `holdfast_held{${group},kind="mutex"} 0`,
     `holdfast_waiting{${group},where="engine"} 0`,
     `holdfast_breaks_total{${group}} 0`,
     `holdfast_node_up{${node}} 1`,

@@ -1,7 +1,7 @@
 import { fromBase64Url, toBase64Url } from "../../runtime/text.ts";
 import type { AuditRecord } from "../../operator/audit.ts";
 import type { LockErrorCode, LossReason, NodeVote, Outcome } from "../../errors.ts";
-import type { Holder, LockEvent, LockStateData, NodeState, NodeView } from "../../lock-state.ts";
+import type { HeldKind, Holder, LockEvent, LockStateData, NodeState, NodeView } from "../../lock-state.ts";
 
 /**
  * The JSON of requests and replies between the lock service and its clients. Fencing tokens are decimal strings, because they can
@@ -143,17 +143,27 @@ export interface WireProblem {
 /** The content of a lease id. */
 export interface LeaseParts {
   readonly ttlMs: number;
-  readonly grants: readonly { readonly key: string; readonly token: string; readonly fencingToken: string }[];
+  readonly grants: readonly {
+    readonly key: string;
+    readonly token: string;
+    readonly fencingToken: string;
+    /** Absent: a mutex. */
+    readonly kind?: Exclude<HeldKind, "mutex"> | undefined;
+  }[];
 }
 
 const version = "1";
+const kindMarks = { "read-write": "r", semaphore: "s" } as const;
 
 /**
  * Encodes a lease id. The id contains all facts about the lease, so no instance of the service has to remember the lease. The keys
  * follow the secret, because a driver knows the key and stores only the secret.
  */
 export function leaseIdOf({ ttlMs, grants }: LeaseParts): string {
-  const secret = [ttlMs, ...grants.map(({ token, fencingToken }) => [token, fencingToken])];
+  const secret = [
+    ttlMs,
+    ...grants.map(({ token, fencingToken, kind }) => [token, fencingToken, ...markOf(kind)]),
+  ];
   const keys = grants.map(({ key }) => key);
   return withKeys(`${version}.${encoded(secret)}`, keys);
 }
@@ -185,21 +195,29 @@ export function readLeaseId(leaseId: string): LeaseParts | undefined {
   return isWhole
     ? {
         ttlMs: ttlMs as number,
-        grants: (pairs as Pair[]).map(([token, fencingToken], index) => ({
+        grants: (pairs as Pair[]).map(([token, fencingToken, mark], index) => ({
           key: names[index] as string,
           token,
           fencingToken,
+          ...(mark !== undefined && { kind: mark === kindMarks.semaphore ? "semaphore" : "read-write" }),
         })),
       }
     : undefined;
 }
 
-type Pair = readonly [token: string, fencingToken: string];
+type Pair = readonly [token: string, fencingToken: string, mark?: string];
+
+function markOf(kind: LeaseParts["grants"][number]["kind"]): string[] {
+  return kind === undefined ? [] : [kindMarks[kind]];
+}
 
 /** A lease id may be forged, so only text with the shape of a token reaches the engine. */
 function isPair(value: unknown): value is Pair {
-  const [token, fencingToken, ...more] = (Array.isArray(value) ? value : []) as unknown[];
-  return more.length === 0 && fits(token, /^[\x21-\x7e]{1,512}$/) && fits(fencingToken, /^\d{1,39}$/);
+  const [token, fencingToken, mark, ...more] = (Array.isArray(value) ? value : []) as unknown[];
+  const isKnown = mark === undefined || fits(mark, /^[rs]$/);
+  return (
+    more.length === 0 && isKnown && fits(token, /^[\x21-\x7e]{1,512}$/) && fits(fencingToken, /^\d{1,39}$/)
+  );
 }
 
 function fits(value: unknown, pattern: RegExp): boolean {

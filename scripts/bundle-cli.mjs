@@ -21,13 +21,14 @@ export async function bundleCli(outdir = join(folder, "dist", "bundle")) {
     entryPoints: ["src/main.ts"],
     outfile: join(outdir, "program.cjs"),
     conditions: ["@holdfast/source"],
-    // node-redis and the native part of pg are optional, and the service is a separate package.
-    external: ["redis", "pg-native", "@holdfast/server"],
-    // In Node 20, code from the compile cache cannot call `import()`. The two external packages can be loaded with `require`
-    // instead.
+    external: ["redis", "pg-native"], // optional packages
+    // In Node 20, code from the compile cache cannot call `import()`. The external packages can be loaded with `require` instead.
     supported: { "dynamic-import": false },
     define: { holdfastVersion: JSON.stringify(version) },
-    plugins: [{ name: "late parts", setup: lateParts }],
+    plugins: [
+      { name: "separate service", setup: separateService },
+      { name: "late parts", setup: lateParts },
+    ],
   });
   const id = createHash("sha256")
     .update(readFileSync(join(outdir, "program.cjs")))
@@ -70,6 +71,11 @@ function licencesOf(inputs) {
       return `${name} ${version} (${license})\n${text}`;
     })
     .join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** The service is a package of its own. The bundle contains only its doctor, with the client libraries. */
+function separateService(build) {
+  build.onResolve({ filter: /^@holdfast\/server$/ }, ({ path }) => ({ path, external: true }));
 }
 
 /** Delays modules that dependencies load at their start and most runs never use, until their first use. */

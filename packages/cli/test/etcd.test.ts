@@ -13,7 +13,7 @@ import {
   type EtcdCluster,
   type EtcdServer,
 } from "../../holdfast/test/support/etcd-server.ts";
-import { checkEtcd } from "../src/doctor/engines/etcd-checks.ts";
+import { checkEtcd } from "../../server/src/doctor/engines/etcd-checks.ts";
 import { commandLine, type ExitResult, type RunningProcess } from "./support/cli.ts";
 
 interface Diagnosis {

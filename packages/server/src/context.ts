@@ -11,7 +11,7 @@ import type { Log } from "./log.ts";
 import type { Metrics } from "./meter.ts";
 import type { LockObservation } from "./observation/lock-observation.ts";
 import type { OwnerDirectory } from "./observation/owners.ts";
-import type { Diagnosis } from "./options.ts";
+import type { ServiceOptions } from "./options.ts";
 import type { Principal } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 import type { PrincipalLimit, WaitLimits } from "./waits.ts";
@@ -43,7 +43,7 @@ export interface ServiceContext {
   /** Refuses every request that changes a lock. */
   readonly readOnly: boolean;
   readonly hasAuthentication: boolean;
-  readonly doctor: ((signal: AbortSignal) => Promise<Diagnosis>) | undefined;
+  readonly doctor: ServiceOptions["doctor"];
   readonly observation: LockObservation;
   readonly owners: OwnerDirectory;
 }

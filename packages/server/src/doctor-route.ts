@@ -3,7 +3,7 @@ import { EngineError } from "holdfast";
 
 import { json, noQuery, problems } from "./responses.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
-import type { Diagnosis } from "./options.ts";
+import type { Diagnosis } from "./doctor/finding.ts";
 import { hasScope } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 

@@ -1,7 +1,8 @@
 export { newToken, type AuthOptions, type Grants, type JwtIssuer, type TokenEntry } from "./auth.ts";
 export type { App } from "./context.ts";
 export { jsonLines, type Log, type LogEntry } from "./log.ts";
-export type { Diagnosis, Finding, ServiceOptions } from "./options.ts";
+export type { Diagnosis, Finding } from "./doctor/finding.ts";
+export type { ServiceOptions } from "./options.ts";
 export {
   consoleRoutes,
   type ConsoleRoutes,

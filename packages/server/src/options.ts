@@ -2,27 +2,8 @@ import { z } from "zod";
 import type { Driver } from "holdfast";
 
 import type { AuthOptions } from "./auth.ts";
+import type { Diagnosis } from "./doctor/finding.ts";
 import type { Log } from "./log.ts";
-
-/** A problem of the engine's servers, and its effect on locks. */
-export interface Finding {
-  /** `critical`: a lock can have two holders, or be lost. `risk`: the same, after a failure. */
-  readonly level: "critical" | "risk" | "perf" | "info";
-  readonly id: string;
-  readonly node: string;
-  readonly observed: string;
-  readonly impact: string;
-  readonly fix: string;
-  readonly command?: string | undefined;
-}
-
-/** The checked nodes and the findings, the worst first. */
-export interface Diagnosis {
-  /** The kind of the deployment, or the engine. */
-  readonly topology: string;
-  readonly nodes: readonly string[];
-  readonly findings: readonly Finding[];
-}
 
 export interface ServiceOptions {
   /** A URL for `holdfast/connect`, or a driver, which the service closes. @defaultValue "memory:" */

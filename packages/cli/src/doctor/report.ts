@@ -1,15 +1,6 @@
-import { sanitizeForTerminal } from "../inspect/table.ts";
-import { levels, type Finding } from "./finding.ts";
-import type { Probe } from "./probe.ts";
+import { levels, type Diagnosis, type Finding, type Probe } from "@holdfast/server/doctor";
 
-/** The checked nodes and the findings, the worst first. */
-export interface Diagnosis {
-  /** The kind of the deployment, or the engine. */
-  readonly topology: string;
-  readonly nodes: readonly string[];
-  readonly findings: readonly Finding[];
-  readonly probe: Probe | null;
-}
+import { sanitizeForTerminal } from "../inspect/table.ts";
 
 const titles = {
   critical: "CRITICAL: a lock can have two holders, or be lost",
@@ -28,7 +19,7 @@ export function report({ topology, nodes, findings, probe }: Diagnosis): string 
         findings.filter((one) => one.level === level),
       ),
     ),
-    probe === null ? "" : formatProbe(probe),
+    probe ? formatProbe(probe) : "",
     formatCounts(findings),
   ];
   return parts

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import type { Service, ServiceOptions } from "@holdfast/server";
 
-import { urlFromOptions, type Target } from "../engine.ts";
+import { urlFromOptions, urlOf, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
 import { errorMessage } from "../output.ts";
@@ -92,8 +92,8 @@ function doctorOf(target: Target): ServiceOptions["doctor"] {
     return undefined;
   }
   return async (signal) => {
-    const { diagnose } = await import("../doctor/doctor.ts");
-    return diagnose({ target, ttlMs: 30_000, watchMs: 0, probes: false }, signal);
+    const { diagnose } = await import("@holdfast/server/doctor");
+    return diagnose(urlOf(target), { ttlMs: 30_000, watchMs: 0 }, signal);
   };
 }
 

@@ -9,7 +9,7 @@ import type { Holder, LockState, NodeState } from "../../lock-state.ts";
 // 2. Run the exported conformance suite on the real engine, with two drivers, in `test/drivers/<engine>/`.
 // 3. Add the entry point: `exports` of package.json, `test/support/public-names.ts`, an api report, the `entryPoints` of
 //    `test/loaded-files.test.ts`. Client libraries are optional peers, and never imported statically.
-// 4. Add one line to the `engines` of `connect/engines.ts`, and one to the `engines` of the command line in `doctor/engines.ts`.
+// 4. Add one line to the `engines` of `connect/engines.ts`, and one to the `engines` of the lock service in `doctor/engines.ts`.
 // 5. Write docs/drivers/<engine>.md and a line of the changelog.
 
 /** One request for a lock. All repeats of a request have the same token, so that a repeat after a lost reply finds its own grant. */

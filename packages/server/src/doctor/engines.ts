@@ -12,7 +12,7 @@ interface Use {
   readonly probes: boolean;
 }
 
-/** Checks the servers of a URL. Throws an `Exit` if no server replies. */
+/** Checks the servers of a URL. Throws an `UnreachableError` if no server replies. */
 export type EngineDoctor = (url: string, use: Use) => Promise<Examination>;
 
 /** The checks of the engines with their own drivers, by the schemes of their URLs. */

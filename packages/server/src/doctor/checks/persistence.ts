@@ -1,5 +1,5 @@
 import { numberOf, settingOf, type ServerFacts } from "../facts.ts";
-import { formatDuration } from "../../duration.ts";
+import { formatDuration } from "../duration.ts";
 import { finding, type Check } from "./check.ts";
 
 /** Whether the server loses no write in a restart. */

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-import { formatDuration } from "../../duration.ts";
+import { formatDuration } from "../duration.ts";
 import { parseInfo, settingOf, type ServerFacts, type Deployment } from "../facts.ts";
 import type { Finding } from "../finding.ts";
 import { finding, type Check, type CheckResult } from "./check.ts";

@@ -1,4 +1,4 @@
-import { formatDuration } from "../../duration.ts";
+import { formatDuration } from "../duration.ts";
 import { numberOf, settingOf, type ServerFacts } from "../facts.ts";
 import { finding, type Check } from "./check.ts";
 

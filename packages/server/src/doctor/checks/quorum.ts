@@ -1,4 +1,4 @@
-import { formatDuration } from "../../duration.ts";
+import { formatDuration } from "../duration.ts";
 import type { ServerFacts, Deployment } from "../facts.ts";
 import type { Finding } from "../finding.ts";
 import { finding, type CheckResult } from "./check.ts";

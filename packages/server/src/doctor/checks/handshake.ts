@@ -1,4 +1,4 @@
-import { errorMessage } from "../../output.ts";
+import { errorMessage } from "../errors.ts";
 import type { DoctorTarget } from "../url.ts";
 import type { ServerFacts } from "../facts.ts";
 import type { Finding } from "../finding.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-import { runChecks } from "../../src/doctor/checks/check.ts";
-import { versionChecks } from "../../src/doctor/checks/version.ts";
-import type { ServerFacts, Deployment } from "../../src/doctor/facts.ts";
+import { runChecks } from "../src/doctor/checks/check.ts";
+import { versionChecks } from "../src/doctor/checks/version.ts";
+import type { ServerFacts, Deployment } from "../src/doctor/facts.ts";
 
 /** The findings on a server with this `INFO`. */
 function found(info: Record<string, string>): Record<string, string> {

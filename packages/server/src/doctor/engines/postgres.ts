@@ -1,8 +1,7 @@
 import pg from "pg";
 
-import { Exit, exitCodes } from "../../exit.ts";
-import { errorMessage } from "../../output.ts";
 import type { EngineDoctor } from "../engines.ts";
+import { errorMessage, UnreachableError } from "../errors.ts";
 import type { Finding } from "../finding.ts";
 
 interface Facts {
@@ -57,7 +56,7 @@ export const examinePostgres: EngineDoctor = async (url) => {
     const findings = checks.flatMap((check) => check(facts) ?? []);
     return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
   } catch (error) {
-    throw new Exit(exitCodes.unavailable, `${node}: ${errorMessage(error)}`, error);
+    throw new UnreachableError(`${node}: ${errorMessage(error)}`, { cause: error });
   } finally {
     await Promise.allSettled([client.end(), other.end()]);
   }

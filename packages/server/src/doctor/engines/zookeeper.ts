@@ -1,8 +1,8 @@
 import type { NodeState } from "holdfast";
 import { connect } from "holdfast/connect";
 
-import { Exit, exitCodes } from "../../exit.ts";
 import type { EngineDoctor } from "../engines.ts";
+import { UnreachableError } from "../errors.ts";
 import type { Finding } from "../finding.ts";
 
 type Check = (nodes: readonly NodeState[]) => readonly Finding[];
@@ -14,7 +14,7 @@ export const examineZooKeeper: EngineDoctor = async (url) => {
     const nodes = await driver.nodes();
     if (nodes.every(({ reachable }) => !reachable)) {
       const failures = nodes.map(({ node, error }) => `${node}: ${error}`);
-      throw new Exit(exitCodes.unavailable, failures.join("; "));
+      throw new UnreachableError(failures.join("; "));
     }
     return { nodes: nodes.map(({ node }) => node), findings: checks.flatMap((check) => check(nodes)) };
   } finally {

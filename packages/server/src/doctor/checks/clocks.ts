@@ -1,13 +1,16 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 import type { Redis } from "ioredis";
 
 import { sampleClock } from "../clock.ts";
 import type { ServerFacts } from "../facts.ts";
 import type { Finding } from "../finding.ts";
-import { waitUnless } from "../../run/wait-unless.ts";
 
 /** The tolerance of the check, ms, because the kernel slews by up to 500 ppm, and timers are late. */
 const maxOffsetMs = 20;
 const maxDriftRate = 0.01;
+/** The longest time of a timer, ms. */
+const maxTimerMs = 2_147_483_647;
 
 /**
  * Whether a server's clock was set, or ran at another speed, during the check. The reference is the local monotonic clock.
@@ -21,7 +24,7 @@ export async function watchClock(
   if (first === null || forMs === 0) {
     return [];
   }
-  await waitUnless(forMs, signal);
+  await sleep(Math.min(forMs, maxTimerMs), undefined, { signal }).catch(() => undefined); // ends at the signal
   const second = await sampleClock(client).catch(() => null);
   if (second === null) {
     return [];

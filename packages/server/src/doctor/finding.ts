@@ -13,10 +13,31 @@ export interface Finding {
   readonly impact: string;
   /** The fix, in words. */
   readonly fix: string;
-  readonly command?: string;
+  /** The fix, as a command. */
+  readonly command?: string | undefined;
 }
 
 /** Whether a level is as severe as another, or worse. */
 export function isAtLeast(level: Level, other: Level): boolean {
   return levels.indexOf(level) <= levels.indexOf(other);
+}
+
+/** The durations of operations on a lock, ms. */
+export interface Probe {
+  readonly roundTripP50: number | null;
+  readonly roundTripP99: number | null;
+  readonly acquire: number;
+  readonly renew: number;
+  readonly handover: number;
+  readonly release: number;
+}
+
+/** The checked nodes and the findings, the worst first. */
+export interface Diagnosis {
+  /** The kind of the deployment, or the engine. */
+  readonly topology: string;
+  readonly nodes: readonly string[];
+  readonly findings: readonly Finding[];
+  /** Absent or null: no probe, or a failed one. */
+  readonly probe?: Probe | null | undefined;
 }

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 
-import { formatDuration } from "../../duration.ts";
-import { errorMessage } from "../../output.ts";
+import { formatDuration } from "../duration.ts";
+import { errorMessage } from "../errors.ts";
 import { pairsOf, type Deployment } from "../facts.ts";
 import type { Finding } from "../finding.ts";
 import type { Server } from "../servers.ts";

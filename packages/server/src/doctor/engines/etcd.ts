@@ -1,6 +1,5 @@
-import { Exit, exitCodes } from "../../exit.ts";
-import { errorMessage } from "../../output.ts";
 import type { EngineDoctor } from "../engines.ts";
+import { errorMessage, UnreachableError } from "../errors.ts";
 import type { Finding } from "../finding.ts";
 import { checkEtcd, type Facts, type Member } from "./etcd-checks.ts";
 
@@ -29,7 +28,7 @@ export const examineEtcd: EngineDoctor = async (url, { ttlMs, probes }) => {
   const first = members.find((member) => member.leader !== undefined) ?? members[0];
   if (first === undefined) {
     const messages = failures.map(({ node, observed }) => `${node}: ${observed}`);
-    throw new Exit(exitCodes.unavailable, messages.join("; "));
+    throw new UnreachableError(messages.join("; "));
   }
   const unread: Finding[] = [];
   const read = async <T>(work: () => Promise<T>): Promise<T | undefined> => {

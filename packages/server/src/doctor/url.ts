@@ -1,5 +1,3 @@
-import { Exit, exitCodes } from "../exit.ts";
-
 /** The kinds of deployments. */
 type Topology = "server" | "sentinel" | "cluster" | "quorum" | "service";
 
@@ -31,7 +29,7 @@ export function parseTarget(url: string): DoctorTarget {
   const plain = scheme.replace(/^(rediss|redlocks|https)/, (name) => name.slice(0, -1));
   const topology = Object.hasOwn(topologies, plain) ? topologies[plain] : undefined;
   if (topology === undefined) {
-    throw new Exit(exitCodes.config, "doctor does not support this kind of URL");
+    throw new TypeError("Expected the URL of an engine with checks");
   }
   const host = decodeURIComponent(path);
   const parameters = new URLSearchParams(query.replaceAll("+", "%2B"));

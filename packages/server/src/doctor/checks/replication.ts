@@ -1,5 +1,5 @@
 import { numberOf, settingOf } from "../facts.ts";
-import { formatDuration } from "../../duration.ts";
+import { formatDuration } from "../duration.ts";
 import { finding, type Check } from "./check.ts";
 
 const role: Check = (facts) => {

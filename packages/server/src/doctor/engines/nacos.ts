@@ -1,8 +1,8 @@
 import type { NodeState } from "holdfast";
 import { connect } from "holdfast/connect";
 
-import { Exit, exitCodes } from "../../exit.ts";
 import type { EngineDoctor } from "../engines.ts";
+import { UnreachableError } from "../errors.ts";
 import type { Finding } from "../finding.ts";
 
 interface Facts {
@@ -25,7 +25,7 @@ export const examineNacos: EngineDoctor = async (url, { ttlMs }) => {
     const nodes = await driver.nodes();
     if (nodes.every(({ reachable }) => !reachable)) {
       const failures = nodes.map(({ node, error }) => `${node}: ${error}`);
-      throw new Exit(exitCodes.unavailable, failures.join("; "));
+      throw new UnreachableError(failures.join("; "));
     }
     const facts = { nodes, ttlMs, hasUser: /^[a-z]+:\/\/[^/?#]*@/i.test(url) };
     return { nodes: nodes.map(({ node }) => node), findings: checkNacos(facts) };

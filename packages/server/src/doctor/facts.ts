@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-import { errorMessage } from "../output.ts";
+import { errorMessage } from "./errors.ts";
 import type { DoctorTarget } from "./url.ts";
 import { sampleClock, type ClockSample } from "./clock.ts";
 import type { Server } from "./servers.ts";

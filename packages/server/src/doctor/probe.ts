@@ -1,38 +1,33 @@
+import type { Locks } from "holdfast";
 import type { Redis } from "ioredis";
 
-import type { Engine } from "../engine.ts";
-import { errorMessage } from "../output.ts";
-import type { Finding } from "./finding.ts";
+import { errorMessage } from "./errors.ts";
+import type { Finding, Probe } from "./finding.ts";
 
-/** The durations of operations on a lock, ms. */
-export interface Probe {
-  readonly roundTripP50: number | null;
-  readonly roundTripP99: number | null;
-  readonly acquire: number;
-  readonly renew: number;
-  readonly handover: number;
-  readonly release: number;
+/** The durations of a probe and what it found. */
+export interface Probed {
+  readonly findings: readonly Finding[];
+  readonly probe: Probe | null;
 }
 
 const ttlMs = 10_000;
 const waitMs = 5_000;
 
-/** Acquires a lock on a key of its own, renews it, passes it to a waiter, and releases it, like a program. */
+/** Acquires a lock on a key of its own, renews it, passes it to a waiter of the other `Locks`, and releases it. */
 export async function probe(
-  engine: Engine,
-  other: Engine,
+  [locks, others]: readonly [Locks, Locks],
   client: Redis | undefined,
-): Promise<{ findings: Finding[]; probe: Probe | null }> {
+): Promise<Probed> {
   const key = `holdfast-doctor:${crypto.randomUUID()}`;
   const timed = async <T>(work: () => Promise<T>): Promise<[T, number]> => {
     const begun = performance.now();
     return [await work(), performance.now() - begun];
   };
   try {
-    const [lease, acquire] = await timed(() => engine.locks.acquire(key, { ttlMs, waitMs }));
+    const [lease, acquire] = await timed(() => locks.acquire(key, { ttlMs, waitMs }));
     const [, renew] = await timed(() => lease.extend(ttlMs));
-    const waiting = other.locks.acquire(key, { ttlMs, waitMs });
-    const wasQueued = await queued(engine, key);
+    const waiting = others.acquire(key, { ttlMs, waitMs });
+    const wasQueued = await queued(locks, key);
     const begun = performance.now();
     const [released, release] = await timed(() => lease.release());
     const next = await waiting;
@@ -109,7 +104,7 @@ function needed(key: string): readonly (readonly string[])[] {
 }
 
 /** Whether the waiter is in the queue now. A waiter without a queue entry polls. */
-async function queued({ locks }: Engine, key: string): Promise<boolean> {
+async function queued(locks: Locks, key: string): Promise<boolean> {
   const giveUpAt = performance.now() + 1_000;
   while (performance.now() < giveUpAt) {
     if ((await locks.inspect(key)).waiterCount > 0) {

@@ -184,12 +184,14 @@ export function resolveAcquire(
   }
   checkOptionNames(options, limits.tryOnly === true ? tryNames : acquireNames);
   const { ttlMs, waitMs, renew, ifLost, attemptId, signal } = options;
+  const { maxHoldMs, minHoldMs } = resolveHold(options, defaults, limits.maxTtlMs);
   return {
-    ...resolveHold(options, defaults, limits.maxTtlMs),
     ttlMs: ttlMs === undefined ? defaults.ttlMs : checkTtl("ttlMs", ttlMs, limits.maxTtlMs),
     waitMs: waitMs === undefined ? defaults.waitMs : checkDuration("waitMs", waitMs, 0),
     signal: signal === undefined ? defaults.signal : checkSignal("signal", signal),
     renew: renew === undefined ? defaults.renew : checkBoolean("renew", renew),
+    maxHoldMs,
+    minHoldMs,
     ifLost: ifLost === undefined ? defaults.ifLost : checkIfLost(ifLost),
     attemptId: attemptId === undefined ? defaults.attemptId : checkText("attemptId", attemptId, 512),
     info: resolveHolderInfo(options, defaults.info),

@@ -11,7 +11,7 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 
-import type { AcquireTrace, Diagnostics, HoldTrace, LeaseFacts } from "../diagnostics.ts";
+import type { AcquireTrace, Diagnostics, HoldTrace, LeaseFacts, LockFacts } from "../diagnostics.ts";
 import type { Locks } from "../locks.ts";
 import { acquireOutcome, holdEnd } from "../telemetry/channel-metrics.ts";
 import type { KeyGroups } from "../telemetry/key-groups.ts";
@@ -85,18 +85,9 @@ export class Spans {
   /** @returns the context in which the acquire runs */
   #acquireStarted(call: AcquireTrace): Context {
     const caller = context.active();
-    const { engine, kind, mode } = call;
-    const attributes = {
-      ...this.#attributesOf(call.key),
-      "holdfast.engine": engine,
-      "holdfast.kind": kind,
-      "holdfast.mode": mode,
-    };
-    const span = this.#tracer.startSpan(
-      `holdfast acquire ${this.#groups.of(call.key)}`,
-      { attributes },
-      caller,
-    );
+    const group = this.#groups.of(call.key);
+    const attributes = this.#attributesOf(call, group);
+    const span = this.#tracer.startSpan(`holdfast acquire ${group}`, { attributes }, caller);
     this.#calls.set(call.call, { span, caller });
     if (this.#options.linked.length > 0) {
       call.labels = { ...call.labels, traceparent: traceparentOf(span.spanContext()) };
@@ -124,7 +115,7 @@ export class Spans {
   #acquireEnded({ call, outcome, queuedMs = 0, via, fencingToken, errorCode, error }: AcquireTrace): void {
     const span = this.#calls.get(call)?.span;
     this.#calls.delete(call);
-    if (!span) {
+    if (!span?.isRecording()) {
       return;
     }
     span.setAttributes({
@@ -145,17 +136,16 @@ export class Spans {
   /** A hold belongs to the trace of its caller. Without a trace, the hold belongs to the trace of its acquire. */
   #holdStarted(hold: HoldTrace): void {
     const acquire = hold.call === undefined ? undefined : this.#calls.get(hold.call);
-    const { key, engine, kind, mode, fencingToken } = hold;
-    const attributes = {
-      ...this.#attributesOf(key),
-      "holdfast.engine": engine,
-      "holdfast.kind": kind,
-      "holdfast.mode": mode,
-      "holdfast.fencing_token": fencingToken.toString(),
-    };
+    const group = this.#groups.of(hold.key);
+    const attributes = this.#attributesOf(hold, group);
+    attributes["holdfast.fencing_token"] = hold.fencingToken.toString();
     const links = acquire ? [{ context: acquire.span.spanContext() }] : [];
-    const name = `holdfast hold ${this.#groups.of(key)}`;
-    this.#holds.set(idOf(hold), this.#tracer.startSpan(name, { attributes, links }, parentOf(acquire)));
+    const span = this.#tracer.startSpan(
+      `holdfast hold ${group}`,
+      { attributes, links },
+      parentOf(acquire),
+    );
+    this.#holds.set(idOf(hold), span);
   }
 
   #renewedLate(renewal: Diagnostics["late-renewal"]): void {
@@ -166,7 +156,7 @@ export class Spans {
   #holdEnded(hold: HoldTrace): void {
     const span = this.#holds.get(idOf(hold));
     this.#holds.delete(idOf(hold));
-    if (!span) {
+    if (!span?.isRecording()) {
       return;
     }
     const { reason = "released", heldMs = 0, overrunMs = 0 } = hold;
@@ -182,11 +172,17 @@ export class Spans {
     span.end();
   }
 
-  #attributesOf(key: string): Attributes {
-    const group = this.#groups.of(key);
-    return this.#options.keys
-      ? { "holdfast.group": group, "holdfast.key": key }
-      : { "holdfast.group": group };
+  #attributesOf({ key, engine, kind, mode }: LockFacts, group: string): Attributes {
+    const attributes: Attributes = {
+      "holdfast.group": group,
+      "holdfast.engine": engine,
+      "holdfast.kind": kind,
+      "holdfast.mode": mode,
+    };
+    if (this.#options.keys) {
+      attributes["holdfast.key"] = key;
+    }
+    return attributes;
   }
 }
 

@@ -1,10 +1,16 @@
 import { instruments, type CounterName, type HistogramName } from "./instruments.ts";
 import type { Recorder, Series } from "./recorder.ts";
 
-/** Writes values to a recorder, and keeps its series, because a look-up costs less than attributes for each value. */
+/** The series with some values of attributes, and the series with one more value. */
+interface SeriesNode {
+  series: Series | undefined;
+  readonly next: Map<string, SeriesNode>;
+}
+
+/** Writes values to a recorder, and keeps its series in a tree, because attributes or a joined name for each value cost more. */
 export class SeriesCache {
   readonly #recorder: Recorder;
-  readonly #series = new Map<string, Series>();
+  readonly #instruments: SeriesNode = { series: undefined, next: new Map() };
 
   constructor(recorder: Recorder) {
     this.#recorder = recorder;
@@ -12,17 +18,26 @@ export class SeriesCache {
 
   /** @param values of the attributes, in the order of the table of instruments; the last ones may be absent */
   add(name: HistogramName | CounterName, value: number, ...values: readonly string[]): void {
-    let id: string = name;
+    let node = after(this.#instruments, name);
     for (const each of values) {
-      id += `\n${each}`;
+      node = after(node, each);
     }
-    let series = this.#series.get(id);
-    if (!series) {
-      const names = instruments[name].attributes.slice(0, values.length);
-      const attributes = names.map((attribute, index) => [attribute, values[index] as string]);
-      series = this.#recorder.series(name, Object.fromEntries(attributes) as Record<string, string>);
-      this.#series.set(id, series);
-    }
-    series(value);
+    node.series ??= this.#create(name, values);
+    node.series(value);
   }
+
+  #create(name: HistogramName | CounterName, values: readonly string[]): Series {
+    const names = instruments[name].attributes.slice(0, values.length);
+    const attributes = names.map((attribute, index) => [attribute, values[index] as string]);
+    return this.#recorder.series(name, Object.fromEntries(attributes) as Record<string, string>);
+  }
+}
+
+function after({ next }: SeriesNode, value: string): SeriesNode {
+  let node = next.get(value);
+  if (!node) {
+    node = { series: undefined, next: new Map() };
+    next.set(value, node);
+  }
+  return node;
 }

@@ -140,11 +140,7 @@ export class Spans {
     const attributes = this.#attributesOf(hold, group);
     attributes["holdfast.fencing_token"] = hold.fencingToken.toString();
     const links = acquire ? [{ context: acquire.span.spanContext() }] : [];
-    const span = this.#tracer.startSpan(
-      `holdfast hold ${group}`,
-      { attributes, links },
-      parentOf(acquire),
-    );
+    const span = this.#tracer.startSpan(`holdfast hold ${group}`, { attributes, links }, parentOf(acquire));
     this.#holds.set(idOf(hold), span);
   }
 

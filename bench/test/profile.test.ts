@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-// A profile shows a slow line in the path of a lock on every machine: the shares of the functions do not depend on its speed.
+// A profile shows a slow line in the path of a lock on every machine: shares do not depend on its speed.
 
 interface Profile {
   readonly nodes: readonly { id: number; callFrame: { functionName: string; url: string } }[];

@@ -63,6 +63,7 @@ async function bundled() {
     target: ["chrome123", "firefox120", "safari17.5"],
     jsx: "automatic",
     jsxImportSource: "preact",
+    define: { DOCS_URL: JSON.stringify(await docsUrl()) },
     legalComments: "inline",
     logLevel: "warning",
     plugins: [{ name: "one preact", setup: onePreact }],
@@ -73,6 +74,12 @@ async function bundled() {
       return [basename(path), { name: `assets/${hashed(basename(path), bytes)}`, contents: bytes }];
     }),
   );
+}
+
+/** The address of the documentation, for links. */
+async function docsUrl() {
+  const { repository } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  return `${repository.url.replace(/^git\+|\.git$/g, "")}/blob/main/docs`;
 }
 
 /** Resolves every import of Preact from the console, because the repository has a second version for another package. */

@@ -294,6 +294,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/hold-times": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How long the released holds of a key lasted, for keys with at least 5 of them in the history */
+        get: operations["getHoldTimes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/contention": {
         parameters: {
             query?: never;
@@ -723,6 +740,20 @@ export interface components {
                 reason?: string;
             }[];
         };
+        HoldTimes: {
+            /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
+            knownSince: number;
+            keys: {
+                /**
+                 * @description The key of the lock: 1 to 512 bytes of UTF-8
+                 * @example order:555
+                 */
+                key: string;
+                count: number;
+                p50Ms: number;
+                p95Ms: number;
+            }[];
+        };
         Contention: {
             /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
             knownSince: number;
@@ -760,6 +791,8 @@ export interface components {
             }[];
             /** @description true: the service refuses every change */
             readOnly: boolean;
+            /** @description The optional parts of the interface that this service and its engine have */
+            offers: ("audit" | "doctor")[];
             version: string;
             engine: {
                 name: string;
@@ -1597,6 +1630,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The engine is unavailable, or the service drains. A problem (RFC 9457), identified by its `code` */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getHoldTimes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys that the client may read */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldTimes"];
                 };
             };
             /** @description The request is invalid or not allowed, or the lock is held or lost. A problem (RFC 9457), identified by its `code` */

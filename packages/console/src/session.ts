@@ -18,6 +18,11 @@ export const startError = signal("");
 export const canBreakSomething = computed(
   () => scopePrefixes(me.value, "lock:force").length > 0 && me.value?.readOnly !== true,
 );
+/** Whether the service has an optional part. An older service does not say so, and each page finds out. */
+export function isOffered(part: string): boolean {
+  return me.value?.offers?.includes(part) ?? true;
+}
+
 export const isAdmin = computed(() => scopePrefixes(me.value, "admin").length > 0);
 export const readPrefixes = computed(() => shortest(scopePrefixes(me.value, "lock:read")));
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 
 import { LockTable } from "../src/model/lock-table.ts";
+import { isLong, stateAt, type Row } from "../src/model/row.ts";
 import { foreign, free, lockOf } from "./support/locks.ts";
 
 function keysOf(table: LockTable): string[] {
@@ -53,6 +54,19 @@ test("a row remembers since when, its TTL and the last renewal, until another gr
     renewedAt: undefined,
     state: "held",
   });
+});
+
+test("a hold is long compared with earlier holds of its key, or else with its TTL", () => {
+  const usual = { key: "job", count: 9, p50Ms: 3_000_000, p95Ms: 3_600_000 };
+  const table = new LockTable((key) => (key === "job" ? usual : undefined));
+  const isLongAfter = (key: string, heldMs: number): boolean => {
+    table.applyPage([lockOf(key, { heldMs })], heldMs, heldMs);
+    return isLong(table.row(key) as Row, heldMs);
+  };
+  expect([599_000, 601_000].map((ms) => isLongAfter("order", ms))).toEqual([false, true]);
+  expect([601_000, 7_199_000, 7_201_000].map((ms) => isLongAfter("job", ms))).toEqual([false, false, true]);
+  table.applyPage([lockOf("order", { heldMs: 900_000, remainingMs: 9_000 })], 900_000, 900_000);
+  expect(stateAt(table.row("order") as Row, 900_000)).toBe("late");
 });
 
 test("each kind of trouble has a state of its own", () => {

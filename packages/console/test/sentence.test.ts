@@ -9,7 +9,7 @@ const now = 10_000_000;
 const read = (row: Row, extras?: Extras): string => plainText(sentenceOf(row, now, extras));
 const of = (lock: Lock, extras?: Extras): string => read(rowOf(lock, now, undefined), extras);
 
-test("a holder that renews is alive", () => {
+test("a renewal says that the process lives, and not that its work advances", () => {
   const lock = lockOf(
     "order:555",
     { heldMs: 7_980_000, reason: "charge", remainingMs: 26_000 },
@@ -19,7 +19,12 @@ test("a holder that renews is alive", () => {
   const row = { ...rowOf(lock, now, before), renewedAt: now - 4_000 };
   expect(read(row)).toBe(
     "order:555 is held by billing@pod-7:4711 for 2h 13m (reason “charge”), renewed 4s ago, 3 wait, " +
-      "the oldest for 1h 58m. The holder is alive: it renews.",
+      "the oldest for 1h 58m. Its process renews the lease; whether its work advances is not known. " +
+      "It is held long: longer than 10m.",
+  );
+  const usual = { key: "order:555", count: 12, p50Ms: 2_000, p95Ms: 4_000 };
+  expect(read({ ...rowOf(lock, now, before, usual), renewedAt: now })).toContain(
+    "It is held long: 95 % of the last 12 holds took at most 4s.",
   );
 });
 
@@ -28,7 +33,8 @@ test("a renewal that the process reports counts too", () => {
     renewedMs: 3_200,
   });
   expect(text).toBe(
-    "k is held by billing@pod-7:4711 for 1m, renewed 3s ago, 1 waits for 2s. The holder is alive: it renews.",
+    "k is held by billing@pod-7:4711 for 1m, renewed 3s ago, 1 waits for 2s. " +
+      "Its process renews the lease; whether its work advances is not known.",
   );
 });
 
@@ -39,7 +45,7 @@ test("a late holder loses the lock, and a hold without a known start says so", (
     "k is held by billing@pod-7:4711 for at least 20s. The holder has not renewed in time. The lock frees itself in 10s.",
   );
   expect(of(lockOf("k", { heldMs: 5_000 }))).toBe(
-    "k is held by billing@pod-7:4711 for 5s. The lock frees itself in 30s without a renewal.",
+    "k is held by billing@pod-7:4711 for 5s. The next renewal is due in 10s; without one the lease ends in 30s.",
   );
 });
 

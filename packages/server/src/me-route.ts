@@ -12,6 +12,8 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
 
 const scopes = z.enum(["lock:acquire", "lock:read", "lock:force", "admin"]);
 
+const offers = z.enum(["audit", "doctor"]);
+
 const meSchema = z
   .object({
     principal: z.string(),
@@ -22,6 +24,9 @@ const meSchema = z
       .array(z.object({ scope: scopes, prefixes: z.array(z.string()) }))
       .openapi({ description: "Each scope, with the prefixes of its keys; the empty prefix is of all keys" }),
     readOnly: z.boolean().openapi({ description: "true: the service refuses every change" }),
+    offers: z
+      .array(offers)
+      .openapi({ description: "The optional parts of the interface that this service and its engine have" }),
     version: z.string(),
     engine: z.object({
       name: z.string(),
@@ -31,7 +36,7 @@ const meSchema = z
   .openapi("Me");
 
 /** The route with the rights of the client. */
-export function meRoute({ engine, readOnly, hasAuthentication }: ServiceContext): App {
+export function meRoute({ engine, readOnly, hasAuthentication, doctor }: ServiceContext): App {
   const app = newApp();
   app.openapi(
     createRoute({
@@ -51,6 +56,7 @@ export function meRoute({ engine, readOnly, hasAuthentication }: ServiceContext)
           authentication: hasAuthentication,
           scopes: scopesOf(c.var.principal),
           readOnly,
+          offers: [...(driver.audit ? (["audit"] as const) : []), ...(doctor ? (["doctor"] as const) : [])],
           version,
           engine: { name: driver.capabilities.engine ?? "other", guarantee },
         },

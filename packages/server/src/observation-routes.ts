@@ -94,6 +94,12 @@ const contentionSchema = z
     ),
   })
   .openapi("Contention");
+const holdTimesSchema = z
+  .object({
+    knownSince,
+    keys: z.array(z.object({ key: keySchema, count: z.number(), p50Ms: z.number(), p95Ms: z.number() })),
+  })
+  .openapi("HoldTimes");
 
 /** The processes that use the locks, and the observations of this instance. */
 export function observationRoutes(context: ServiceContext): App {
@@ -101,6 +107,7 @@ export function observationRoutes(context: ServiceContext): App {
   ownersRoute(app, context);
   processesRoute(app, context);
   historyRoute(app, context);
+  holdTimesRoute(app, context);
   contentionRoute(app, context);
   return app;
 }
@@ -177,6 +184,26 @@ function historyRoute(app: App, { observation }: ServiceContext): void {
       authorize(c.var.principal, "lock:read", [key]);
       await observation.ask();
       return c.json({ knownSince: observation.knownSince, holds: observation.history(key) }, 200);
+    },
+  );
+}
+
+function holdTimesRoute(app: App, { observation }: ServiceContext): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/hold-times",
+      operationId: "getHoldTimes",
+      tags: ["locks"],
+      summary: "How long the released holds of a key lasted, for keys with at least 5 of them in the history",
+      request: { query: noQuery },
+      responses: { 200: json(holdTimesSchema, "The keys that the client may read"), ...problems },
+    }),
+    async (c) => {
+      const { principal } = c.var;
+      await observation.ask();
+      const keys = observation.holdTimes((key) => hasScope(principal, "lock:read", key));
+      return c.json({ knownSince: observation.knownSince, keys }, 200);
     },
   );
 }

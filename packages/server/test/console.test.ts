@@ -132,6 +132,7 @@ test("with authentication the files are open, and the data needs a token with it
     authentication: true,
     scopes: [{ scope: "lock:read", prefixes: ["order:"] }],
     readOnly: false,
+    offers: expect.arrayContaining(["audit"]) as string[],
     version: expect.stringMatching(/^\d+\.\d+\.\d+$/) as string,
     engine: { name: "memory", guarantee: "process" },
   });
@@ -170,6 +171,7 @@ test("no secret of a lease is in a response that the console reads", async () =>
     "processes",
     "history?key=order:1",
     "contention",
+    "hold-times",
     "audit",
   ];
   const replies = await Promise.all(paths.map((path) => sendRequest(url, "GET", `/v1/${path}`)));

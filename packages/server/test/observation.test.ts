@@ -1,10 +1,15 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
 import { createLocks, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { http } from "holdfast/http";
+import { memory } from "holdfast/memory";
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { createService, newToken, type Service } from "../src/index.ts";
+import { consoleRoutes, createService, newToken, type Service } from "../src/index.ts";
 import { acquire, sendRequest } from "./support/service.ts";
 
 interface Reply {
@@ -139,6 +144,38 @@ test("the history has the ends of holds, and contention has the waiters", async 
   expect(keys.map(({ key }) => key)).toContain("order:3");
   expect((await get("/v1/history?key=secret:1", reader.token)).status).toBe(403);
   await Promise.all([asWorker.close(), waiter.close()]);
+});
+
+test("the times of earlier holds are known from five releases on", async () => {
+  const driver = memory();
+  const owner = createLocks(driver, { owner: "often@pod:4" });
+  const routes = consoleRoutes(driver);
+  const api = createServer(routes.handler).listen(0, "127.0.0.1");
+  await once(api, "listening");
+  const address = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const read = async (path: string): Promise<Reply> =>
+    (await sendRequest(address, "GET", `/v1/${path}`)).body as Reply;
+  const newest = async (key: string): Promise<Record<string, unknown> | undefined> =>
+    (await read(`history?key=${key}`)).holds[0];
+  expect(await read("hold-times")).toMatchObject({ keys: [] });
+  for (const [key, holds] of Object.entries({ "order:few": 4, "order:often": 5 })) {
+    for (let rest = holds; rest > 0; rest -= 1) {
+      const lease = await owner.acquire(key);
+      await waitUntil(async () => (await newest(key))?.["until"] === null, "the hold is seen");
+      await lease.release();
+      await waitUntil(async () => (await newest(key))?.["end"] === "released", "the release is seen");
+    }
+  }
+  expect((await read("hold-times")).keys).toEqual([
+    {
+      key: "order:often",
+      count: 5,
+      p50Ms: expect.any(Number) as number,
+      p95Ms: expect.any(Number) as number,
+    },
+  ]);
+  await Promise.all([owner.close(), routes.close()]);
+  api.close();
 });
 
 test("a service in memory reports itself only", async () => {

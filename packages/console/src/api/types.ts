@@ -65,6 +65,8 @@ export interface Me {
   readonly authentication: boolean;
   readonly scopes: readonly { readonly scope: string; readonly prefixes: readonly string[] }[];
   readonly readOnly: boolean;
+  /** The optional parts of the service: `audit`, `doctor`. Absent: an older service. */
+  readonly offers?: readonly string[];
   readonly version?: string;
   readonly engine?: { readonly name: string; readonly guarantee: string };
 }
@@ -161,6 +163,14 @@ export interface PastHold {
 export interface History {
   readonly knownSince: number;
   readonly holds: readonly PastHold[];
+}
+
+/** How long the released holds of a key lasted. */
+export interface HoldTimes {
+  readonly key: string;
+  readonly count: number;
+  readonly p50Ms: number;
+  readonly p95Ms: number;
 }
 
 interface Quantiles {

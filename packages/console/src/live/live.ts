@@ -4,6 +4,7 @@ import { LockTable, type TableChanges } from "../model/lock-table.ts";
 import type { Row } from "../model/row.ts";
 import { share, type Sharing } from "./sharing.ts";
 import { readLocks } from "./source.ts";
+import { usualOf } from "./usual.ts";
 
 /** Whether the stream is open, and when the last sign of life arrived. */
 interface Connection {
@@ -24,11 +25,11 @@ export type LiveState = "live" | "paused" | "reconnecting" | "old" | "connecting
 
 const tickMs = 1_000;
 /** Timers of a tab that was frozen are late by more than this. */
-const frozenMs = 10_000;
+const frozenMs = 5_000;
 /** The service writes at least a comment in 15 s. */
 const oldMs = 20_000;
 
-const table = new LockTable();
+const table = new LockTable(usualOf);
 const nothing: Connection = { isOpen: false, aliveAt: 0, isListed: false, error: "" };
 const connection = signal<Connection>(nothing);
 const version = signal(0);

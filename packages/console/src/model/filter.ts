@@ -1,5 +1,5 @@
 import { parseDuration } from "./duration.ts";
-import { heldMs, isStale, leftMs, rowStates, type Row } from "./row.ts";
+import { heldMs, isLong, isStale, leftMs, rowStates, type Row } from "./row.ts";
 
 /** A parsed text of the filter box. */
 export interface Filter {
@@ -17,7 +17,7 @@ const stateWords = [...rowStates.map((state) => state.replace(" ", "-")), "stale
 
 /**
  * Parses a filter. Its terms are `prefix:`, `owner:`, `label.NAME:`, `reason:`, `kind:`, `state:`, `waiters>N`, `held>5m`, `left<10s`,
- * `foreign`, `stale` and plain words. A row matches all terms. `-` before a term negates it, and quotes keep spaces.
+ * `foreign`, `stale`, `long` and plain words. A row matches all terms. `-` before a term negates it, and quotes keep spaces.
  */
 export function parseFilter(text: string): Filter {
   const problems: string[] = [];
@@ -53,6 +53,7 @@ function testOf(term: string): Test | string {
 function plain(term: string): Test {
   if (term === "foreign") return ({ state }) => state === "foreign";
   if (term === "stale") return isStale;
+  if (term === "long") return isLong;
   const text = term.toLowerCase();
   return ({ key, lock }) =>
     key.toLowerCase().includes(text) ||
@@ -86,6 +87,7 @@ function named(name: string, value: string, term: string): Test | string {
 function stateTest(text: string): Test | string {
   if (!stateWords.includes(text)) return `Expected state: ${stateWords.join(", ")}`;
   if (text === "stale") return isStale;
+  if (text === "held-long") return isLong;
   if (text === "waiting") return ({ lock }) => lock.waiterCount > 0;
   return ({ state }) => state.replace(" ", "-") === text;
 }

@@ -1,4 +1,4 @@
-import type { Lock, LockEvent } from "../api/types.ts";
+import type { HoldTimes, Lock, LockEvent } from "../api/types.ts";
 import { rowOf, type Row } from "./row.ts";
 
 /** The changes of one frame, for other tabs. */
@@ -17,6 +17,12 @@ export class LockTable {
   readonly #rows = new Map<string, Row>();
   #changed = new Set<string>();
   #isReset = false;
+  readonly #usualOf: (key: string) => HoldTimes | undefined;
+
+  /** @param usualOf how long earlier holds of a key lasted, if known */
+  constructor(usualOf: (key: string) => HoldTimes | undefined = () => undefined) {
+    this.#usualOf = usualOf;
+  }
 
   get rows(): readonly Row[] {
     return [...this.#rows.values()];
@@ -86,7 +92,7 @@ export class LockTable {
   }
 
   #set(lock: Lock, at: number): void {
-    this.#rows.set(lock.key, rowOf(lock, at, this.#rows.get(lock.key)));
+    this.#rows.set(lock.key, rowOf(lock, at, this.#rows.get(lock.key), this.#usualOf(lock.key)));
     this.#changed.add(lock.key);
   }
 

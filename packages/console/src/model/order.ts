@@ -1,4 +1,4 @@
-import { leftMs, oldestWaitMs, type Row } from "./row.ts";
+import { leftMs, oldestWaitMs, stateAt, type Row, type RowState } from "./row.ts";
 
 /** The sort orders of the locks. */
 const orders = ["key", "kind", "holder", "held", "left", "waiting", "state"] as const;
@@ -10,13 +10,14 @@ export interface Sort {
   readonly isDescending: boolean;
 }
 
-const severity: Readonly<Record<string, number>> = {
+const severity: Readonly<Record<RowState, number>> = {
   foreign: 0,
   "no expiry": 1,
   late: 2,
-  free: 3,
-  held: 4,
-  latch: 5,
+  "held long": 3,
+  free: 4,
+  held: 5,
+  latch: 6,
 };
 
 export function parseSort(text: string | null): Sort {
@@ -49,7 +50,7 @@ const comparisons: Readonly<Record<Order, (a: Row, b: Row, now: number) => numbe
   left: (a, b, now) => (leftMs(a, now) ?? Infinity) - (leftMs(b, now) ?? Infinity) || 0,
   waiting: (a, b, now) =>
     a.lock.waiterCount - b.lock.waiterCount || (oldestWaitMs(a, now) ?? 0) - (oldestWaitMs(b, now) ?? 0),
-  state: (a, b) => (severity[a.state] ?? 9) - (severity[b.state] ?? 9),
+  state: (a, b, now) => severity[stateAt(a, now)] - severity[stateAt(b, now)],
 };
 
 /** Compares by code units, because a comparison by language is ten times as slow. */

@@ -1,10 +1,11 @@
-import type { Holder, Lock } from "../api/types.ts";
+import type { HoldTimes, Holder, Lock } from "../api/types.ts";
+import { longHoldOf, type LongHold } from "./long-hold.ts";
 
 /**
- * The state of a lock in one word. `late`: not renewed in time. `foreign`: the holder is not a Holdfast client. `no expiry`: only a
- * release or a break ends the hold.
+ * The state of a lock in words. `held long`: renewed in time, and much older than usual. `late`: not renewed in time. `foreign`: the
+ * holder is not a Holdfast client. `no expiry`: only a release or a break ends the hold.
  */
-export const rowStates = ["held", "late", "foreign", "no expiry", "latch", "free"] as const;
+export const rowStates = ["held", "held long", "late", "foreign", "no expiry", "latch", "free"] as const;
 export type RowState = (typeof rowStates)[number];
 
 /** A lock as the console knows it. Times are ms since 1970 by the browser's clock. `structuredClone` copies a row between tabs. */
@@ -15,7 +16,8 @@ export interface Row {
   readonly lock: Lock;
   /** When this state was received. */
   readonly at: number;
-  readonly state: RowState;
+  /** Never `held long`, which depends on the time: see {@link stateAt}. */
+  readonly state: Exclude<RowState, "held long">;
   /** Since when the first holder holds the lock. */
   readonly since: number | undefined;
   /** Whether the engine reported `since`. Otherwise the hold may be older. */
@@ -26,6 +28,8 @@ export interface Row {
   readonly renewedAt: number | undefined;
   /** How long the oldest waiter had waited at `at`, if known. */
   readonly oldestWaitMs: number | undefined;
+  /** From which age on the hold is long. */
+  readonly long: LongHold | undefined;
 }
 
 /** Healthy clients renew after a third of the TTL. A lease with less than this part of its TTL is late. */
@@ -33,8 +37,11 @@ const renewedFraction = 0.5;
 /** A smaller increase of the remaining time can come from the journey of the reply. */
 const renewalNoiseMs = 300;
 
-/** Derives a row from a state and from the row before. */
-export function rowOf(lock: Lock, at: number, before: Row | undefined): Row {
+/**
+ * Derives a row from a state and from the row before.
+ * @param usual how long earlier holds of the key lasted, if known
+ */
+export function rowOf(lock: Lock, at: number, before: Row | undefined, usual?: HoldTimes): Row {
   const [holder] = lock.holders;
   const known = before !== undefined && isSameGrant(before.lock.holders[0], holder) ? before : undefined;
   const ttlMs = ttlOf(lock, known);
@@ -52,7 +59,18 @@ export function rowOf(lock: Lock, at: number, before: Row | undefined): Row {
     ttlMs,
     renewedAt: renewedAtOf(lock, at, known, ttlMs),
     oldestWaitMs: oldestWaitOf(lock, at),
+    long: ttlMs === undefined ? undefined : longHoldOf(ttlMs, usual),
   };
+}
+
+/** The state that the page shows. */
+export function stateAt(row: Row, now: number): RowState {
+  return isLong(row, now) ? "held long" : row.state;
+}
+
+/** Whether the holder renews in time, and holds much longer than usual. */
+export function isLong(row: Row, now: number): boolean {
+  return row.state === "held" && (heldMs(row, now) ?? 0) > (row.long?.afterMs ?? Infinity);
 }
 
 /** The remaining time at `now`. A state that is too old for the TTL is shown as it was received. */
@@ -105,7 +123,7 @@ function renewedAtOf(
   return remainingMs > expected + renewalNoiseMs ? at - (ttlMs - remainingMs) : known.renewedAt;
 }
 
-function stateOf({ holders, remaining, remainingMs }: Lock, ttlMs: number | undefined): RowState {
+function stateOf({ holders, remaining, remainingMs }: Lock, ttlMs: number | undefined): Row["state"] {
   if (remaining !== undefined) return "latch";
   if (holders.length === 0) return "free";
   if (holders.some(({ owner }) => owner === "unknown")) return "foreign";

@@ -1,6 +1,7 @@
 import type { Lock, PastHold } from "../api/types.ts";
-import { formatDuration, formatTicking } from "./duration.ts";
-import { heldMs, isRenewing, leftMs, oldestWaitMs, type Row } from "./row.ts";
+import { formatTicking, formatTime } from "./duration.ts";
+import { longText } from "./long-hold.ts";
+import { heldMs, isLong, isRenewing, leftMs, oldestWaitMs, type Row } from "./row.ts";
 
 /** A part of a sentence. `strong` parts are names. */
 export interface Part {
@@ -10,13 +11,13 @@ export interface Part {
 
 /** Facts that only some engines report. */
 export interface Extras {
-  /** How long ago the holder renewed, ms, as its process reports. */
+  /** How long ago the holder renewed, ms, as its process reports or the page has seen. */
   readonly renewedMs?: number | undefined;
   /** The last hold of a free lock. */
   readonly last?: PastHold | undefined;
 }
 
-/** The sentence of the page of a lock: its holder, since when, its waiters, and whether the holder is alive. */
+/** The sentence of the page of a lock: its holder, since when, its waiters, and what is known of the holder. */
 export function sentenceOf(row: Row, now: number, extras: Extras = {}): Part[] {
   const { lock } = row;
   if (lock.remaining !== undefined) return latchSentence(row);
@@ -116,12 +117,24 @@ function prognosis(row: Row, now: number, renewedMs: number | undefined): string
   }
   if (row.state === "no expiry") return "The hold has no expiry: only a release or a break frees it.";
   if (row.state === "late") return `The holder has not renewed in time. The lock frees itself ${free}.`;
-  return isRenewing(row) || renewedMs !== undefined
-    ? "The holder is alive: it renews."
-    : `The lock frees itself ${free} without a renewal.`;
+  return isRenewing(row) || renewedMs !== undefined ? renewingText(row, now) : dueText(row, left ?? 0);
 }
 
-/** How long an estimate is known, for titles: "known since 14:05, 2h 3m ago". */
-export function knownSinceText(knownSince: number, now: number): string {
-  return `known for ${formatDuration(Math.max(1_000, now - knownSince))}`;
+/** A renewal proves that the process lives, and not that its work advances. */
+function renewingText(row: Row, now: number): string {
+  const long = isLong(row, now) && row.long ? ` It is held long: ${longText(row.long)}.` : "";
+  return `Its process renews the lease; whether its work advances is not known.${long}`;
+}
+
+/** Before the first renewal that this page sees. A healthy client renews after a third of the TTL. */
+function dueText({ ttlMs = 0 }: Row, left: number): string {
+  const dueMs = left - (ttlMs * 2) / 3;
+  const due = dueMs < 1_000 ? "is due" : `is due in ${formatTicking(dueMs)}`;
+  return `The next renewal ${due}; without one the lease ends in ${formatTicking(left)}.`;
+}
+
+/** Since when the service has observed the locks. */
+export function observedText(knownSince: number, now: number): string {
+  const isToday = formatTime(knownSince).slice(0, 10) === formatTime(now).slice(0, 10);
+  return `observed since ${formatTime(knownSince).slice(isToday ? 11 : 0)}`;
 }

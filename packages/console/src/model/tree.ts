@@ -1,4 +1,4 @@
-import type { Row } from "./row.ts";
+import { isStale, type Row } from "./row.ts";
 
 /** A line of the tree of prefixes: a group of keys, or one lock. */
 export type TreeLine =
@@ -63,8 +63,7 @@ function groupLines(
     isOpen: open,
     count: members.length,
     waiting: members.reduce((sum, { lock }) => sum + lock.waiterCount, 0),
-    late: members.filter(({ state }) => state === "late" || state === "foreign" || state === "no expiry")
-      .length,
+    late: members.filter(isStale).length,
   };
   return open ? [group, ...linesOf(members, prefix, depth + 1, isOpen)] : [group];
 }

@@ -30,7 +30,7 @@ export function AuditPage() {
       const next = await get<Page>("v1/audit", { limit: pageSize, key, cursor: cursor ?? undefined });
       older.value = { records: [...(older.value?.records ?? []), ...next.records], cursor: next.cursor };
     } catch (failure) {
-      toast(failure instanceof Error ? failure.message : String(failure), true);
+      toast(failure instanceof Error ? failure.message : String(failure), { isError: true });
     }
   };
   return (

@@ -1,7 +1,7 @@
 import type { ContendedKey, Contention } from "../api/types.ts";
 import { now } from "../live/live.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
-import { knownSinceText } from "../model/sentence.ts";
+import { observedText } from "../model/sentence.ts";
 import { hrefOf } from "../router.ts";
 import { Notice, PageHead } from "../ui/parts.tsx";
 import { PollNotice } from "../ui/poll-notice.tsx";
@@ -17,10 +17,7 @@ export function ContentionPage() {
   return (
     <div class="page">
       <PageHead title="Contention">
-        <p class="muted">
-          The keys with the longest waits, as this instance of the service has seen them,{" "}
-          {knownSinceText(data.knownSince, now.value)}
-        </p>
+        <p class="muted">The keys with the longest waits, {observedText(data.knownSince, now.value)}</p>
       </PageHead>
       {data.keys.length === 0 ? (
         <Notice title="No caller has waited" icon="ok">

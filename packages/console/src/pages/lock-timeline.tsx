@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { PastHold } from "../api/types.ts";
 import { now } from "../live/live.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
-import { knownSinceText } from "../model/sentence.ts";
+import { observedText } from "../model/sentence.ts";
 import { Ago, OwnerName } from "../ui/parts.tsx";
 import { lanesOf, timelineOf, type Bar } from "../model/timeline.ts";
 
@@ -31,9 +31,9 @@ export function TimelinePanel({ holds, knownSince, isOffered, isShared }: PanelP
     <section class="panel" data-testid="timeline">
       <h2>
         Holds <span class="num muted">{holds.length === 0 ? "" : `last ${holds.length}`}</span>
-        <small class="muted">
+        <small class="muted" title="The service observes the locks while a console is open">
           {knownSince !== undefined
-            ? knownSinceText(knownSince, time)
+            ? observedText(knownSince, time)
             : isOffered
               ? ""
               : "as this page has seen them"}

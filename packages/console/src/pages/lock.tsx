@@ -2,7 +2,7 @@ import { useComputed } from "@preact/signals";
 
 import type { History, Holder, Owner } from "../api/types.ts";
 import { now, rows } from "../live/live.ts";
-import type { Row } from "../model/row.ts";
+import { stateAt, type Row } from "../model/row.ts";
 import { sentenceOf } from "../model/sentence.ts";
 import { go, hrefOf, route } from "../router.ts";
 import { canBreak } from "../session.ts";
@@ -11,7 +11,7 @@ import { askToBreak } from "../ui/break-dialog.tsx";
 import { commandFor } from "../ui/command.ts";
 import { Icon } from "../ui/icons.tsx";
 import { useKeys } from "../ui/keys.ts";
-import { Ago, Notice, StateChip, TtlBar } from "../ui/parts.tsx";
+import { Notice, StateChip, TtlBar } from "../ui/parts.tsx";
 import { copy } from "../ui/toast.tsx";
 import { usePoll } from "../ui/use-poll.ts";
 import { Facts } from "./lock-facts.tsx";
@@ -35,16 +35,16 @@ export function LockPage() {
 
 function OneLockPage({ lockKey: key }: { lockKey: string }) {
   const { row, seen, error, refresh } = useLock(key);
-  const processes = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000).data;
+  const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
   const history = usePoll<History>("v1/history", { key }, 5_000);
-  const owners = processes?.owners ?? processes?.processes ?? [];
+  const owners = reply.data?.owners ?? reply.data?.processes ?? [];
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
     return <p class="loading">{error === undefined ? "Reading the lock…" : error.message}</p>;
   const holds = mergedHolds(history.data?.holds ?? [], seen, row.lock.kind !== "mutex");
   return (
     <div class="page page-lock">
-      <Headline row={row} holds={holds} owners={owners} />
+      <Headline row={row} holds={holds} owners={owners} askedAt={reply.at} />
       <Actions row={row} refresh={refresh} />
       <div class="columns">
         <WaitersPanel row={row} owners={owners} />
@@ -74,8 +74,18 @@ function breakRow(row: Row, refresh: () => void, holders?: readonly Holder[]): v
   if (canBreak(row.key)) askToBreak({ targets: targetsOf(row, now.value, holders), done: refresh });
 }
 
-function Headline({ row, holds, owners }: { row: Row; holds: History["holds"]; owners: readonly Owner[] }) {
-  const renewedMs = renewedOf(row, owners);
+interface HeadlineProps {
+  readonly row: Row;
+  readonly holds: History["holds"];
+  readonly owners: readonly Owner[];
+  /** When the owners answered. */
+  readonly askedAt: number;
+}
+
+function Headline({ row, holds, owners, askedAt }: HeadlineProps) {
+  const reportedMs = renewedOf(row, owners);
+  const renewedAt = Math.max(row.renewedAt ?? 0, reportedMs === undefined ? 0 : askedAt - reportedMs);
+  const renewedMs = renewedAt === 0 ? undefined : Math.max(0, now.value - renewedAt);
   const last = holds.find(({ until }) => until !== null);
   const known = { ...row, oldestWaitMs: row.oldestWaitMs ?? oldestOf(row, owners) };
   const parts = sentenceOf(known, now.value, { renewedMs, last });
@@ -105,13 +115,11 @@ function Actions({ row, refresh }: { row: Row; refresh: () => void }) {
   const targets = targetsOf(row, now.value);
   return (
     <div class="lock-bar">
-      <StateChip state={row.state} />
+      <StateChip state={stateAt(row, now.value)} {...(row.long && { long: row.long })} />
       <div class="lock-ttl">
         <TtlBar row={row} now={now.value} isLarge />
-        {row.renewedAt !== undefined && (
-          <small class="muted">
-            renewed <Ago at={row.renewedAt} now={now.value} />
-          </small>
+        {row.lock.remainingMs !== null && row.ttlMs !== undefined && (
+          <small class="muted">left of the TTL</small>
         )}
       </div>
       <Votes row={row} />

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { now } from "../live/live.ts";
 import { formatTicking, formatTime } from "../model/duration.ts";
 import { nextSort, formatSort, type Order } from "../model/order.ts";
-import { heldMs, type Row } from "../model/row.ts";
+import { heldMs, stateAt, type Row } from "../model/row.ts";
 import type { TreeLine } from "../model/tree.ts";
 import { go, setParams } from "../router.ts";
 import { canBreak, canBreakSomething } from "../session.ts";
@@ -205,8 +205,9 @@ function GroupLine({ line, index }: { line: Extract<TreeLine, { type: "group" }>
 }
 
 function LockLine({ row, depth, label, index }: { row: Row; depth: number; label: string; index: number }) {
-  const { key, lock, state } = row;
+  const { key, lock } = row;
   const time = now.value;
+  const state = stateAt(row, time);
   const isCursor = cursor.value === key;
   const held = heldMs(row, time);
   const [holder] = lock.holders;
@@ -253,7 +254,7 @@ function LockLine({ row, depth, label, index }: { row: Row; depth: number; label
         <Waiting row={row} now={time} />
       </td>
       <td class="col-state">
-        <StateChip state={state} />
+        <StateChip state={state} {...(row.long && { long: row.long })} />
       </td>
       <td class="col-reason muted" title={holder?.reason}>
         {holder?.reason}

@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { now, rows } from "../live/live.ts";
 import { parseFilter } from "../model/filter.ts";
 import { parseSort, sortRows } from "../model/order.ts";
-import { isStale, oldestWaitMs, type Row } from "../model/row.ts";
+import { isLong, isStale, oldestWaitMs, type Row } from "../model/row.ts";
 import { treeLines, type TreeLine } from "../model/tree.ts";
 import { route, setParams } from "../router.ts";
 
@@ -45,10 +45,11 @@ export const shown = computed((): readonly Row[] => {
 
 /** The numbers of all locks, whatever the filter shows. */
 export const totals = computed(() => {
-  const total = { held: 0, waiting: 0, stale: 0, oldest: undefined as Row | undefined };
+  const total = { held: 0, waiting: 0, stale: 0, long: 0, oldest: undefined as Row | undefined };
   for (const row of rows.value) {
     if (row.lock.holders.length > 0) total.held += 1;
     if (isStale(row)) total.stale += 1;
+    if (isLong(row, row.at)) total.long += 1;
     total.waiting += row.lock.waiterCount;
     const waited = oldestWaitMs(row, row.at);
     if (waited !== undefined && row.at - waited < startOf(total.oldest)) total.oldest = row;

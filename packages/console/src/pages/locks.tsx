@@ -79,7 +79,7 @@ function askForBreak(keys: readonly string[]): void {
 
 function Strip() {
   const time = now.value;
-  const { held, waiting, stale, oldest } = view.totals.value;
+  const { held, waiting, stale, long, oldest } = view.totals.value;
   const waited = oldest === undefined ? undefined : oldestWaitMs(oldest, time);
   const nodes = usePoll<Nodes>("v1/nodes", {}, 10_000).data?.nodes;
   const ends = usePoll<History>("v1/history", {}, 10_000).data;
@@ -96,6 +96,9 @@ function Strip() {
         <Stat label="Stale" isAlarm={stale > 0}>
           {stale === 0 ? "0" : <a href={hrefOf("locks", { q: "stale" })}>{grouped(stale)}</a>}
         </Stat>
+        <Stat label="Held long" isWarning={long > 0}>
+          {long === 0 ? "0" : <a href={hrefOf("locks", { q: "long" })}>{grouped(long)}</a>}
+        </Stat>
         {lost !== undefined && (
           <Stat label="Lost, last hour" isAlarm={lost > 0}>
             {lost}
@@ -110,13 +113,18 @@ function Strip() {
         )}
       </dl>
       <p class="visually-hidden" aria-live="polite">
-        {held} held, {waiting} waiting, {stale} stale
+        {held} held, {waiting} waiting, {stale} stale, {long} held long
       </p>
     </>
   );
 }
 
-const quickFilters = ["stale", "waiters>0", "held>5m", "foreign"];
+const quickFilters = {
+  stale: "Not renewed in time, of another library, or without an expiry",
+  long: "Renewed in time, and held much longer than usual",
+  "waiters>0": "With waiters",
+  foreign: "Of another library",
+};
 
 function Toolbar() {
   const { problems } = view.filter.value;
@@ -126,8 +134,8 @@ function Toolbar() {
     <div class="toolbar">
       <FilterBox />
       <div class="quick" role="group" aria-label="Quick filters">
-        {quickFilters.map((term) => (
-          <QuickFilter key={term} term={term} />
+        {Object.entries(quickFilters).map(([term, title]) => (
+          <QuickFilter key={term} term={term} title={title} />
         ))}
       </div>
       <p class="shown num" title="The rows keep their places under the pointer">
@@ -204,12 +212,18 @@ function FilterBox() {
   );
 }
 
-function QuickFilter({ term }: { term: string }) {
+function QuickFilter({ term, title }: { term: string; title: string }) {
   const terms = view.filterText.value.split(/\s+/).filter((each) => each !== "");
   const isOn = terms.includes(term);
   const next = isOn ? terms.filter((each) => each !== term) : [...terms, term];
   return (
-    <button type="button" class="pill" aria-pressed={isOn} onClick={() => setParams({ q: next.join(" ") })}>
+    <button
+      type="button"
+      class="pill"
+      title={title}
+      aria-pressed={isOn}
+      onClick={() => setParams({ q: next.join(" ") })}
+    >
       {term}
     </button>
   );

@@ -130,7 +130,9 @@ function OwnerCard({ owner: one, isOpen, age, refresh }: CardProps) {
           {lagMs !== undefined && (
             <InlineFact name="lag" value={formatDuration(lagMs)} isAlarm={lagMs > 1_000} />
           )}
-          {seenMs !== undefined && <InlineFact name="seen" value={`${formatTicking(seenMs + age)} ago`} />}
+          {seenMs !== undefined && (
+            <InlineFact name="last seen" value={`${formatTicking(seenMs + age)} ago`} />
+          )}
         </dl>
         {!answered && seenMs !== undefined && <span class="chip chip-late">no answer</span>}
         {targets.length > 0 && (
@@ -173,7 +175,7 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
               Held
             </th>
             <th scope="col" class="right">
-              Renewed
+              Since renewal
             </th>
             <th scope="col" class="right">
               Margin
@@ -220,7 +222,7 @@ function HoldLine({ hold, age }: { hold: OwnerHold; age: number }) {
       </td>
       <td class="muted">{mode === undefined ? kind : `${kind}, ${mode}`}</td>
       <td class="num right">{heldMs === undefined ? "–" : formatTicking(heldMs + age)}</td>
-      <td class="num right">{renewedMs === undefined ? "–" : `${formatTicking(renewedMs + age)} ago`}</td>
+      <td class="num right">{renewedMs === undefined ? "–" : formatTicking(renewedMs + age)}</td>
       <td class="num right">{marginMs === undefined ? "–" : formatDuration(marginMs)}</td>
       <td class="num right">{localWaiters === 0 ? "–" : localWaiters}</td>
       <td class="muted">{reason}</td>

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
 import type { Holder, Lock, PastHold } from "../api/types.ts";
 import { rowOfKey } from "../live/live.ts";
+import { usualOf } from "../live/usual.ts";
 import { rowOf, type Row } from "../model/row.ts";
 import { usePoll } from "../ui/use-poll.ts";
 
@@ -27,7 +28,9 @@ export function useLock(key: string): OneLock {
   useEffect(() => {
     const before = row.peek() ?? rowOfKey(key);
     row.value =
-      data === undefined ? rowOfKey(key) : rowOf(data, at, before?.key === key ? before : undefined);
+      data === undefined
+        ? rowOfKey(key)
+        : rowOf(data, at, before?.key === key ? before : undefined, usualOf(key));
     if (data !== undefined && row.value !== undefined) record(seen.current.holds, row.value);
   }, [data, at, key]);
   return { row: row.value?.key === key ? row.value : undefined, seen: seen.current.holds, error, refresh };

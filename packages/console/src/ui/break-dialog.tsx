@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { serviceUrl } from "../api/client.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
-import { shellQuote } from "../model/owner.ts";
+import { ownerParts, shellQuote } from "../model/owner.ts";
 import { route } from "../router.ts";
 import { breakAll, type BreakOutcome, type BreakTarget } from "./break.ts";
 import { OwnerName } from "./parts.tsx";
@@ -21,6 +21,8 @@ export interface BreakRequest {
 
 const request = signal<BreakRequest | undefined>(undefined);
 const shortestReason = 8;
+const usualReasons = ["its process hangs", "its host is gone", "its work is stuck"];
+declare const DOCS_URL: string;
 
 export function askToBreak(asked: BreakRequest): void {
   if (asked.targets.length > 0) request.value = asked;
@@ -46,14 +48,21 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
       <form onSubmit={(event) => void submit(event)}>
         <h2 id="break-title">{titleOf(asked)}</h2>
         <Targets targets={asked.targets} />
-        <p class="warning">{warningOf(asked.targets)}</p>
+        <p class="warning">
+          {warningOf(asked.targets)}{" "}
+          <a href={`${DOCS_URL}/fencing.md`} target="_blank" rel="noreferrer">
+            How to fence
+          </a>
+        </p>
         {moved.value.length > 0 && <Moved outcomes={moved.value} />}
         <Field
           name="reason"
           value={reason}
           title="Reason"
           hint={`at least ${shortestReason} characters, for the audit log`}
-        />
+        >
+          <UsualReasons choose={(text) => (reason.value = text)} />
+        </Field>
         {phrase !== undefined && <Confirmation phrase={phrase} typed={typed} targets={asked.targets} />}
         <footer>
           <CopyCommand asked={asked} reason={reason.value.trim()} />
@@ -93,7 +102,7 @@ function useAttempt(asked: BreakRequest) {
     isBusy.value = false;
     asked.done?.();
     moved.value = outcomes.filter(({ result }) => result !== "broken");
-    for (const text of summaries(outcomes)) toast(text);
+    for (const { text, detail } of summaries(outcomes)) toast(text, { detail });
     if (moved.value.length === 0) request.value = undefined;
   };
   return { reason, typed, isBusy, moved, phrase, isReady, submit };
@@ -111,8 +120,8 @@ function Confirmation({ phrase, typed, targets }: ConfirmationProps) {
       Type <code>{phrase}</code> to confirm
     </>
   );
-  const life = targets[0]?.renewal === "renewed" ? "is alive" : "may be alive";
-  const hint = targets.length > 1 ? "because several grants end" : `because the holder ${life}`;
+  const life = targets[0]?.renewal === "renewed" ? "still renews" : "may still run";
+  const hint = targets.length > 1 ? "because several grants end" : `because its holder ${life}`;
   return <Field name="confirm" value={typed} title={title} hint={hint} />;
 }
 
@@ -121,25 +130,51 @@ interface FieldProps {
   readonly title: ComponentChildren;
   readonly hint: string;
   readonly value: Signal<string>;
+  readonly children?: ComponentChildren;
 }
 
-function Field({ name, title, hint, value }: FieldProps) {
+function Field({ name, title, hint, value, children }: FieldProps) {
   return (
-    <label class="field">
-      <span>
-        {title} <small>{hint}</small>
-      </span>
-      <input
-        name={name}
-        data-testid={`break-${name}`}
-        autocomplete="off"
-        spellcheck={name === "reason"}
-        maxLength={1024}
-        autofocus={name === "reason"}
-        value={value.value}
-        onInput={({ currentTarget }) => (value.value = currentTarget.value)}
-      />
-    </label>
+    <div class="field">
+      <label>
+        <span>
+          {title} <small>{hint}</small>
+        </span>
+        <input
+          name={name}
+          data-testid={`break-${name}`}
+          autocomplete="off"
+          spellcheck={name === "reason"}
+          maxLength={1024}
+          autofocus={name === "reason"}
+          value={value.value}
+          onInput={({ currentTarget }) => (value.value = currentTarget.value)}
+        />
+      </label>
+      {children}
+    </div>
+  );
+}
+
+/** Reasons for the pointer. The keyboard passes them by, because it types a better one. */
+function UsualReasons({ choose }: { choose: (text: string) => void }) {
+  return (
+    <span class="reasons">
+      {usualReasons.map((text) => (
+        <button
+          key={text}
+          type="button"
+          class="pill"
+          tabIndex={-1}
+          onClick={({ currentTarget }) => {
+            choose(text);
+            currentTarget.closest("form")?.querySelector<HTMLElement>("[name=confirm]")?.focus();
+          }}
+        >
+          {text}
+        </button>
+      ))}
+    </span>
   );
 }
 
@@ -155,15 +190,29 @@ function titleOf({ targets, owner }: BreakRequest): string {
   return targets.length === 1 ? `Break ${targets[0]?.key}?` : `Break ${targets.length} locks?`;
 }
 
+/** A break frees the lock, and does not end the work of its holder. */
 function warningOf(targets: readonly BreakTarget[]): string {
   const longest = Math.max(0, ...targets.map(({ ttlMs = 0 }) => ttlMs));
-  const holders =
-    targets.length === 1 ? "The holder is not stopped. It learns" : "The holders are not stopped. They learn";
-  const renewal = targets.length === 1 ? "at its next renewal" : "at their next renewals";
   const within =
     longest === 0 ? "" : `, within ${formatDuration(Math.max(1_000, Math.ceil(longest / 3_000) * 1_000))}`;
-  const writes = targets.length === 1 ? "what it still writes" : "what they still write";
-  return `${holders} ${renewal}${within}. Only fencing protects ${writes}.`;
+  const owners = new Set(targets.map(({ owner }) => owner));
+  const [owner = ""] = owners;
+  const learns =
+    owners.size === 1
+      ? `A break does not stop the holder’s process, which learns of it at its next renewal${within}.`
+      : `A break does not stop the holders’ processes, which learn of it at their next renewals${within}.`;
+  const stop = owners.size === 1 ? `Stop ${processOf(owner)}` : "Stop them";
+  const numbers =
+    targets.length === 1
+      ? `protect the resource: it must refuse all fencing numbers up to ${targets[0]?.fencingToken}`
+      : "protect the resources: each must refuse all fencing numbers up to that of its broken grant";
+  return `${learns} ${stop}, or ${numbers}.`;
+}
+
+function processOf(owner: string): string {
+  const { host, pid } = ownerParts(owner);
+  if (host === undefined) return "it";
+  return pid === undefined ? `it on ${host}` : `process ${pid} on ${host}`;
 }
 
 function Targets({ targets }: { targets: readonly BreakTarget[] }) {
@@ -211,8 +260,8 @@ function CopyCommand({ asked: { targets }, reason }: { asked: BreakRequest; reas
   );
 }
 
-function summaries(outcomes: readonly BreakOutcome[]): string[] {
+function summaries(outcomes: readonly BreakOutcome[]): { text: string; detail: string }[] {
   const broken = outcomes.filter(({ result }) => result === "broken");
-  if (broken.length > 1) return [`${broken.length} locks are broken`];
-  return broken.map(({ key, text }) => `${key} is broken. ${text}`);
+  if (broken.length > 1) return [{ text: `${broken.length} locks are broken`, detail: "" }];
+  return broken.map(({ key, text }) => ({ text: `${key} is broken`, detail: text }));
 }

@@ -102,7 +102,7 @@ async function breakOwner(
 async function breakOne({ key, fencingToken }: BreakTarget, reason: string): Promise<BreakOutcome> {
   try {
     const { auditId } = await post<{ auditId?: string }>("v1/lock/break", { key, fencingToken, reason });
-    const audit = auditId === undefined ? "" : ` Audit record ${auditId}.`;
+    const audit = auditId === undefined ? "" : `, audit record ${auditId}`;
     return { key, result: "broken", text: `${await nextHolder(key)}${audit}` };
   } catch (error) {
     if (error instanceof ApiError && error.status === 412) return { key, result: "moved", text: movedText };
@@ -113,8 +113,8 @@ async function breakOne({ key, fencingToken }: BreakTarget, reason: string): Pro
 async function nextHolder(key: string): Promise<string> {
   try {
     const { holders, waiterCount } = await get<Lock>("v1/lock", { key });
-    if (holders.length > 0) return `The next holder is ${holders.map(({ owner }) => owner).join(", ")}.`;
-    return waiterCount > 0 ? "The next grant is due." : "It is free.";
+    if (holders.length > 0) return `Next holder: ${holders.map(({ owner }) => owner).join(", ")}`;
+    return waiterCount > 0 ? "The next grant is due" : "The lock is free";
   } catch {
     return "";
   }

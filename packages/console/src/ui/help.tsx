@@ -1,14 +1,19 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
+import { isOffered } from "../session.ts";
+
+const seenKey = "holdfast-help-seen";
 const isOpen = signal(false);
+/** Whether this browser has never opened the help. Then the page says that it exists. */
+export const isHelpNew = signal(!wasSeen());
 
 const groups: readonly { readonly title: string; readonly keys: readonly (readonly [string, string])[] }[] = [
   {
     title: "Locks",
     keys: [
       ["/", "filter"],
-      ["j k", "move"],
+      ["j k", "move, as ↓ ↑"],
       ["Enter", "open the lock"],
       ["x", "select"],
       ["b", "break"],
@@ -46,16 +51,49 @@ const terms = [
   "left<10s",
   "foreign",
   "stale",
+  "long",
   "-owner:cron",
   'owner:"my app"',
 ];
 
 export function openHelp(): void {
   isOpen.value = true;
+  isHelpNew.value = false;
+  try {
+    localStorage.setItem(seenKey, "yes");
+  } catch {
+    // the hint comes again at the next visit
+  }
+}
+
+function wasSeen(): boolean {
+  try {
+    return localStorage.getItem(seenKey) !== null;
+  } catch {
+    return true;
+  }
+}
+
+/** The pages that this service does not offer have no key. */
+function isShown(key: string): boolean {
+  return (key !== "g d" || isOffered("doctor")) && (key !== "g a" || isOffered("audit"));
 }
 
 export function Help() {
   return isOpen.value ? <OpenHelp /> : null;
+}
+
+function keyLine([key, meaning]: readonly [string, string]) {
+  return (
+    <div key={key}>
+      <dt>
+        {key.split(" ").map((one) => (
+          <kbd key={one}>{one}</kbd>
+        ))}
+      </dt>
+      <dd>{meaning}</dd>
+    </div>
+  );
 }
 
 function OpenHelp() {
@@ -77,18 +115,7 @@ function OpenHelp() {
         {groups.map(({ title, keys }) => (
           <section key={title}>
             <h3>{title}</h3>
-            <dl>
-              {keys.map(([key, meaning]) => (
-                <div key={key}>
-                  <dt>
-                    {key.split(" ").map((one) => (
-                      <kbd key={one}>{one}</kbd>
-                    ))}
-                  </dt>
-                  <dd>{meaning}</dd>
-                </div>
-              ))}
-            </dl>
+            <dl>{keys.filter(([key]) => isShown(key)).map(keyLine)}</dl>
           </section>
         ))}
       </div>

@@ -1,5 +1,6 @@
 const paths = {
   held: <path d="M5 7V5.5a3 3 0 0 1 6 0V7m-7 0h8v6H4z" />,
+  "held long": <path d="M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2M8 4.500V8l2.500 1.500" />,
   late: <path d="M8 2.5 14 13H2zM8 6.5v3m0 1.6v.4" />,
   foreign: <path d="M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2M6.3 6.3A1.8 1.8 0 1 1 8 8.6v.6m0 1.6v.4" />,
   "no expiry": (

@@ -1,12 +1,14 @@
 import type { ComponentChildren } from "preact";
 
 import { formatTicking, formatTime } from "../model/duration.ts";
+import { longText, type LongHold } from "../model/long-hold.ts";
 import { ownerParts } from "../model/owner.ts";
 import { leftMs, type Row, type RowState } from "../model/row.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 const stateTitles: Readonly<Record<RowState, string>> = {
   held: "Held, and renewed in time",
+  "held long": "The holder renews in time, and holds the lock much longer than usual",
   late: "The holder has not renewed in time",
   foreign: "The holder is not a Holdfast client",
   "no expiry": "Only a release or a break ends the hold",
@@ -15,9 +17,10 @@ const stateTitles: Readonly<Record<RowState, string>> = {
 };
 
 /** The state of a lock, as a word with a sign. */
-export function StateChip({ state }: { state: RowState }) {
+export function StateChip({ state, long }: { state: RowState; long?: LongHold }) {
+  const why = state === "held long" && long !== undefined ? `: ${longText(long)}` : "";
   return (
-    <span class={`chip chip-${state.replace(" ", "-")}`} title={stateTitles[state]}>
+    <span class={`chip chip-${state.replace(" ", "-")}`} title={`${stateTitles[state]}${why}`}>
       <Icon name={state} />
       {state}
     </span>
@@ -91,13 +94,15 @@ export function Stat({
   label,
   children,
   isAlarm = false,
+  isWarning = false,
 }: {
   label: string;
   children: ComponentChildren;
   isAlarm?: boolean;
+  isWarning?: boolean;
 }) {
   return (
-    <div class={`stat ${isAlarm ? "stat-alarm" : ""}`}>
+    <div class={`stat ${isAlarm ? "stat-alarm" : ""} ${isWarning ? "stat-warning" : ""}`}>
       <dt>{label}</dt>
       <dd class="num">{children}</dd>
     </div>

@@ -1,30 +1,53 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 
+import type { HoldTimes } from "../api/types.ts";
 import { formatTicking } from "../model/duration.ts";
 import { ageMs, liveError, liveState, togglePause } from "../live/live.ts";
+import { setUsual } from "../live/usual.ts";
 import { go, goBack, hrefOf, route, type Page } from "../router.ts";
-import { canLogout, isAdmin, logout, me } from "../session.ts";
+import { canLogout, isAdmin, isOffered, logout, me } from "../session.ts";
 import { saveTheme, savedTheme, themes } from "../theme.ts";
 import { BreakDialog } from "./break-dialog.tsx";
-import { Help, openHelp } from "./help.tsx";
+import { Help, isHelpNew, openHelp } from "./help.tsx";
 import { Icon, Mark } from "./icons.tsx";
-import { useKeys } from "./keys.ts";
+import { focusField, useKeys } from "./keys.ts";
 import { Toasts } from "./toast.tsx";
+import { usePoll } from "./use-poll.ts";
 
-const links: readonly { readonly page: Page; readonly title: string; readonly isForAdmins?: true }[] = [
+interface PageLink {
+  readonly page: Page;
+  readonly title: string;
+  readonly isForAdmins?: true;
+  /** Not every service and engine has the data of the page. */
+  readonly isOptional?: true;
+}
+
+const links: readonly PageLink[] = [
   { page: "locks", title: "Locks" },
   { page: "owners", title: "Owners" },
   { page: "contention", title: "Contention" },
   { page: "nodes", title: "Nodes" },
-  { page: "doctor", title: "Doctor", isForAdmins: true },
-  { page: "audit", title: "Audit" },
+  { page: "doctor", title: "Doctor", isForAdmins: true, isOptional: true },
+  { page: "audit", title: "Audit", isOptional: true },
 ];
+
+/** Reads how long holds usually last, so that rows can say which hold is long. */
+function UsualHolds() {
+  const { data } = usePoll<{ keys: readonly HoldTimes[] }>("v1/hold-times", {}, 10_000);
+  useEffect(() => setUsual(data?.keys ?? []), [data]);
+  return null;
+}
 
 /** The frame of all pages. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const keys = {
     "?": openHelp,
+    "/": () => {
+      go("locks");
+      requestAnimationFrame(() => focusField("filter"));
+    },
     p: togglePause,
     "g l": () => go("locks"),
     "g o": () => go("owners"),
@@ -44,6 +67,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <main id="main" tabIndex={-1} data-page={route.value.page}>
         {children}
       </main>
+      <UsualHolds />
       <Toasts />
       <BreakDialog />
       <Help />
@@ -54,7 +78,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
 function TopBar() {
   const { page } = route.value;
   const present = page === "lock" ? "locks" : page;
-  const shown = links.filter(({ isForAdmins }) => isForAdmins !== true || isAdmin.value);
+  const shown = links.filter(
+    (link) =>
+      (link.isForAdmins !== true || isAdmin.value) && (link.isOptional !== true || isOffered(link.page)),
+  );
   return (
     <header class="top">
       <a class="brand" href={hrefOf("locks")}>
@@ -79,11 +106,18 @@ function TopBar() {
         <button
           type="button"
           class="quiet"
-          aria-label="Keys and filters"
+          aria-label={isHelpNew.value ? "? shows the keys" : "Keys and filters"}
           title="Keys and filters (?)"
           onClick={openHelp}
         >
-          ?
+          {isHelpNew.value ? (
+            <span class="help-hint">
+              <kbd>?</kbd>
+              <span>shows the keys</span>
+            </span>
+          ) : (
+            "?"
+          )}
         </button>
         {canLogout.value && (
           <button type="button" class="quiet" onClick={logout}>

@@ -5,6 +5,8 @@ import { Icon } from "./icons.tsx";
 interface Toast {
   readonly id: number;
   readonly text: string;
+  /** A second line. Empty: none. */
+  readonly detail: string;
   readonly isError: boolean;
 }
 
@@ -13,19 +15,22 @@ const shownMs = 8_000;
 let nextId = 1;
 
 /** Shows a message for some seconds. */
-export function toast(text: string, isError = false): void {
+export function toast(text: string, { isError = false, detail = "" } = {}): void {
   const id = nextId++;
-  toasts.value = [...toasts.value.slice(-3), { id, text, isError }];
+  toasts.value = [...toasts.value.slice(-3), { id, text, detail, isError }];
   setTimeout(() => close(id), shownMs);
 }
 
 export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">
-      {toasts.value.map(({ id, text, isError }) => (
+      {toasts.value.map(({ id, text, detail, isError }) => (
         <div key={id} class={`toast ${isError ? "toast-error" : ""}`} data-testid="toast">
           <Icon name={isError ? "late" : "ok"} />
-          <span>{text}</span>
+          <span>
+            {text}
+            {detail !== "" && <span class="toast-detail">{detail}</span>}
+          </span>
           <button type="button" class="quiet" aria-label="Close" onClick={() => close(id)}>
             <Icon name="close" />
           </button>
@@ -40,7 +45,7 @@ export async function copy(text: string, what: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     toast(`Copied ${what}`);
   } catch {
-    toast(`The browser refused the clipboard: ${text}`, true);
+    toast(`The browser refused the clipboard: ${text}`, { isError: true });
   }
 }
 

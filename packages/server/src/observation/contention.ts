@@ -1,3 +1,5 @@
+import { quantile } from "./quantile.ts";
+
 /** The distribution of some times. */
 interface Distribution {
   readonly count: number;
@@ -112,9 +114,7 @@ class Samples {
 
   distribution(): Distribution {
     const sorted = [...this.#last].sort((a, b) => a - b);
-    const at = (part: number): number =>
-      Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0);
-    return { count: this.#count, p50Ms: at(0.5), p99Ms: at(0.99) };
+    return { count: this.#count, p50Ms: quantile(sorted, 0.5), p99Ms: quantile(sorted, 0.99) };
   }
 }
 

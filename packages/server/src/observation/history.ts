@@ -1,5 +1,7 @@
 import type { Holder } from "holdfast";
 
+import { quantile } from "./quantile.ts";
+
 /** One hold of a key, from its grant to its end. */
 export interface Hold {
   readonly key: string;
@@ -13,6 +15,16 @@ export interface Hold {
   readonly reason?: string;
 }
 
+/** How long the released holds of one key lasted. */
+export interface HoldTimes {
+  readonly key: string;
+  readonly count: number;
+  readonly p50Ms: number;
+  readonly p95Ms: number;
+}
+
+/** Fewer holds say nothing about the next one. */
+const leastHolds = 5;
 const maxEnds = 1_000;
 const maxEndsOfKey = 50;
 
@@ -35,6 +47,23 @@ export class HoldHistory {
   /** The ends of the key, newest first. */
   of(key: string): Hold[] {
     return this.#ends.filter((hold) => hold.key === key).reverse();
+  }
+
+  /** The durations of the released holds of each key with at least 5 of them. */
+  times(isShown: (key: string) => boolean): HoldTimes[] {
+    const durations = new Map<string, number[]>();
+    for (const { key, since, until, end } of this.#ends) {
+      if (until === null || end !== "released") continue;
+      const known = durations.get(key);
+      if (known) known.push(Math.max(0, until - since));
+      else durations.set(key, [Math.max(0, until - since)]);
+    }
+    return Array.from(durations)
+      .filter(([key, { length }]) => length >= leastHolds && isShown(key))
+      .map(([key, values]) => {
+        const sorted = values.sort((a, b) => a - b);
+        return { key, count: sorted.length, p50Ms: quantile(sorted, 0.5), p95Ms: quantile(sorted, 0.95) };
+      });
   }
 
   clear(): void {

@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Holder, LockEvent, Locks, LockState } from "holdfast";
 
 import { Contention, periodMs, type KeyContention } from "./contention.ts";
-import { HoldHistory, holdOf, type Hold } from "./history.ts";
+import { HoldHistory, holdOf, type Hold, type HoldTimes } from "./history.ts";
 
 /** The watch ends if no request has asked for this time. Afterwards nothing is known, and the next request starts anew. */
 const idleMs = 300_000;
@@ -66,6 +66,11 @@ export class LockObservation {
   history(key: string): Hold[] {
     const present = Array.from(this.#present.get(key)?.holds.values() ?? []).reverse();
     return [...present, ...this.#history.of(key)].slice(0, maxShown);
+  }
+
+  /** How long holds usually last, by key. */
+  holdTimes(isShown: (key: string) => boolean): HoldTimes[] {
+    return this.#history.times(isShown);
   }
 
   contention(isShown: (key: string) => boolean): KeyContention[] {

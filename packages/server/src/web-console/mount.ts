@@ -46,7 +46,7 @@ export interface ConsoleRoutes {
 
 /** The requests of the console. Leases are neither acquired nor released here. */
 const reads =
-  /^\/(console(\/.*)?|v1\/(me|locks|lock|events|nodes|owners|processes|history|contention|audit|doctor))$/;
+  /^\/(console(\/.*)?|v1\/(me|locks|lock|events|nodes|owners|processes|history|hold-times|contention|audit|doctor))$/;
 const writes = /^\/v1\/(lock\/break|owners\/break|fence\/check)$/;
 
 /**

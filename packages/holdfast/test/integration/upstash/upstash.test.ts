@@ -1,4 +1,7 @@
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { Redis } from "@upstash/redis";
 import { createLocks } from "holdfast";
@@ -109,6 +112,21 @@ onRedis("locks by Upstash's REST protocol, translated to a real Redis,", () => {
   test("another client is refused", () => {
     expect(() => upstash({} as never)).toThrow(/Expected `client` to be a Redis of @upstash\/redis/);
     expect(() => upstash(clientOf(), { claimMs: 1 } as never)).toThrow(/Unknown option `claimMs`/);
+  });
+
+  test("run the first example of the page", async () => {
+    const page = await readFile(new URL("../../../../../docs/drivers/upstash.md", import.meta.url), "utf8");
+    const [, example = ""] = /```ts\n(.*?)```/s.exec(page) ?? [];
+    expect(example).toContain("Redis.fromEnv()");
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ["--input-type=module", "--eval", example],
+      {
+        cwd: fileURLToPath(new URL(".", import.meta.url)),
+        env: { ...process.env, UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token },
+      },
+    );
+    expect(stdout).toMatch(/^held with the fencing token \d+\n$/);
   });
 
   test("work in a worker without the modules of Node", async () => {

@@ -1,3 +1,4 @@
+import { GlideClient, Logger } from "@valkey/valkey-glide";
 import { Redis as Ioredis6 } from "ioredis";
 import { Redis as Ioredis5 } from "ioredis5";
 import { Redis as Iovalkey } from "iovalkey";
@@ -6,6 +7,8 @@ import { createClient as createClient4 } from "redis4";
 import { createClient as createClient5 } from "redis5";
 
 import type { RedisClient } from "holdfast/redis";
+
+Logger.setLoggerConfig("off"); // by default GLIDE prints each error of a server
 
 /** A connected client, as a user creates it. */
 export interface OpenClient {
@@ -79,9 +82,21 @@ export const clientLibraries: Readonly<Record<ClientLibrary, OpenLibrary>> = {
       () => void client.disconnect().catch(ignore),
     );
   },
+  "Valkey GLIDE 2": async (port, { database = 0, name = "" } = {}) => {
+    const client = await GlideClient.createClient({
+      addresses: [{ host: "127.0.0.1", port }],
+      databaseId: database,
+      clientName: name,
+    });
+    return open(
+      client,
+      () => client.clientId(),
+      () => client.close(),
+    );
+  },
 };
 
-export type ClientLibrary = `ioredis ${5 | 6}` | `node-redis ${4 | 5 | 6}` | "iovalkey";
+export type ClientLibrary = `ioredis ${5 | 6}` | `node-redis ${4 | 5 | 6}` | "iovalkey" | "Valkey GLIDE 2";
 export type OpenLibrary = (port: number, options?: ClientOptions) => Promise<OpenClient>;
 
 function open(client: RedisClient, id: () => Promise<number>, close: () => void): OpenClient {

@@ -1,4 +1,5 @@
 // `redis()` accepts real clients with their own types. Compiled with `skipLibCheck: false`.
+import type { GlideClient } from "@valkey/valkey-glide";
 import type { Cluster as IoredisCluster6, Redis as Ioredis6 } from "ioredis";
 import type { Cluster as IoredisCluster5, Redis as Ioredis5 } from "ioredis5";
 import type { Cluster as IovalkeyCluster, Redis as Iovalkey } from "iovalkey";
@@ -22,6 +23,7 @@ export interface StandaloneClients {
   readonly ioredis6WithResp3: Ioredis6<"resp3">;
   readonly ioredis5: Ioredis5;
   readonly iovalkey: Iovalkey;
+  readonly glide: GlideClient;
   readonly nodeRedis6: ReturnType<typeof createClient6>;
   readonly nodeRedis6WithResp3: ReturnType<typeof createClient6<{}, {}, {}, 3, {}>>;
   readonly nodeRedis5: ReturnType<typeof createClient5>;
@@ -52,6 +54,7 @@ export function driversOf(clients: StandaloneClients): unknown[] {
     redis(clients.ioredis6WithResp3),
     redis(clients.ioredis5),
     redis(clients.iovalkey),
+    redis(clients.glide),
     redis(clients.nodeRedis6),
     redis(clients.nodeRedis6WithResp3),
     redis(clients.nodeRedis5),

@@ -47,6 +47,10 @@ export class FaultyConnection implements Connection {
     return this.#inner.name;
   }
 
+  get hasPlainChannelsOnly(): boolean {
+    return this.#inner.hasPlainChannelsOnly === true;
+  }
+
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     return this.#intercept({ script: script.name, keys, args }, () => this.#inner.run(script, keys, args));
   }

@@ -91,7 +91,7 @@ for (const { name, open, options } of setups) {
         async () => {
           expect(await connectionsOf(probe)).toEqual(given.sort((a, b) => a - b));
         },
-        { timeout: 5_000 },
+        { timeout: 10_000 }, // Valkey GLIDE closes connections after up to 3 s
       );
       expect(await remainingKeys(server)).toEqual([]);
     });

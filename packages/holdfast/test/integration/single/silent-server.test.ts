@@ -174,6 +174,7 @@ function counting(inner: Connection): CountingConnection {
   const connection: Connection = {
     keyPrefix: inner.keyPrefix,
     name: inner.name,
+    hasPlainChannelsOnly: inner.hasPlainChannelsOnly === true,
     run: (script, keys, args) => {
       sent.push(...commandText(args).filter((word) => operations.has(word)));
       return counted(() => inner.run(script, keys, args));

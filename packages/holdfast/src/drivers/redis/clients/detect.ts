@@ -5,6 +5,8 @@ import type { ClusterClient } from "./cluster-client.ts";
 import { isNodeRedisCluster, NodeRedisCluster, type NodeRedisClusterClient } from "./node-redis-cluster.ts";
 import { BunConnection, isBunRedis, type BunRedisClient } from "./bun.ts";
 import type { Connection } from "./connection.ts";
+import { GlideConnection, isGlide } from "./glide.ts";
+import type { GlideClient } from "./glide-client.ts";
 import { usesSentinels, IoredisSentinelConnection } from "./ioredis-sentinel.ts";
 import { IoredisConnection, isIoredis, type IoredisClient } from "./ioredis.ts";
 import {
@@ -14,13 +16,14 @@ import {
 } from "./node-redis-sentinel.ts";
 import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-redis.ts";
 
-/** A client of ioredis, iovalkey, node-redis or Bun, for a server or a cluster, distinguished by its shape. Or a custom {@link Connection}. */
+/** A client of ioredis, iovalkey, node-redis, Valkey GLIDE or Bun, for a server or a cluster, distinguished by its shape. Or a custom {@link Connection}. */
 export type RedisClient =
   | IoredisClient
   | NodeRedisClient
   | NodeRedisSentinelClient
   | IoredisClusterClient
   | NodeRedisClusterClient
+  | GlideClient
   | BunRedisClient
   | Connection;
 
@@ -55,6 +58,9 @@ export function detectConnection(client: RedisClient): Connection {
   if (isNodeRedis(client)) {
     return new NodeRedisConnection(client);
   }
+  if (isGlide(client)) {
+    return new GlideConnection(client);
+  }
   if (isBunRedis(client)) {
     return new BunConnection(client);
   }
@@ -88,6 +94,11 @@ function assertSupportedClient(client: object): void {
     throw new TypeError(
       "Expected `client` to be one connection, got a pool: a pool does not send commands in order",
     );
+  }
+  if ("customCommand" in client && "invokeScriptWithRoute" in client) {
+    throw new LockError("The cluster client of Valkey GLIDE is not supported. Use ioredis or node-redis.", {
+      code: "unsupported",
+    });
   }
   const { options } = client as { options?: { role?: unknown } };
   if (options?.role === "slave") {

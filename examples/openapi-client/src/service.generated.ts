@@ -491,6 +491,8 @@ export interface components {
             heldMs?: number;
             /** @description Callers that wait in the holder's process, as of its last renewal; absent: none */
             localWaiters?: number;
+            /** @description How long the oldest of them had waited at that renewal; absent: none, or not known */
+            localWaitMs?: number;
         };
         Acquire: {
             /**
@@ -578,12 +580,11 @@ export interface components {
             remaining?: number;
             holders: components["schemas"]["Holder"][];
             /** @description The first 100, in order */
-            waiters: {
-                owner: string;
-                position: number;
-            }[];
+            waiters: components["schemas"]["Waiter"][];
             /** @description Waiting callers: the engine's waiters and the holder's `localWaiters` */
             waiterCount: number;
+            /** @description The longest known wait; absent: no caller waits, or no wait is known */
+            oldestWaitMs?: number;
             remainingMs: number | null;
             /**
              * @description Larger than every earlier token of its key: the resource refuses smaller tokens
@@ -594,6 +595,14 @@ export interface components {
                 node: string;
                 held: boolean | null;
             }[];
+        };
+        Waiter: {
+            owner: string;
+            position: number;
+            /** @description The start of the wait, ms since 1970 */
+            since?: number;
+            /** @description How long it has waited, by the engine's clock; absent: not known */
+            waitedMs?: number;
         };
         BreakResult: {
             /**

@@ -51,6 +51,8 @@ export interface HolderReport extends HolderInfo {
   readonly fencingToken: bigint;
   /** How many callers wait in the memory of the holder's process; undefined or 0: none. */
   readonly localWaiters?: number | undefined;
+  /** How long the oldest of them has waited, ms; undefined: none. */
+  readonly localWaitMs?: number | undefined;
 }
 
 /** One page of `Locks.list`. */

@@ -31,6 +31,11 @@ export interface Holder {
    * third of the TTL old. Absent: none are reported, or the state comes from the `Locks` of these callers and has them in `waiters`.
    */
   readonly localWaiters?: number;
+  /**
+   * How long the oldest of {@link localWaiters} had waited at that renewal, by the monotonic clock of the holder's process, ms. Absent:
+   * none are reported, or not known.
+   */
+  readonly localWaitMs?: number;
 }
 
 /** One key of a lease that this process holds, as plain values without the token. `JSON.stringify` writes the fencing token as text. */
@@ -61,8 +66,16 @@ export interface HeldLease {
 /** A queue entry. */
 export interface Waiter {
   readonly owner: string;
-  /** The start of the wait, milliseconds since 1970; absent: the engine does not know. */
+  /**
+   * The start of the wait, milliseconds since 1970, by the engine's clock. In the memory of this process, by its own wall clock. Absent:
+   * not known.
+   */
   readonly since?: number;
+  /**
+   * How long the waiter has waited, ms, by the engine's clock. In the memory of this process, by its monotonic clock. A wait that a
+   * service cuts into several requests counts from the last request on. Absent: not known, see docs/guide.md.
+   */
+  readonly waitedMs?: number;
   /** The rank in the queue, from 0. */
   readonly position: number;
 }
@@ -100,6 +113,11 @@ export interface LockState {
    * callers counts all of them exactly. Other processes see them only if the process holds the lock.
    */
   readonly waiterCount: number;
+  /**
+   * The longest known wait, ms: the largest {@link Waiter.waitedMs}, or {@link Holder.localWaitMs}, which is as old as the holder's last
+   * renewal. Absent: no caller waits, or no wait is known.
+   */
+  readonly oldestWaitMs?: number;
   /** The remaining TTL of the holder or latch, ms; null: free, or without expiry. */
   readonly remainingMs: number | null;
   /** The first fencing token of the newest grant in force; null: no holder. A node of a quorum may show the last one longer. */
@@ -178,7 +196,7 @@ export function exists({ holders, remaining }: LockStateData): boolean {
   return holders.length > 0 || remaining !== undefined;
 }
 
-/** How far a fencing token may be ahead of the engine's clock after many grants in a short time. */
+/** How far a fencing token or a ticket may be ahead of the engine's clock after many of them in a short time. */
 const allowedLeadMs = 1_000;
 
 /**
@@ -194,18 +212,48 @@ export function grantTimes(fencingToken: bigint | null, nowMs: number): Pick<Hol
   return { since: Math.min(since, Math.floor(nowMs)), heldMs: Math.max(0, Math.floor(nowMs - since)) };
 }
 
+/**
+ * The times of a wait whose ticket is the time of its start, in µs, by the same clock as `nowMs`. Empty if the ticket is no such time, or
+ * is far in the future, as after that clock was set back.
+ */
+export function waitTimes(ticket: number, nowMs: number): Pick<Waiter, "since" | "waitedMs"> {
+  const since = Math.floor(ticket / 1000);
+  if (!(since > 0) || since > nowMs + allowedLeadMs) {
+    return {};
+  }
+  return { since: Math.min(since, Math.floor(nowMs)), waitedMs: Math.max(0, Math.floor(nowMs - since)) };
+}
+
 /** The part of {@link LockState.waiterCount} that holders reported. */
 export function localWaitersOf(holders: readonly Holder[]): number {
   return holders.reduce((sum, { localWaiters = 0 }) => sum + localWaiters, 0);
 }
 
-/** Adds the `toJSON` of the state, of its holders and of its nodes. */
+/** Adds the oldest wait, and the `toJSON` of the state, of its holders and of its nodes. */
 export function lockState(data: LockStateData): LockState {
-  const state = { ...data, holders: data.holders.map(withJson), nodes: data.nodes.map(withJson) };
+  const { oldestWaitMs: _, ...rest } = data;
+  const state = {
+    ...rest,
+    ...oldestWaitOf(data),
+    holders: data.holders.map(withJson),
+    nodes: data.nodes.map(withJson),
+  };
   return withHiddenJson(state, () => ({
     ...state,
     fencingToken: state.fencingToken?.toString() ?? null,
     holders: state.holders.map(fencingTokenAsText),
     nodes: state.nodes.map(fencingTokenAsText),
   }));
+}
+
+function oldestWaitOf({
+  waiters,
+  holders,
+}: Pick<LockState, "waiters" | "holders">): Pick<LockState, "oldestWaitMs"> {
+  const waits = [
+    ...waiters.map(({ waitedMs }) => waitedMs),
+    ...holders.map(({ localWaitMs }) => localWaitMs),
+  ];
+  const oldest = waits.reduce<number>((max, waitedMs = -1) => Math.max(max, waitedMs), -1);
+  return oldest < 0 ? {} : { oldestWaitMs: oldest };
 }

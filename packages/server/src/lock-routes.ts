@@ -7,6 +7,18 @@ import { newApp, type App, type ServiceContext } from "./context.ts";
 import { authorize } from "./principal.ts";
 import { fencingToken, holderSchema, keySchema } from "./schemas.ts";
 
+const waiterSchema = z
+  .object({
+    owner: z.string(),
+    position: z.number(),
+    since: z.number().optional().openapi({ description: "The start of the wait, ms since 1970" }),
+    waitedMs: z
+      .number()
+      .optional()
+      .openapi({ description: "How long it has waited, by the engine's clock; absent: not known" }),
+  })
+  .openapi("Waiter");
+
 const lockSchema = z
   .object({
     key: keySchema,
@@ -17,12 +29,14 @@ const lockSchema = z
       .openapi({ description: "The number of permits; null: any number of readers" }),
     remaining: z.number().optional(),
     holders: z.array(holderSchema),
-    waiters: z
-      .array(z.object({ owner: z.string(), position: z.number() }))
-      .openapi({ description: "The first 100, in order" }),
+    waiters: z.array(waiterSchema).openapi({ description: "The first 100, in order" }),
     waiterCount: z
       .number()
       .openapi({ description: "Waiting callers: the engine's waiters and the holder's `localWaiters`" }),
+    oldestWaitMs: z
+      .number()
+      .optional()
+      .openapi({ description: "The longest known wait; absent: no caller waits, or no wait is known" }),
     remainingMs: z.number().nullable(),
     fencingToken: fencingToken.nullable(),
     nodes: z.array(z.object({ node: z.string(), held: z.boolean().nullable() })),

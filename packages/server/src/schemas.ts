@@ -133,6 +133,9 @@ export const holderSchema: z.ZodType<Undefined<WireHolder>> = z
     localWaiters: z.number().optional().openapi({
       description: "Callers that wait in the holder's process, as of its last renewal; absent: none",
     }),
+    localWaitMs: z.number().optional().openapi({
+      description: "How long the oldest of them had waited at that renewal; absent: none, or not known",
+    }),
   })
   .openapi("Holder");
 

@@ -4,11 +4,21 @@ import { formatDuration } from "../duration.ts";
 import { sanitizeForTerminal, table } from "./table.ts";
 
 /** The columns of a list. */
-export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "HELD", "LEFT", "WAITING", "REASON"] as const;
+export const columns = [
+  "KEY",
+  "KIND",
+  "HOLDER",
+  "FENCE",
+  "HELD",
+  "LEFT",
+  "WAITING",
+  "OLDEST WAIT",
+  "REASON",
+] as const;
 
 /** A lock as a row of a list. */
 export function row(state: LockState): string[] {
-  const { key, kind, holders, remainingMs, waiterCount } = state;
+  const { key, kind, holders, remainingMs, waiterCount, oldestWaitMs } = state;
   const [holder] = holders;
   return [
     key,
@@ -18,6 +28,7 @@ export function row(state: LockState): string[] {
     holder?.heldMs === undefined ? "-" : formatDuration(holder.heldMs),
     remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),
+    oldestWaitMs === undefined ? "-" : formatDuration(oldestWaitMs),
     holder?.reason ?? "",
   ];
 }
@@ -58,15 +69,23 @@ export function describeLock(state: LockState): string {
     .join("\n");
 }
 
-function describeWaiters({ holders, waiters, waiterCount }: LockState): string[] {
-  const localWaiters = holders[0]?.localWaiters ?? 0;
-  const reported = `  ${localWaiters} in the memory of the holder's process, by its last renewal`;
-  const rows = waiters.map(({ position, owner }) => [`${position + 1}.`, owner]);
+function describeWaiters({ holders, waiters, waiterCount, oldestWaitMs }: LockState): string[] {
+  const { localWaiters = 0, localWaitMs } = holders[0] ?? {};
+  const reported = `  ${localWaiters} in the memory of the holder's process${oldest(localWaitMs)}, by its last renewal`;
+  const rows = waiters.map(({ position, owner, waitedMs }) => [
+    `${position + 1}.`,
+    owner,
+    waitedMs === undefined ? "" : `for ${formatDuration(waitedMs)}`,
+  ]);
   return [
-    `${waiterCount} waiting`,
+    `${waiterCount} waiting${oldest(oldestWaitMs)}`,
     ...(localWaiters === 0 ? [] : [reported]),
     ...(rows.length === 0 ? [] : [indented(rows)]),
   ];
+}
+
+function oldest(waitedMs: number | undefined): string {
+  return waitedMs === undefined ? "" : `, the oldest for ${formatDuration(waitedMs)}`;
 }
 
 function holderRow(holder: Holder): string[] {

@@ -48,8 +48,8 @@ onRedis("looking at locks", () => {
 
   test("ls prints a table for people, without control characters of other programs", async () => {
     const { out } = await cli.run(["ls"]);
-    expect(out).toMatch(/^KEY +KIND +HOLDER +FENCE +HELD +LEFT +WAITING +REASON\n/);
-    expect(out).toMatch(/^look:b +mutex +bob +\d+ +\S+ +59m \d+s +0 +backup$/m);
+    expect(out).toMatch(/^KEY +KIND +HOLDER +FENCE +HELD +LEFT +WAITING +OLDEST WAIT +REASON\n/);
+    expect(out).toMatch(/^look:b +mutex +bob +\d+ +\S+ +59m \d+s +0 +- +backup$/m);
     expect(out).not.toContain("\u001b");
   });
 
@@ -92,11 +92,13 @@ onRedis("looking at locks", () => {
       "it has renewed",
     );
     expect((await cli.run(["ls", "--waiting"])).out).toMatch(
-      /^crowded +mutex +busy +\d+ +\S+s +\d+m?s +3 *$/m,
+      /^crowded +mutex +busy +\d+ +\S+s +\d+m?s +3 +\d+m?s *$/m,
     );
     expect((await cli.run(["top", "--once"])).out).toMatch(/3 waiting/);
     const { out } = await cli.run(["inspect", "crowded"]);
-    expect(out).toMatch(/3 waiting\n {2}3 in the memory of the holder's process, by its last renewal\n?/);
+    expect(out).toMatch(
+      /3 waiting, the oldest for \S+\n {2}3 in the memory of the holder's process, the oldest for \S+, by its/,
+    );
     await lease.release();
     for (const granted of waiting) {
       await (await granted).release();
@@ -122,7 +124,8 @@ onRedis("looking at locks", () => {
     ]);
     const { out } = await cli.run(["inspect", "look:a"]);
     expect(out).toMatch(/"look:a" is a mutex/);
-    expect(out).toMatch(/2 waiting\n {2}1\. +first\n {2}2\. +second/);
+    expect(out).toMatch(/2 waiting, the oldest for \S+\n {2}1\. +first +for \S+\n {2}2\. +second +for \S+/);
+    expect((await cli.run(["ls", "look:a"])).out).toMatch(/^look:a .* 2 +\d+m?s( \d+s)? *$/m);
     expect((await cli.run(["inspect", "free"])).out).toMatch(/"free" is free/);
   });
 

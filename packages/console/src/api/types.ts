@@ -13,6 +13,8 @@ export interface Holder {
   /** Absent: no TTL, or not known. */
   readonly remainingMs?: number;
   readonly localWaiters?: number;
+  /** How long the oldest of them had waited at the holder's last renewal. */
+  readonly localWaitMs?: number;
   /** When the grant was given, by the engine's clock. */
   readonly since?: number;
   readonly heldMs?: number;
@@ -21,7 +23,6 @@ export interface Holder {
 interface Waiter {
   readonly owner: string;
   readonly position: number;
-  readonly since?: number;
   readonly waitedMs?: number;
 }
 

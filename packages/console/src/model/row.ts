@@ -58,7 +58,7 @@ export function rowOf(lock: Lock, at: number, before: Row | undefined, usual?: H
     isSinceExact,
     ttlMs,
     renewedAt: renewedAtOf(lock, at, known, ttlMs),
-    oldestWaitMs: oldestWaitOf(lock, at),
+    oldestWaitMs: lock.oldestWaitMs,
     long: ttlMs === undefined ? undefined : longHoldOf(ttlMs, usual),
   };
 }
@@ -129,12 +129,4 @@ function stateOf({ holders, remaining, remainingMs }: Lock, ttlMs: number | unde
   if (holders.some(({ owner }) => owner === "unknown")) return "foreign";
   if (remainingMs === null) return "no expiry";
   return remainingMs < (ttlMs ?? 0) * renewedFraction ? "late" : "held";
-}
-
-function oldestWaitOf({ oldestWaitMs: reported, waiters }: Lock, at: number): number | undefined {
-  if (reported !== undefined) return reported;
-  const waits = waiters.flatMap(({ waitedMs, since }) =>
-    waitedMs !== undefined ? [waitedMs] : since !== undefined ? [Math.max(0, at - since)] : [],
-  );
-  return waits.length === 0 ? undefined : Math.max(...waits);
 }

@@ -62,18 +62,18 @@ export function WaitersPanel({ row, owners }: { row: Row; owners: readonly Owner
 }
 
 /** Some engines do not know the waits of their queues. The processes of the waiters report the oldest wait of each. */
-function placesOf({ key, lock, at }: Row, age: number, owners: readonly Owner[]): Place[] {
+function placesOf({ key, lock }: Row, age: number, owners: readonly Owner[]): Place[] {
   const reported = new Map(
     owners.map((one) => [one.owner, one.waits.find((wait) => wait.key === key)?.oldestMs]),
   );
   const places: Place[] = [];
-  for (const { owner, position, waitedMs, since } of lock.waiters) {
+  for (const { owner, position, waitedMs } of lock.waiters) {
     const last = places.at(-1);
     if (last?.owner === owner) {
       places[places.length - 1] = { ...last, count: last.count + 1 };
       continue;
     }
-    const waited = waitedMs ?? (since === undefined ? reported.get(owner) : Math.max(0, at - since));
+    const waited = waitedMs ?? reported.get(owner);
     places.push({ position, owner, waitedMs: waited === undefined ? undefined : waited + age, count: 1 });
   }
   return places;
@@ -90,5 +90,7 @@ function localWaiters(
     return count > 0 ? [{ owner, count, oldestMs }] : [];
   });
   if (reported.length > 0) return reported;
-  return lock.holders.flatMap(({ owner, localWaiters: count = 0 }) => (count > 0 ? [{ owner, count }] : []));
+  return lock.holders.flatMap(({ owner, localWaiters: count = 0, localWaitMs: oldestMs }) =>
+    count > 0 ? [{ owner, count, oldestMs }] : [],
+  );
 }

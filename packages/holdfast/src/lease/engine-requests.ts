@@ -53,14 +53,14 @@ async function sendExtension<State extends GrantedLease>(
   const { grant, fencingToken } = lease;
   const { key, token, validity } = grant;
   validity.engineUntil = Math.max(validity.engineUntil ?? 0, host.clock.now() + ttlMs);
-  const localWaiters = host.localWaitersToReport(lease);
-  const hasReport = info !== undefined || fencingToken !== grant.fencingToken || localWaiters !== undefined;
+  const waiting = host.localWaitersToReport(lease);
+  const hasReport = info !== undefined || fencingToken !== grant.fencingToken || waiting !== undefined;
   const extension = await host.driver.extend({
     key,
     token,
     fencingToken,
     ttlMs,
-    info: hasReport ? { ...info, fencingToken, localWaiters } : undefined,
+    info: hasReport ? { ...info, fencingToken, ...waiting } : undefined,
   });
   if (extension.outcome === "lost") {
     host.markLost(token, extension.reason); // also a lease to which the grant was handed over during the request

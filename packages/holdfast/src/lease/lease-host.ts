@@ -1,4 +1,4 @@
-import type { Driver, LockMode } from "../driver.ts";
+import type { Driver, HolderReport, LockMode } from "../driver.ts";
 import type { LossReason } from "../errors.ts";
 import type { ResolvedAcquire } from "../options.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -22,10 +22,10 @@ export interface LeaseHost<State> {
   /** Removes a lease that ended without a release from its queue, because the lease can no longer be handed over. */
   leaseEnded(lease: State): void;
   /**
-   * How many callers wait in memory for this lease, as a report to the engine.
+   * How many callers wait in memory for this lease, and for how long, as a report to the engine.
    * Undefined: none wait, and the engine has no earlier report to correct.
    */
-  localWaitersToReport(lease: State): number | undefined;
+  localWaitersToReport(lease: State): Pick<HolderReport, "localWaiters" | "localWaitMs"> | undefined;
 }
 
 /** The options of an acquire that stay in force after the grant. */

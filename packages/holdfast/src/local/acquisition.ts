@@ -129,8 +129,9 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
 
   describe(): Omit<Waiter, "position"> {
     const { clock, owner } = this.#host;
-    const since = Math.round(clock.wall() - (clock.now() - this.#startedAt));
-    return { owner: this.#options.info?.owner ?? owner, since };
+    const waitedMs = Math.floor(this.waitedMs);
+    const since = Math.round(clock.wall() - waitedMs);
+    return { owner: this.#options.info?.owner ?? owner, since, waitedMs };
   }
 
   /** The mode to request. For a semaphore, the mode says whether the caller has waited after grants of the same limit. */

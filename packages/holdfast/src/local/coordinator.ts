@@ -1,4 +1,4 @@
-import type { AcquireResult, Driver, Grant, LockMode, PendingAcquire } from "../driver.ts";
+import type { AcquireResult, Driver, Grant, HolderReport, LockMode, PendingAcquire } from "../driver.ts";
 import { nextNumber } from "../diagnostics.ts";
 import { closedError, type LossReason } from "../errors.ts";
 import type { LeaseState } from "../lease/lease-state.ts";
@@ -127,13 +127,16 @@ export class LocalCoordinator implements AcquisitionHost {
   }
 
   /** How many callers wait in memory for the lease. After its first report, each extension of a grant reports the count, also 0. */
-  localWaitersToReport(leaseState: LeaseState): number | undefined {
+  localWaitersToReport(
+    leaseState: LeaseState,
+  ): Pick<HolderReport, "localWaiters" | "localWaitMs"> | undefined {
     const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
-    const waiting = queue?.holder === leaseState ? queue.localWaiterCount : 0;
-    if (queue && waiting > 0) {
+    const first = queue?.holder === leaseState ? queue.first : undefined;
+    if (queue && first) {
       queue.waiterReporter = leaseState;
+      return { localWaiters: queue.localWaiterCount, localWaitMs: first.describe().waitedMs };
     }
-    return queue?.waiterReporter?.grant === leaseState.grant ? waiting : undefined;
+    return queue?.waiterReporter?.grant === leaseState.grant ? { localWaiters: 0 } : undefined;
   }
 
   /** Merges each event of a watch with the local state at the time when the caller reads the event. */

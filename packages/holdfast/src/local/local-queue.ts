@@ -69,6 +69,11 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     return this.#waiting.items();
   }
 
+  /** The caller that has waited longest in this queue. */
+  get first(): LocalWaiter<Hold> | undefined {
+    return this.#waiting.first;
+  }
+
   get localWaiterCount(): number {
     return this.#waiting.size;
   }

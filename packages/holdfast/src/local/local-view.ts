@@ -79,7 +79,7 @@ function withoutReportedWaiters(state: LockState, isOwn: readonly boolean[]): Lo
     : lockState({
         ...state,
         holders: holders.map((holder, index) => {
-          const { localWaiters, ...rest } = holder;
+          const { localWaiters, localWaitMs: _, ...rest } = holder;
           return isOwn[index] === true || localWaiters === undefined ? rest : holder;
         }),
         waiterCount: waiterCount - reported,

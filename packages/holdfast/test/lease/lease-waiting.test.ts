@@ -145,8 +145,15 @@ test("a renewal carries metadata only once callers wait in the local queue", asy
   const waiting = [1, 2].map(() => settled(locks.acquire("k", { signal: leaving.signal })));
   await Promise.all(waiting);
   await clock.advance(ttlMs / 2);
-  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 2 });
-  expect(await engine.inspect("k")).toMatchObject({ waiterCount: 2, holders: [{ localWaiters: 2 }] });
+  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 2, localWaitMs: expect.any(Number) });
+  const { localWaitMs } = reports.at(-1) ?? {};
+  expect(localWaitMs).toBeGreaterThan(ttlMs / 6); // by the renewal, not by the time of the reader
+  expect(localWaitMs).toBeLessThan(ttlMs / 2);
+  expect(await engine.inspect("k")).toMatchObject({
+    waiterCount: 2,
+    holders: [{ localWaiters: 2, localWaitMs }],
+    oldestWaitMs: localWaitMs,
+  });
   leaving.abort();
   await clock.advance(ttlMs / 2);
   expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 0 });

@@ -28,7 +28,7 @@ function caller(name: string, takes = true): LocalWaiter<FakeHold> {
       return link;
     },
     isAtEngine: false,
-    describe: () => ({ owner: name, since: 0 }),
+    describe: () => ({ owner: name, since: 0, waitedMs: 0 }),
     canTakeOver: () => takes,
     takeOver: (hold) => {
       events.push(`${name} takes over from ${hold.of}`);

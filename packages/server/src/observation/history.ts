@@ -7,7 +7,7 @@ export interface Hold {
   readonly key: string;
   readonly owner: string;
   readonly fencingToken?: string;
-  /** Milliseconds since 1970, by the engine's clock if the engine reports it. */
+  /** Milliseconds since 1970, by the clock of this machine, like `until`. A grant of unknown age counts from its first sight on. */
   readonly since: number;
   /** Null: the hold lasts. */
   readonly until: number | null;

@@ -13,6 +13,8 @@ const maxBreaks = 1_000;
 
 interface Seen {
   readonly state: LockState;
+  /** When the oldest waiter began to wait, by this machine's clock, if the engine knows. */
+  readonly waitingSince: number | undefined;
   /** The holds in force, by fencing token or owner. */
   readonly holds: ReadonlyMap<string, Hold>;
   /** When a holder expires without a renewal, by this machine's clock; null: no expiry. */
@@ -144,19 +146,19 @@ export class LockObservation {
         this.#ended(hold, before?.expiresAt ?? null, now);
       }
     }
-    this.#contention.waiting(key, state.waiterCount, firstSince(state));
+    this.#contention.waiting(key, state.waiterCount, waitingSince(state, now));
     if (type === "gone") {
       this.#present.delete(key);
     } else {
       const expiresAt = state.remainingMs === null ? null : now + state.remainingMs;
-      this.#present.set(key, { state, holds, expiresAt });
+      this.#present.set(key, { state, waitingSince: waitingSince(state, now), holds, expiresAt });
     }
   }
 
   #holdsOf({ key, holders }: LockState, before: Seen | undefined, now: number): Map<string, Hold> {
     const holds = new Map<string, Hold>();
     for (const holder of holders) {
-      const { since = now } = holder;
+      const since = now - (holder.heldMs ?? 0);
       const name = nameOf(holder);
       const known = before?.holds.get(name);
       holds.set(name, known ?? holdOf(key, holder, since));
@@ -168,9 +170,9 @@ export class LockObservation {
   }
 
   #granted(key: string, before: Seen, since: number): void {
-    const waitingSince = firstSince(before.state);
-    if (waitingSince !== undefined) {
-      this.#contention.waited(key, Math.max(0, since - waitingSince));
+    const { waitingSince: start } = before;
+    if (start !== undefined) {
+      this.#contention.waited(key, Math.max(0, since - start));
     }
   }
 
@@ -195,8 +197,7 @@ function nameOf({ fencingToken, owner }: Holder): string {
   return fencingToken?.toString() ?? owner;
 }
 
-/** When the oldest waiter began to wait, if the engine knows. */
-function firstSince({ waiters }: LockState): number | undefined {
-  const times = waiters.flatMap(({ since }) => (since === undefined ? [] : [since]));
-  return times.length === 0 ? undefined : Math.min(...times);
+/** When the oldest waiter began to wait, by this machine's clock, if the engine knows. */
+function waitingSince({ oldestWaitMs }: LockState, now: number): number | undefined {
+  return oldestWaitMs === undefined ? undefined : now - oldestWaitMs;
 }

@@ -265,11 +265,12 @@ class MemoryDriver implements Driver {
     this.#listeners.clear();
   }
 
-  #setReport(entry: HolderEntry, { fencingToken, localWaiters = 0, ...info }: HolderReport): void {
-    const isChanged = entry.fence.current !== fencingToken || entry.localWaiters !== localWaiters;
+  #setReport(entry: HolderEntry, report: HolderReport): void {
+    const { fencingToken, localWaiters = 0, localWaitMs, ...info } = report;
+    const isChanged = entry.fence.current !== fencingToken || entry.waiting.localWaiters !== localWaiters;
     entry.info = info;
     entry.fence.current = fencingToken;
-    entry.localWaiters = localWaiters;
+    entry.waiting = { localWaiters, localWaitMs };
     if (isChanged) {
       this.#watchers.changed(entry.lock.key);
     }

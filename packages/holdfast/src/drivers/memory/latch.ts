@@ -1,8 +1,9 @@
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock, Instant } from "../../runtime/clock.ts";
 import type { LatchEngine, LatchRef, PendingLatchWait } from "../../driver.ts";
 import { closedError, countMismatch, kindMismatch, latchExpired } from "../../errors.ts";
 import { lockState, type HeldKind, type LockKind, type LockState } from "../../lock-state.ts";
 import { TimerQueue, type Scheduled } from "../../runtime/timer-queue.ts";
+import { waitTimesOf } from "./lock.ts";
 
 const maxWaitersListed = 100;
 
@@ -74,7 +75,7 @@ export class MemoryLatches implements LatchEngine {
     if (latch.remaining === 0 || deadline === null) {
       return { result: Promise.resolve(latch.remaining), cancel: () => undefined };
     }
-    const waiter = new LatchWaiter(latch);
+    const waiter = new LatchWaiter(latch, this.#deps.clock.now());
     latch.waiters.add(waiter);
     this.#deadlines.schedule(waiter, deadline);
     return {
@@ -172,18 +173,20 @@ class MemoryLatch implements Scheduled {
   }
 
   /** @param owner reported as the owner of every waiter */
-  state(now: number, owner: string): LockState {
+  state(at: Instant, owner: string): LockState {
     const { key, count, remaining, waiters } = this;
-    const listed = Math.min(waiters.size, maxWaitersListed);
+    const listed = Array.from(waiters).slice(0, maxWaitersListed);
     return lockState({
       key,
       kind: "latch",
       limit: count,
       remaining,
       holders: [],
-      waiters: Array.from({ length: listed }, (_, position) => ({ owner, position })),
+      waiters: listed.map(({ startedAt }, position) => {
+        return { owner, position, ...waitTimesOf(startedAt * 1000, at) };
+      }),
       waiterCount: waiters.size,
-      remainingMs: this.dueAt - now,
+      remainingMs: this.dueAt - at.now,
       fencingToken: null,
       nodes: [{ node: "memory", held: remaining > 0 }],
     });
@@ -195,12 +198,14 @@ class LatchWaiter implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;
   readonly latch: MemoryLatch;
+  readonly startedAt: number;
   readonly result: Promise<number>;
   resolve: (remaining: number) => void = () => undefined;
   reject: (reason: unknown) => void = () => undefined;
 
-  constructor(latch: MemoryLatch) {
+  constructor(latch: MemoryLatch, startedAt: number) {
     this.latch = latch;
+    this.startedAt = startedAt;
     this.result = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;

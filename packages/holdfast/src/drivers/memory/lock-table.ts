@@ -39,8 +39,9 @@ export class LockTable {
     );
   }
 
+  /** The time of the arrival on the monotonic clock, µs. */
   ticket(): number {
-    this.#lastTicket = Math.max(this.#lastTicket + 1, this.#wallMicros());
+    this.#lastTicket = Math.max(this.#lastTicket + 1, Math.floor(this.#clock.now() * 1000));
     return this.#lastTicket;
   }
 
@@ -54,7 +55,7 @@ export class LockTable {
     }
     const lock = present ?? this.#lockFor(request.key, modeRequest);
     if (request.deadline === null && lock.isHeld && (lock.hasWaiters || !lock.fits(modeRequest))) {
-      return resolved(held(lock, this.#clock.now()));
+      return resolved(held(lock, this.#clock));
     }
     return this.#enqueue(lock, request, instance);
   }
@@ -104,7 +105,7 @@ export class LockTable {
       if (isAlive) {
         this.#grant(lock, first);
       } else {
-        first.settle(held(lock, this.#clock.now(), 0));
+        first.settle(held(lock, this.#clock, 0));
       }
     }
     if (lock.isIdle) {
@@ -139,10 +140,10 @@ export class LockTable {
   state(key: string, instance: string): LockState {
     const latch = this.latches.at(key);
     if (latch) {
-      return latch.state(this.#clock.now(), instance);
+      return latch.state(instantNow(this.#clock), instance);
     }
     const lock = this.lockAt(key) ?? new MemoryLock(key, modeRequestOf(undefined));
-    return lock.state(this.#clock.now());
+    return lock.state(instantNow(this.#clock));
   }
 
   heldKeys(prefix: string): string[] {
@@ -221,7 +222,7 @@ export class LockTable {
     const lock = this.lockAt(waiter.request.key);
     const position = lock?.dequeue(waiter) ?? -1;
     if (lock !== undefined && position >= 0) {
-      waiter.settle(held(lock, this.#clock.now(), position));
+      waiter.settle(held(lock, this.#clock, position));
       this.grantNext(lock);
     }
   }
@@ -243,7 +244,7 @@ export class LockTable {
       weight,
       owner,
       info,
-      localWaiters: 0,
+      waiting: { localWaiters: 0 },
       grantedAt,
       dueAt: -Infinity,
       slot: -1,
@@ -260,8 +261,8 @@ export class LockTable {
   }
 }
 
-function held(lock: MemoryLock, now: number, position?: number): AcquireResult {
-  return { outcome: "held", holder: lock.state(now).holders[0], position };
+function held(lock: MemoryLock, clock: Clock, position?: number): AcquireResult {
+  return { outcome: "held", holder: lock.state(instantNow(clock)).holders[0], position };
 }
 
 function resolved(acquired: AcquireResult): PendingAcquire {

@@ -1,5 +1,12 @@
-import type { AcquireResult, AcquireRequest, LockMode, HolderInfo } from "../../driver.ts";
-import { localWaitersOf, lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import type { AcquireResult, AcquireRequest, HolderReport, LockMode, HolderInfo } from "../../driver.ts";
+import {
+  localWaitersOf,
+  lockState,
+  type HeldKind,
+  type Holder,
+  type LockState,
+  type Waiter,
+} from "../../lock-state.ts";
 import type { Instant } from "../../runtime/clock.ts";
 import type { Scheduled } from "../../runtime/timer-queue.ts";
 
@@ -106,8 +113,9 @@ export class MemoryLock {
     return this.#queue.splice(0);
   }
 
-  state(now: number): LockState {
+  state(at: Instant): LockState {
     const { key, kind, limit } = this;
+    const { now } = at;
     const newest = Array.from(this.#entries.values()).at(-1);
     const holders = Array.from(this.#entries.values(), (entry) => holderOf(entry, now)).sort(
       (one, other) => (one.remainingMs ?? 0) - (other.remainingMs ?? 0),
@@ -117,7 +125,9 @@ export class MemoryLock {
       kind,
       limit: kind === "read-write" ? Infinity : limit,
       holders,
-      waiters: this.#queue.slice(0, maxWaitersListed).map(({ owner }, position) => ({ owner, position })),
+      waiters: this.#queue.slice(0, maxWaitersListed).map((waiter, position) => {
+        return { owner: waiter.owner, position, ...waitTimesOf(waiter.ticket, at) };
+      }),
       waiterCount: this.#queue.length + localWaitersOf(holders),
       remainingMs: holders.at(-1)?.remainingMs ?? null,
       fencingToken: newest?.fence.first ?? null,
@@ -149,8 +159,8 @@ export interface HolderEntry extends Scheduled {
   /** The owner of the instance. An owner in `info` replaces it. */
   readonly owner: string;
   info: HolderInfo | undefined;
-  /** The last count that the holder reported. */
-  localWaiters: number;
+  /** The last report of the holder. */
+  waiting: Pick<HolderReport, "localWaiters" | "localWaitMs">;
   readonly grantedAt: Instant;
 }
 
@@ -209,7 +219,7 @@ export class MemoryWaiter implements Scheduled {
 
 function holderOf(entry: HolderEntry, now: number): Holder {
   const { owner = entry.owner, reason, labels } = entry.info ?? {};
-  const { localWaiters } = entry;
+  const { localWaiters = 0, localWaitMs } = entry.waiting;
   return {
     owner,
     ...(reason === undefined ? {} : { reason }),
@@ -220,7 +230,14 @@ function holderOf(entry: HolderEntry, now: number): Holder {
     since: entry.grantedAt.wall,
     heldMs: now - entry.grantedAt.now,
     ...(localWaiters === 0 ? {} : { localWaiters }),
+    ...(localWaitMs === undefined ? {} : { localWaitMs }),
   };
+}
+
+/** The times of a wait whose ticket is its start on the monotonic clock, µs. */
+export function waitTimesOf(ticket: number, { now, wall }: Instant): Pick<Waiter, "since" | "waitedMs"> {
+  const waitedMs = Math.max(0, Math.floor(now - ticket / 1000));
+  return { since: Math.round(wall - waitedMs), waitedMs };
 }
 
 function lockModeOf({ lock, weight }: HolderEntry): Pick<Holder, "mode" | "permits"> {

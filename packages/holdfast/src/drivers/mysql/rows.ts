@@ -1,4 +1,11 @@
-import { grantTimes, lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import {
+  grantTimes,
+  lockState,
+  waitTimes,
+  type HeldKind,
+  type Holder,
+  type LockState,
+} from "../../lock-state.ts";
 import { limitOf, modeOf } from "../store/shares.ts";
 import { bytes, textOf, type Row } from "./client.ts";
 
@@ -44,7 +51,10 @@ export function stateOf({ key, lock, holders: holderRows, waiters }: KeyRows): L
     kind,
     limit: limitOf(kind, Number(lock?.["capacity"])),
     holders,
-    waiters: waiters.map((row, position) => ({ owner: textOf(row["owner"]), position })),
+    waiters: waiters.map((row, position) => {
+      const times = waitTimes(Number(textOf(row["ticket"])), Number(row["now"]));
+      return { owner: textOf(row["owner"]), position, ...times };
+    }),
     waiterCount: Number(waiters[0]?.["total"] ?? 0),
     remainingMs: holders.at(-1)?.remainingMs ?? null,
     fencingToken: numbers.length === 0 ? null : numbers.reduce((a, b) => (a > b ? a : b)),

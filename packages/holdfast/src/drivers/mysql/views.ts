@@ -19,8 +19,8 @@ export async function statesOf(client: MysqlClient, keys: readonly string[]): Pr
   const holders =
     await read(`SELECT k, info, weight, CAST(fencing AS CHAR) AS fencing, (expires_at - ${now}) / 1000 AS remainingMs, ${now} / 1000 AS now
     FROM holdfast_holders WHERE k IN ({keys}) AND broken IS NULL AND expires_at > ${now} ORDER BY expires_at`);
-  const waiters =
-    await read(`SELECT k, owner, total FROM (SELECT k, owner, COUNT(*) OVER (PARTITION BY k) AS total,
+  const waiters = await read(`SELECT k, owner, CAST(ticket AS CHAR) AS ticket, ${now} / 1000 AS now, total
+      FROM (SELECT k, owner, ticket, COUNT(*) OVER (PARTITION BY k) AS total,
       ROW_NUMBER() OVER (PARTITION BY k ORDER BY ticket) AS place
       FROM holdfast_waiters WHERE k IN ({keys}) AND deadline > ${now} AND seen_until > ${now}) w
     WHERE place <= ${shownWaiters} ORDER BY place`);

@@ -1,4 +1,11 @@
-import { grantTimes, lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
+import {
+  grantTimes,
+  lockState,
+  waitTimes,
+  type HeldKind,
+  type Holder,
+  type LockState,
+} from "../../lock-state.ts";
 import { limitOf, modeOf } from "../store/shares.ts";
 
 /** The result of the function `inspect`. */
@@ -9,6 +16,10 @@ export interface StateRow {
   readonly holders: readonly HolderRow[] | null;
   /** The owners, in queue order. */
   readonly waiters: readonly string[] | null;
+  /** The tickets of {@link waiters}: the starts of the waits, µs since 1970; absent in a schema before version 5. */
+  readonly tickets?: readonly string[] | null;
+  /** The server's clock, ms since 1970; absent in a schema before version 5. */
+  readonly now?: number;
   readonly waiterCount: number;
 }
 
@@ -33,7 +44,9 @@ export function stateOf(row: StateRow): LockState {
     kind,
     limit: limitOf(kind, row.capacity ?? 1),
     holders,
-    waiters: (row.waiters ?? []).map((owner, position) => ({ owner, position })),
+    waiters: (row.waiters ?? []).map((owner, position) => {
+      return { owner, position, ...waitTimes(Number(row.tickets?.[position]), row.now ?? 0) };
+    }),
     waiterCount: row.waiterCount,
     remainingMs: holders.at(-1)?.remainingMs ?? null,
     fencingToken: numbers.length === 0 ? null : numbers.reduce((a, b) => (a > b ? a : b)),

@@ -4,7 +4,7 @@ import { sessionFunctions } from "./session-functions.ts";
 import { views } from "./views.ts";
 
 /** The version of the functions. A client installs its schema where the version is lower. */
-export const schemaVersion = 4;
+export const schemaVersion = 5;
 
 /**
  * The schema of the locks: three tables, and one function for each operation. The statement may be repeated, and several clients may

@@ -43,10 +43,13 @@ CREATE OR REPLACE FUNCTION {schema}.state_of(k text) RETURNS text LANGUAGE sql V
     'capacity', (SELECT capacity FROM {schema}.locks WHERE key = k),
     'holders', (SELECT json_agg({schema}.holder_json(h) ORDER BY expires_at)
       FROM {schema}.holders h WHERE key = k AND broken IS NULL AND expires_at > clock_timestamp()),
-    'waiters', (SELECT json_agg(owner ORDER BY ticket) FROM (SELECT * FROM {schema}.waiters
-      WHERE key = k AND deadline > clock_timestamp() AND seen_until > clock_timestamp() ORDER BY ticket LIMIT 100) first),
+    'waiters', waiters, 'tickets', tickets,
     'waiterCount', (SELECT count(*) FROM {schema}.waiters
-      WHERE key = k AND deadline > clock_timestamp() AND seen_until > clock_timestamp()))::text $body$;
+      WHERE key = k AND deadline > clock_timestamp() AND seen_until > clock_timestamp()),
+    'now', extract(epoch FROM clock_timestamp())::double precision * 1000)::text
+  FROM (SELECT json_agg(owner ORDER BY ticket) AS waiters, json_agg(ticket::text ORDER BY ticket) AS tickets
+    FROM (SELECT owner, ticket FROM {schema}.waiters
+      WHERE key = k AND deadline > clock_timestamp() AND seen_until > clock_timestamp() ORDER BY ticket LIMIT 100) first) queue $body$;
 
 CREATE OR REPLACE FUNCTION {schema}.inspect(request text) RETURNS text LANGUAGE sql VOLATILE AS
   $body$ SELECT {schema}.state_of(request::json->>'key') $body$;

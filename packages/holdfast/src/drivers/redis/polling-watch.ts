@@ -7,7 +7,7 @@ type Target = string | { readonly prefix: string };
 /** One lock in a snapshot. */
 interface Seen {
   readonly state: LockState;
-  /** Equal for two states that differ only in the remaining time. */
+  /** Equal for two states that differ only in their times. */
   readonly fingerprint: string;
 }
 
@@ -263,5 +263,6 @@ function fingerprintOf(state: LockState): string {
     labels,
     String(number),
   ]);
-  return JSON.stringify([owners, remaining, waiters, waiterCount, String(fencingToken)]);
+  const waiting = waiters.map(({ owner }) => owner);
+  return JSON.stringify([owners, remaining, waiting, waiterCount, String(fencingToken)]);
 }

@@ -80,7 +80,9 @@ function changeOf(state: LockState, known: Map<string, string>, isSnapshot: bool
   return before === undefined ? undefined : { type: "gone", key, state };
 }
 
-/** The state without the remaining times, which change without an event. */
+const durations: ReadonlySet<string> = new Set(["remainingMs", "heldMs", "waitedMs", "oldestWaitMs"]);
+
+/** The state without its durations, which change without an event. */
 function fingerprintOf(state: LockState): string {
-  return JSON.stringify(state, (name, value: unknown) => (name === "remainingMs" ? undefined : value));
+  return JSON.stringify(state, (name, value: unknown) => (durations.has(name) ? undefined : value));
 }

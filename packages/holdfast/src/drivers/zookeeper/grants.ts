@@ -64,7 +64,7 @@ export class Observations {
 /** The wall clock of the servers, as their replies to writes show it. */
 export class ServerTime {
   readonly #clock: Clock;
-  #offsetMs = 0;
+  #offsetMs: number | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -77,6 +77,11 @@ export class ServerTime {
 
   /** How long ago a change was, approximately, ms. */
   ageMs(changedAt: number): number {
-    return Math.max(0, this.#clock.wall() + this.#offsetMs - changedAt);
+    return Math.max(0, this.#clock.wall() + (this.#offsetMs ?? 0) - changedAt);
+  }
+
+  /** Like {@link ageMs}; undefined: no reply to a write has shown the time of the servers. */
+  durationMs(createdAt: number): number | undefined {
+    return this.#offsetMs === undefined ? undefined : Math.floor(this.ageMs(createdAt));
   }
 }

@@ -1,4 +1,4 @@
-import { lockState, type Holder, type LockState } from "../../lock-state.ts";
+import { lockState, type Holder, type LockState, type Waiter } from "../../lock-state.ts";
 import type { GrantView } from "./grants.ts";
 
 export const shownWaiters = 100;
@@ -6,7 +6,7 @@ export const shownWaiters = 100;
 export function holderOf(
   { owner, reason, labels, fencingToken, createdAt }: GrantView,
   remainingMs: number,
-  heldMs: number,
+  heldMs: number | undefined,
 ): Holder {
   return {
     owner,
@@ -15,15 +15,15 @@ export function holderOf(
     fencingToken,
     remainingMs,
     since: createdAt,
-    heldMs,
+    ...(heldMs === undefined ? {} : { heldMs }),
   };
 }
 
-/** @param owners of the first waiters */
+/** @param waiters the first waiters */
 export function stateOf(
   key: string,
   holder: Holder | undefined,
-  owners: readonly string[],
+  waiters: readonly Omit<Waiter, "position">[],
   waiterCount: number,
 ): LockState {
   return lockState({
@@ -31,7 +31,7 @@ export function stateOf(
     kind: "mutex",
     limit: 1,
     holders: holder ? [holder] : [],
-    waiters: owners.map((owner, position) => ({ owner, position })),
+    waiters: waiters.map((waiter, position) => ({ ...waiter, position })),
     waiterCount,
     remainingMs: holder?.remainingMs ?? null,
     fencingToken: holder?.fencingToken ?? null,

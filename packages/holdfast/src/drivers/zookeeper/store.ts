@@ -1,6 +1,6 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
-import type { Holder, LockState, NodeState } from "../../lock-state.ts";
+import type { Holder, LockState, NodeState, Waiter } from "../../lock-state.ts";
 import { invalidCursor } from "../../option-checks.ts";
 import type {
   LeaseStore,
@@ -126,12 +126,12 @@ export class ZooKeeperStore implements LeaseStore {
 
   async inspect(key: string): Promise<LockState> {
     const view = await this.#nodes.freshView(key);
-    const [grant, ...owners] = await Promise.all([
+    const [grant, ...waiters] = await Promise.all([
       this.#nodes.grant(view),
-      ...view.entries.slice(0, shownWaiters).map(({ path }) => this.#ownerOf(path)),
+      ...view.entries.slice(0, shownWaiters).map(({ path }) => this.#waiterOf(path)),
     ]);
-    const present = owners.filter((owner) => owner !== undefined);
-    const waiterCount = view.entries.length - (owners.length - present.length);
+    const present = waiters.filter((waiter) => waiter !== undefined);
+    const waiterCount = view.entries.length - (waiters.length - present.length);
     return stateOf(key, grant && this.#holderOf(grant), present, waiterCount);
   }
 
@@ -247,15 +247,18 @@ export class ZooKeeperStore implements LeaseStore {
     return held !== undefined && held.token !== token ? "stolen" : "expired";
   }
 
-  #ownerOf(entry: string): Promise<string | undefined> {
+  #waiterOf(entry: string): Promise<Omit<Waiter, "position"> | undefined> {
     return orMissing(
-      this.#session.request(getData(entry)).then(({ data }) => data),
+      this.#session.request(getData(entry)).then(({ data: owner, stat: { createdAt } }) => {
+        const waitedMs = this.#time.durationMs(createdAt);
+        return { owner, since: createdAt, ...(waitedMs === undefined ? {} : { waitedMs }) };
+      }),
       undefined,
     );
   }
 
   #holderOf(grant: GrantView): Holder {
     const remainingMs = Math.max(0, grant.ttlMs - this.#time.ageMs(grant.changedAt));
-    return holderOf(grant, remainingMs, this.#time.ageMs(grant.createdAt));
+    return holderOf(grant, remainingMs, this.#time.durationMs(grant.createdAt));
   }
 }

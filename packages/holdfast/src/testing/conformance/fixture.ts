@@ -41,6 +41,10 @@ export class Fixture {
     return this.#driver.capabilities.kinds;
   }
 
+  get engine(): string {
+    return this.#driver.capabilities.engine ?? "other";
+  }
+
   /** Whether the driver supports hand-over in memory. */
   get hasHandover(): boolean {
     const { requeue, fencingBlocks } = this.#driver.capabilities;

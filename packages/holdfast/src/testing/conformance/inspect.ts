@@ -2,13 +2,11 @@ import assert from "node:assert/strict";
 
 import type { WaitTimeoutError } from "../../errors.ts";
 import type { Locks } from "../../locks.ts";
-import type { Holder, LockEvent } from "../../lock-state.ts";
+import type { LockEvent } from "../../lock-state.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { listed } from "./list.ts";
 import { later, refused, type Cases, type Fixture } from "./fixture.ts";
-
-/** The error of an estimated engine clock, ms. */
-const clockErrorMs = 1_000;
+import { assertGrantTimes, assertWaits } from "./times.ts";
 
 export const inspect: Cases = {
   "inspect reports holder, reason, remaining time, and waiters in order": async (fixture) => {
@@ -22,12 +20,14 @@ export const inspect: Cases = {
     await fixture.queued(1);
     void later(fixture.open("here", { owner: "third" }).acquire(key, { owner: "third" }));
     await fixture.queued(2);
-    const { kind, limit, waiters, waiterCount, nodes, ...state } = await fixture.there.inspect(key);
+    const whole = await fixture.there.inspect(key);
+    const { kind, limit, waiters, waiterCount, nodes, ...state } = whole;
     const inOrder = ["second", "third"].map((owner, position) => ({ owner, position }));
     assert.deepEqual(
-      { kind, limit, waiters, waiterCount },
+      { kind, limit, waiters: waiters.map(({ owner, position }) => ({ owner, position })), waiterCount },
       { kind: "mutex", limit: 1, waiters: inOrder, waiterCount: 2 },
     );
+    assertWaits(fixture, whole, systemClock.now() - startedAt);
     const { fencingToken } = lease;
     const { holders, remainingMs } = state;
     assert.equal(state.fencingToken, fencingToken);
@@ -52,9 +52,11 @@ export const inspect: Cases = {
     );
     assert.equal(waiterCount, 5);
     if (fixture.hasHandover) {
-      assert.ok(waiters.every(({ since }) => since !== undefined));
+      assert.ok(waiters.every(({ since, waitedMs }) => since !== undefined && waitedMs !== undefined));
     }
-    assert.equal((await listed(here, key))?.waiterCount, 5);
+    const listedState = await listed(here, key);
+    assert.equal(listedState?.waiterCount, 5);
+    assert.equal(listedState.oldestWaitMs === undefined, waiters[0]?.waitedMs === undefined);
     const abort = new AbortController();
     const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
     assert.equal((await next(events)).state.waiterCount, 5);
@@ -96,10 +98,12 @@ export const inspect: Cases = {
       await waitFor(fixture, there, 3);
       assert.equal((await listed(there, key))?.waiterCount, 3);
       for (const locks of [here, there]) {
-        const { waiterCount, waiters, holders } = await locks.inspect(key);
+        const { waiterCount, waiters, holders, oldestWaitMs } = await locks.inspect(key);
         assert.deepEqual([waiterCount, holders[0]?.reason], [3, "first"]);
         const isReported = fixture.hasHandover && locks === there;
         assert.equal(holders[0]?.localWaiters, isReported ? 3 : undefined);
+        assert.equal(holders[0]?.localWaitMs === undefined, !isReported);
+        assert.ok(!isReported || oldestWaitMs === holders[0]?.localWaitMs);
         assert.equal(waiters.length, isReported ? 0 : 3);
       }
       const abort = new AbortController();
@@ -132,11 +136,13 @@ export const inspect: Cases = {
     },
 
   "inspect reports a lock without a holder": async ({ here, key }) => {
-    const { holders, waiters, waiterCount, remainingMs, fencingToken } = await here.inspect(key);
+    const state = await here.inspect(key);
+    const { holders, waiters, waiterCount, remainingMs, fencingToken } = state;
     assert.deepEqual(
       { holders, waiters, waiterCount, remainingMs, fencingToken },
       { holders: [], waiters: [], waiterCount: 0, remainingMs: null, fencingToken: null },
     );
+    assert.ok(!("oldestWaitMs" in state));
   },
 
   "the JSON of states and leases has fencing tokens as text, and no secret": async ({ here, there, key }) => {
@@ -245,15 +251,5 @@ async function nextWhere(
     if (condition(event)) {
       return event;
     }
-  }
-}
-
-/** An engine knows the time of a grant and its age, or neither. */
-function assertGrantTimes(holder: Holder | undefined, elapsedMs: number): void {
-  const { since, heldMs } = holder ?? {};
-  assert.equal(since === undefined, heldMs === undefined);
-  if (since !== undefined && heldMs !== undefined) {
-    assert.ok(heldMs >= 0 && heldMs <= elapsedMs + clockErrorMs, `${heldMs} ms in ${elapsedMs} ms`);
-    assert.ok(Number.isSafeInteger(since) && since > 0);
   }
 }

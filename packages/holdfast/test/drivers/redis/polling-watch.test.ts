@@ -35,6 +35,12 @@ onRedis("watches of Redis", () => {
   test("many watches of a prefix cost the server one scan at a time, and each has its own snapshot", async (context) => {
     const locks = open(context);
     await locks.acquire("shared:a");
+    void open(context)
+      .acquire("shared:a", { waitMs: Infinity })
+      .catch(() => undefined);
+    const isWaitedFor = async (): Promise<boolean> =>
+      (await locks.inspect("shared:a")).oldestWaitMs !== undefined;
+    await waitUntil(isWaitedFor, "one waits, so that the state changes with time");
     const abort = new AbortController();
     const watches = [];
     for (let i = 0; i < 20; i += 1) {

@@ -49,7 +49,7 @@ onQuorum("an inspection while nodes disagree", () => {
         { owner: "holder", reason: "a reason", fencingToken: lease.fencingToken },
       ]);
       expect(state.waiterCount).toBe(1);
-      expect(state.waiters).toEqual([{ owner: "waiter", position: 0 }]);
+      expect(state.waiters).toMatchObject([{ owner: "waiter", position: 0, waitedMs: expect.any(Number) }]);
       expect(state.remainingMs).toBeGreaterThan(0);
       expect(state.remainingMs).toBeLessThanOrEqual(ttlMs);
       expect(state.nodes.map(({ held }) => held)).toEqual([true, true, null, true, true]);

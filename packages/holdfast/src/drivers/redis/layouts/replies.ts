@@ -1,5 +1,5 @@
 import type { LossReason } from "../../../errors.ts";
-import { lockState, type Holder, type LockKind, type LockState } from "../../../lock-state.ts";
+import { lockState, waitTimes, type Holder, type LockKind, type LockState } from "../../../lock-state.ts";
 import type { StoreAttempt, StoreReply } from "../../store/lease-store.ts";
 
 /** The metadata of a holder in the records of this library. */
@@ -64,7 +64,13 @@ export function parseState(
   reply: readonly unknown[],
   { key, node, library }: { key: string; node: string; library: string },
 ): LockState {
-  const [shown, waiting, waiterCount] = reply as [readonly HolderReply[], readonly unknown[], unknown];
+  const [shown, waiting, waiterCount, now] = reply as [
+    readonly HolderReply[],
+    readonly (readonly [owner: unknown, ticket: unknown])[],
+    unknown,
+    unknown,
+  ];
+  const nowMs = Number(now) / 1000;
   const holders = shown.map((holder) => parseHolder(holder, library)).sort(byExpiry);
   const isShared = holders.some(({ mode }) => mode !== undefined);
   const kind: LockKind = isShared ? "read-write" : "mutex";
@@ -74,7 +80,9 @@ export function parseState(
     kind,
     limit: isShared ? Infinity : 1,
     holders,
-    waiters: waiting.map((owner, position) => ({ owner: String(owner), position })),
+    waiters: waiting.map(([owner, ticket], position) => {
+      return { owner: String(owner), position, ...waitTimes(Number(ticket), nowMs) };
+    }),
     waiterCount: Number(waiterCount),
     remainingMs: holders.at(-1)?.remainingMs ?? null,
     fencingToken: fencingTokens.length > 0 ? fencingTokens.reduce((a, b) => (a > b ? a : b)) : null,

@@ -7,7 +7,7 @@ export function encodeMetadata(info: (HolderInfo & Partial<HolderReport>) | unde
   if (info === undefined) {
     return "";
   }
-  const { owner, reason, labels, fencingToken, localWaiters } = info;
+  const { owner, reason, labels, fencingToken, localWaiters, localWaitMs } = info;
   const fields: string[] = [];
   for (const [name, value] of [
     ["owner", owner],
@@ -15,6 +15,7 @@ export function encodeMetadata(info: (HolderInfo & Partial<HolderReport>) | unde
     ["labels", labels && JSON.stringify(labels)],
     ["number", fencingToken?.toString()],
     ["waiting", localWaiters ? localWaiters.toString() : undefined],
+    ["waited", localWaitMs?.toString()],
   ] as const) {
     if (value !== undefined) {
       fields.push(name, value);
@@ -36,16 +37,18 @@ export function decodeHash(answer: unknown): ReadonlyMap<string, string> {
 /** The metadata that `inspect` reports. */
 export function decodeMetadata(
   fields: ReadonlyMap<string, string>,
-): Pick<Holder, "reason" | "labels" | "localWaiters"> & { owner?: string } {
+): Pick<Holder, "reason" | "labels" | "localWaiters" | "localWaitMs"> & { owner?: string } {
   const owner = fields.get("owner");
   const reason = fields.get("reason");
   const labels = fields.get("labels");
   const localWaiters = Number(fields.get("waiting") ?? 0);
+  const localWaitMs = Number(fields.get("waited") ?? -1);
   return {
     ...(owner === undefined ? {} : { owner }),
     ...(reason === undefined ? {} : { reason }),
     ...decodeLabels(labels),
     ...(Number.isSafeInteger(localWaiters) && localWaiters > 0 ? { localWaiters } : {}),
+    ...(Number.isSafeInteger(localWaitMs) && localWaitMs >= 0 ? { localWaitMs } : {}),
   };
 }
 

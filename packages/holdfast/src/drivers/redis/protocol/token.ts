@@ -50,3 +50,8 @@ export function isTokenOf(clientId: string, token: string): boolean {
 export function clientIdOf(token: string): string | undefined {
   return tokenForm.exec(token)?.[1];
 }
+
+/** The ticket in a token: the arrival of its request, µs since 1970, by the server's clock. The token of a latch has the ticket 0. */
+export function ticketOf(token: string): number {
+  return Number(token.slice(token.lastIndexOf(":") + 1));
+}

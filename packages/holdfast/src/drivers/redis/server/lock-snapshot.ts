@@ -2,13 +2,14 @@ import {
   grantTimes,
   localWaitersOf,
   lockState,
+  waitTimes,
   type FenceState,
   type HeldKind,
   type Holder,
   type LockState,
 } from "../../../lock-state.ts";
 import type { RedisServer } from "./server.ts";
-import { clientIdOf } from "../protocol/token.ts";
+import { clientIdOf, ticketOf } from "../protocol/token.ts";
 import { decodeHash, decodeJsonHash, decodeMetadata } from "../protocol/metadata.ts";
 
 /** The remaining TTL of a key that does not exist. Another program may hold the lock with an empty string. */
@@ -114,9 +115,10 @@ async function toSharedState(
     kind,
     limit,
     holders: snapshot,
-    waiters: queueEntries.map((_queueEntry, position) => ({
+    waiters: queueEntries.map((queueEntry, position) => ({
       owner: owners[holders.length + position] ?? "unknown",
       position,
+      ...waitTimes(ticketOf(tokenOf(queueEntry)), nowMs),
     })),
     waiterCount: waiterCount + localWaitersOf(snapshot),
     remainingMs: holders.at(-1)?.remainingMs ?? null,
@@ -178,9 +180,10 @@ async function toMutexState(node: RedisServer, key: string, snapshot: LockSnapsh
     kind: "mutex",
     limit: 1,
     holders,
-    waiters: snapshot.queueEntries.map((_queueEntry, position) => ({
+    waiters: snapshot.queueEntries.map((queueEntry, position) => ({
       owner: owners[position + 1] ?? "unknown",
       position,
+      ...waitTimes(ticketOf(tokenOf(queueEntry)), nowMs),
     })),
     waiterCount: snapshot.waiterCount + localWaitersOf(holders),
     remainingMs,

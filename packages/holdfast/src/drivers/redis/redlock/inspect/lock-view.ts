@@ -1,6 +1,7 @@
 import {
   localWaitersOf,
   lockState,
+  waitTimes,
   type FenceState,
   type LockState,
   type NodeView,
@@ -18,6 +19,7 @@ import {
 } from "../../server/lock-snapshot.ts";
 import type { LockKeys } from "../../protocol/keys.ts";
 import { newestMetadata } from "../../protocol/metadata.ts";
+import { ticketOf } from "../../protocol/token.ts";
 import { majorityReached } from "../majority.ts";
 import { SharedView } from "./shared-lock-view.ts";
 import type { QuorumNode } from "../quorum-node.ts";
@@ -172,7 +174,9 @@ export class QuorumLockView {
     return lockState({
       key: this.key,
       ...described,
-      waiters: shown.map((token, position) => ({ owner: ownerOf(token), position })),
+      waiters: shown.map((token, position) => {
+        return { owner: ownerOf(token), position, ...waitTimes(ticketOf(token), nowMs) };
+      }),
       waiterCount: waiterCount + localWaitersOf(described.holders),
       fencingToken: this.newest,
       nodes: this.replies.map((reply) => this.#nodeView(reply, ownerOf)),
@@ -235,7 +239,6 @@ export class QuorumLockView {
       seen.delete(token);
     }
     const { majority } = this.#nodeSet;
-    const ticketOf = (token: string): number => Number(token.slice(token.lastIndexOf(":") + 1));
     return [...seen.keys()]
       .filter((token) => (seen.get(token) ?? 0) >= majority)
       .sort((a, b) => ticketOf(a) - ticketOf(b) || (a < b ? -1 : 1));

@@ -154,15 +154,18 @@ local function inspect()
     living[entry] = true
   end
   local count = 0
-  for _, entry in ipairs(redis.call('ZRANGE', queue, 0, -1)) do
+  local entries = redis.call('ZRANGE', queue, 0, -1, 'WITHSCORES')
+  for i = 1, #entries, 2 do
+    local entry, ticket = entries[i], tonumber(entries[i + 1])
     if living[entry] then
       count = count + 1
       if count <= max then
-        waiting[count] = redis.call('HGET', notes, 'q:' .. entry) or ''
+        local owner = redis.call('HGET', notes, 'q:' .. entry) or ''
+        waiting[count] = { owner, digits(ticket) }
       end
     end
   end
-  return { shown, waiting, count }
+  return { shown, waiting, count, digits(now_micros) }
 end
 
 local operations = {

@@ -9,6 +9,6 @@ const executablePath = process.env["HOLDFAST_CHROMIUM"] ?? "/usr/bin/chromium";
 
 export const hasBrowser: boolean = existsSync(executablePath);
 
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+export function launchBrowser(flags: readonly string[] = []): Promise<Browser> {
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", ...flags] });
 }

@@ -1,7 +1,11 @@
+import "reflect-metadata";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
 import { serve, type ServerType } from "@hono/node-server";
+import { Module } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import type { NestExpressApplication } from "@nestjs/platform-express";
 import express from "express";
 import fastify from "fastify";
 import { createLocks, type Driver } from "holdfast";
@@ -55,6 +59,15 @@ const frameworks: Record<string, (driver: Driver, options?: ConsoleRoutesOptions
     await app.listen({ port: 0, host: "127.0.0.1" });
     ends.push(() => app.close());
     return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/admin/locks/`;
+  },
+  async nestjs(driver, options) {
+    class Application {}
+    Module({})(Application);
+    const app = await NestFactory.create<NestExpressApplication>(Application, { logger: false });
+    app.use("/admin/locks", mounted(driver, options).handler);
+    await app.listen(0, "127.0.0.1");
+    ends.push(() => app.close());
+    return `${await app.getUrl()}/admin/locks/`;
   },
   async hono(driver, options) {
     const routes = mounted(driver, { ...options, basePath: "/admin/locks" });

@@ -1,4 +1,4 @@
-import { byRules, edit, type Mutant } from "../mutant.ts";
+import { byRules, bySim, edit, type Mutant } from "../mutant.ts";
 
 export const once: readonly Mutant[] = [
   {
@@ -53,7 +53,28 @@ export const once: readonly Mutant[] = [
     name: "min-hold-is-ignored",
     brokenRule: "minHoldMs: an early release keeps the key until the shortest hold has passed",
     edits: [edit("lease/lease-state.ts", "    if (keptMs > 0) {", "    if (keptMs > Infinity) {")],
-    killers: [byRules("drivers/memory/driver", "minHoldMs keeps the key after an early release")],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/memory/driver", "minHoldMs keeps the key after an early release"),
+    ],
+  },
+  {
+    name: "min-hold-is-left-to-the-rest-of-the-ttl",
+    brokenRule: "minHoldMs: the engine keeps the grant until the shortest hold has passed",
+    edits: [edit("lease/lease-state.ts", "      isKept || extendGrant(", "      true || extendGrant(")],
+    killers: [bySim(1, 60)],
+  },
+  {
+    name: "min-hold-counts-from-the-release",
+    brokenRule: "minHoldMs: a release ends the grant when the shortest hold has passed since the grant",
+    edits: [
+      edit(
+        "lease/lease-state.ts",
+        "    const keptMs = this.#heldUntil - this.#host.clock.now();",
+        "    const keptMs = this.#options.minHoldMs ?? 0;",
+      ),
+    ],
+    killers: [bySim(1, 400)],
   },
   {
     name: "min-hold-keeps-the-keys-of-a-failed-acquire",

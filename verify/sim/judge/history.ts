@@ -5,7 +5,7 @@ import { KeyHistory } from "./key-history.ts";
 import { LossNotices, type ProcessHealth } from "./losses.ts";
 import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
 import { OperatorHistory } from "./operator-history.ts";
-import { afterExpiryMs, faultFreeBoundMs, pollMs } from "./patience.ts";
+import { afterExpiryMs, faultFreeBoundMs, pollMs, slowestClockFactor } from "./patience.ts";
 import { isFaultFree, type Schedule, type Use } from "../plan/schedule.ts";
 import { ProgressCheck } from "./progress.ts";
 import { attemptKey, type SharedGroup } from "./shared-group.ts";
@@ -128,6 +128,14 @@ export class History {
     }
   }
 
+  /** The lease was released before its shortest hold had passed. The engine keeps its grant until then. */
+  kept(lease: WatchedLeases, minHoldMs: number): void {
+    for (const keyLease of keyLeasesOf(lease)) {
+      this.keyHistory(keyLease.key).holdings.kept(keyLease, minHoldMs);
+    }
+    this.check();
+  }
+
   /** The caller transfers the lease to another client, which may adopt the lease for `withinMs`. */
   transferred(lease: WatchedLeases, withinMs: number): void {
     this.released(lease);
@@ -168,7 +176,10 @@ export class History {
   /** How long a key may still stay without a holder, because its lease is to expire or to be adopted, ms. */
   get reservedForMs(): number {
     const { now } = this.findings;
-    return Math.max(0, ...Array.from(this.#keys.values(), ({ reservedUntil }) => reservedUntil - now));
+    const ends = Array.from(this.#keys.values(), ({ reservedUntil, holdings }) =>
+      Math.max(reservedUntil, holdings.keptUntil * slowestClockFactor),
+    );
+    return Math.max(0, ...ends.map((end) => end - now));
   }
 
   /** The client is dead: its requests have ended, and its grants, present and still possible, end by their TTL. */

@@ -3,6 +3,7 @@ import type { Findings } from "./findings.ts";
 import type { Limits } from "./limits.ts";
 import { GrantRuns, type GrantRun } from "../run/grant-runs.ts";
 import { grantKey, type SharedGroup } from "./shared-group.ts";
+import { slowestClockFactor } from "./patience.ts";
 import type { TrackedLease } from "./tracked-lease.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 import type { WatchedLease } from "./watched-lease.ts";
@@ -10,6 +11,8 @@ import type { WatchedLease } from "./watched-lease.ts";
 /** The holders of one key, by the true time. */
 export class Holdings {
   readonly leases: Set<TrackedLease> = new Set();
+  /** Released leases whose grants the engine keeps, because their shortest hold has not passed. */
+  readonly #kept = new Set<TrackedLease>();
   /** Writers whose downgrade is in flight. Neither lease counts for its client, but the servers still have the grant. */
   readonly downgrading: Set<TrackedLease> = new Set();
   readonly #findings: Findings;
@@ -148,6 +151,28 @@ export class Holdings {
     }
   }
 
+  /** The lease was released, and the engine keeps its grant until the shortest hold has passed, by the fastest clock. */
+  kept(lease: WatchedLease, minHoldMs: number): void {
+    const own = this.#knownLeases.get(lease);
+    if (own) {
+      const { key, fencingToken, signal } = lease;
+      const until = own.since + minHoldMs / slowestClockFactor;
+      const remainingMs = (): number => until - this.#findings.now;
+      this.#kept.add({ ...own, lease: { key, fencingToken, signal, remainingMs } });
+    }
+  }
+
+  /** When the last kept grant may end. */
+  get keptUntil(): number {
+    const { now } = this.#findings;
+    return Math.max(0, ...Array.from(this.#kept, ({ lease }) => now + lease.remainingMs()));
+  }
+
+  /** The grants of the client that the engine may still keep for their TTL, if the client dies. */
+  keptBy(client: number): readonly TrackedLease[] {
+    return [...this.#kept].filter((one) => one.client === client);
+  }
+
   /** Whether a caller has got a lease with this number. */
   wasGranted(fencingToken: bigint): boolean {
     return this.#runs.wasGranted(fencingToken);
@@ -163,7 +188,7 @@ export class Holdings {
     this.#runs.breaks(
       fencingToken,
       client,
-      Array.from(this.leases, ({ grantRun }) => grantRun),
+      Array.from([...this.leases, ...this.#kept], ({ grantRun }) => grantRun),
       isShared,
     );
   }
@@ -184,7 +209,7 @@ export class Holdings {
   }
 
   check(): void {
-    if (this.leases.size < 2) {
+    if (this.leases.size + this.#kept.size < 2) {
       return;
     }
     const leases = this.#valid(({ grantRun }) => !grantRun.isBroken);
@@ -210,7 +235,7 @@ export class Holdings {
 
   #valid(counts: (one: TrackedLease) => boolean): TrackedLease[] {
     const valid: TrackedLease[] = [];
-    for (const one of this.leases) {
+    for (const one of [...this.leases, ...this.#kept]) {
       if (counts(one) && one.lease.remainingMs() > 0 && !valid.some((other) => isSameGrant(one, other))) {
         valid.push(one);
       }

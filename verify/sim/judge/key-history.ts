@@ -53,7 +53,9 @@ export class KeyHistory {
     this.order.clientDied(client);
     const { leases, downgrading } = this.holdings;
     const current = [...leases].filter(({ lease }) => lease.remainingMs() > 0);
-    const granted = [...current, ...downgrading].filter((one) => one.client === client);
+    const granted = [...current, ...downgrading]
+      .filter((one) => one.client === client)
+      .concat(this.holdings.keptBy(client));
     const longestMs = Math.max(0, ...granted.map(({ ttlMs }) => ttlMs));
     const pending = [...this.waiting].filter(({ request }) => request.client === client);
     pending.forEach((one) => this.waiting.delete(one));

@@ -2,6 +2,7 @@ import { SeededRandom } from "./dice.ts";
 import { planFaults } from "./plan-faults.ts";
 import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
 import { sleepRandom, planSleeps } from "./plan-sleeps.ts";
+import { holdRandom, withShortestHolds } from "./plan-holds.ts";
 import { latchRandom, latchSteps, drawLatch } from "./plan-latches.ts";
 import { repeatRandom, planRepeats, planWork } from "./plan-work.ts";
 import type {
@@ -28,8 +29,11 @@ export function planSchedule(seed: number): Schedule {
     ...baseFrame,
     ...drawLatch(drawKind(baseFrame.engine, baseFrame.scenario, ownRandom), baseFrame, latches),
   };
-  const kindSteps =
-    frame.kind === "latch" ? latchSteps(steps, frame, latches) : withKind(steps, frame, ownRandom);
+  const kindSteps = withShortestHolds(
+    frame.kind === "latch" ? latchSteps(steps, frame, latches) : withKind(steps, frame, ownRandom),
+    frame,
+    holdRandom(seed),
+  );
   const merged = [
     ...kindSteps,
     ...planRepeats(kindSteps, repeatRandom(seed)),

@@ -98,6 +98,7 @@ export interface Use {
   /** When the caller aborts the call. */
   readonly abortMs?: number;
   readonly maxHoldMs?: number;
+  readonly minHoldMs?: number;
   /** The call is repeated with this `attemptId` if the engine failed. */
   readonly attemptId?: string;
   /** The end, if not a release: the lease expires, the callback throws, or the lease is transferred to that client. */

@@ -110,9 +110,9 @@ export class Callers {
   }
 
   #acquireLease(client: Client, use: Use, signal: AbortSignal): Promise<Lease | null> {
-    const { kind, ttlMs, renew, attemptId, maxHoldMs } = use;
+    const { kind, ttlMs, renew, attemptId, maxHoldMs, minHoldMs } = use;
     const { lockable, options: own } = this.#specFor(client, use);
-    const options = { ttlMs, renew, attemptId, maxHoldMs, signal, ...own };
+    const options = { ttlMs, renew, attemptId, maxHoldMs, minHoldMs, signal, ...own };
     return kind === "try"
       ? lockable.tryAcquire(options)
       : lockable.acquire({ ...options, waitMs: use.waitMs ?? Infinity });

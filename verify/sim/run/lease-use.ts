@@ -53,6 +53,18 @@ export class LeaseUse {
       await this.#transfer(client, use, lease, this.#clients[ending.transferTo]);
     } else {
       await this.#releases.release(client, lease, false);
+      await this.#keepFor(client, lease, use.minHoldMs);
+    }
+  }
+
+  /** The engine keeps the grant of the released lease until its shortest hold has passed. */
+  async #keepFor(client: Client, lease: Lease, minHoldMs: number | undefined): Promise<void> {
+    if (minHoldMs !== undefined) {
+      this.#history.operations += 1; // the grant is extended first, and released later
+      if (await lease.release().catch(() => false)) {
+        this.#history.kept(lease, minHoldMs);
+      }
+      await client.pause(minHoldMs);
     }
   }
 

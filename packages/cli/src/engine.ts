@@ -44,17 +44,23 @@ export async function openEngine(target: Target, owner: string = defaultOwner())
 /** The limit for releases at the end, ms, because a person waits. A lock without a release ends with its TTL. */
 const closeTimeoutMs = 1_000;
 
-/** The client library's message for the last failed connection; undefined without a failure. */
-export function lastFailure(): string | undefined {
+/** A failed connection: its server, and the message of the client library. */
+interface ConnectionFailure {
+  readonly node: string;
+  readonly reason: string;
+}
+
+/** The last failed connection; undefined without a failure. */
+export function lastFailure(): ConnectionFailure | undefined {
   return failure;
 }
 
-let failure: string | undefined;
+let failure: ConnectionFailure | undefined;
 
 function recordFailure(message: unknown): void {
   const { event, node, detail } = message as { event: string; node: string; detail?: unknown };
   if (event === "connection-failed") {
-    failure = `${node}: ${String(detail)}`;
+    failure = { node, reason: String(detail) };
   }
 }
 

@@ -41,12 +41,15 @@ export function keyAndCommand(given: readonly string[], command: Command): KeyAn
     );
   }
   const separator = rest.includes("--") ? rest.indexOf("--") : rest.length;
-  readFlags(key, rest.slice(0, separator), command);
+  readFlags(key, rest.slice(0, separator), rest.slice(separator), command);
   return { keys: [key], words: rest.slice(separator + 1) };
 }
 
-/** Commander ends the flags at the first argument, so the flags between the key and `--` are read here. */
-function readFlags(key: string, words: readonly string[], command: Command): void {
+/**
+ * Commander ends the flags at the first argument, so the flags between the key and `--` are read here.
+ * @param rest the words from `--` on; empty without `--`
+ */
+function readFlags(key: string, words: readonly string[], rest: readonly string[], command: Command): void {
   const name = command.name();
   const { operands, unknown } = command.parseOptions([...words]);
   if (unknown.includes("--help") || unknown.includes("-h")) {
@@ -55,7 +58,14 @@ function readFlags(key: string, words: readonly string[], command: Command): voi
   if (unknown.length > 0) {
     throw usage(`unknown option ${unknown[0]}; holdfast ${name} --help lists the options`);
   }
-  if (operands.length > 0) {
+  if (operands.length > 0 && rest.length > 0) {
+    const keys = [key, ...operands];
+    const [quoted, several] = [[keys.join(" ")], keys.flatMap((one) => ["-k", one])];
+    throw usage(
+      `expected one key before --, got ${keys.map((one) => `"${one}"`).join(" and ")}; for a key with spaces write: ` +
+        `holdfast ${name} ${shown([...quoted, ...rest])}; for several keys: holdfast ${name} ${shown([...several, ...rest])}`,
+    );
+  } else if (operands.length > 0) {
     throw usage(`expected -- before the command; write: holdfast ${name} ${shown([key, "--", ...operands])}`);
   }
   const { key: others } = command.opts<{ key?: Keys }>();

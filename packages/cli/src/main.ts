@@ -3,7 +3,8 @@ import { CommanderError } from "commander";
 import { lastFailure } from "./engine.ts";
 import { Exit, exitCodeOf, exitCodes } from "./exit.ts";
 import { messageForPeople } from "./messages.ts";
-import { program } from "./program.ts";
+import { commandFirst } from "./command-first.ts";
+import { isCommand, program } from "./program.ts";
 import { errorMessage } from "./output.ts";
 
 declare const holdfastVersion: string;
@@ -18,11 +19,12 @@ void main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<void> {
   try {
-    const holdfast = program(holdfastVersion, args);
+    const words = commandFirst(args, isCommand);
+    const holdfast = program(holdfastVersion, words);
     for (const command of [holdfast, ...holdfast.commands]) {
       command.exitOverride();
     }
-    await holdfast.parseAsync(args, { from: "user" });
+    await holdfast.parseAsync(words, { from: "user" });
   } catch (error) {
     process.exitCode = explain(error);
   }
@@ -35,7 +37,8 @@ function explain(error: unknown): number {
   const code = exitCodeOf(error);
   const isExpected = error instanceof Exit || code !== exitCodes.internal;
   const message = isExpected ? messageForPeople(error) : ((error as Error).stack ?? errorMessage(error));
-  const because = code === exitCodes.unavailable ? lastFailure() : undefined;
-  process.stderr.write(`holdfast: ${message}${because === undefined ? "" : ` (${because})`}\n`);
+  const failure = code === exitCodes.unavailable ? lastFailure() : undefined;
+  const because = failure && !message.includes(failure.reason) ? ` (${failure.node}: ${failure.reason})` : "";
+  process.stderr.write(`holdfast: ${message}${because}\n`);
   return code;
 }

@@ -32,6 +32,25 @@ const commands: Readonly<Record<string, (program: Command) => void>> = {
   console: consoleCommand,
 };
 
+/** The commands that are defined only together with all others. */
+const otherCommands = ["completion", "complete", "help"];
+
+export function isCommand(name: string): boolean {
+  return Object.hasOwn(commands, name) || otherCommands.includes(name);
+}
+
+const afterHelp = `
+Environment:
+  HOLDFAST_URL        the engine or the service, for instance redis://127.0.0.1:6379
+  HOLDFAST_URL_FILE   a file that contains the URL
+  HOLDFAST_TOKEN      the token of a service
+  HOLDFAST_LEASE      the lease for renew and release; HOLDFAST_LEASE_KEY: the key that signs leases, for serve
+
+Exit codes:
+  run and once return the code of their command, and 128 + n after signal n. Others:
+  64 invalid arguments   69 engine unreachable   70 internal error   75 lock not acquired   77 access denied
+  78 configuration   79 lease lost   126, 127 command not executable, not found   1, 2 findings of doctor`;
+
 /** Defines the commands. If the called command is known, only that one is defined, because each definition takes time. */
 export function program(version: string, args: readonly string[]): Command {
   const holdfast = new Command("holdfast")
@@ -40,7 +59,9 @@ export function program(version: string, args: readonly string[]): Command {
     )
     .version(version)
     .enablePositionalOptions()
-    .showHelpAfterError("(--help lists the options.)");
+    .addHelpText("after", afterHelp)
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "holdfast: ")) })
+    .showHelpAfterError("(--help lists the commands and options.)");
   const [name = ""] = args;
   const commandName = Object.hasOwn(commands, name) ? [commands[name]] : Object.values(commands);
   for (const define of commandName) {

@@ -49,12 +49,50 @@ onRedis("messages", () => {
     expect(fromEnvironment.err).not.toContain("secret");
   });
 
+  test("a misused command names the words to write", async () => {
+    const misuses: readonly (readonly [string, number, string | RegExp])[] = [
+      [
+        "run a b -- x y",
+        64,
+        /"a" and "b"; .*: holdfast run 'a b' -- x y; .*: holdfast run -k a -k b -- x y\n/,
+      ],
+      ["run a b", 64, /expected -- before the command; write: holdfast run a -- b\n/],
+      ["run k --min-hold 2s --max-hold 1s -- x", 64, /--min-hold to be at most --max-hold/],
+      ["run k --max-hold 0 -- x", 64, /--max-hold has to be at least 100ms, got 0ms/],
+      ["hold k --for 5m", 64, "holdfast: expected --reason TEXT too, for a lock that is held by hand\n"],
+      ["release k", 64, /no lease is given; .*: holdfast release --force k --reason TEXT\n/],
+      ["release k --force other --reason x", 64, /one key, got "k" and --force other/],
+      ["release --force --owner po --reason x", 79, /"po" holds no lock; .*--owner is the whole name/],
+      ["--url redis://127.0.0.1:1 ls", 69, /^[^(]*connect ECONNREFUSED 127.0.0.1:1\n$/],
+      ["-u redis://127.0.0.1:1", 64, /expected a command after -u/],
+      ["help inspct", 64, /unknown command 'inspct'\n.*Did you mean inspect/],
+      ["inspct --help", 64, /unknown command 'inspct'\n.*Did you mean inspect/],
+      ["ls --ownr", 64, /^holdfast: unknown option '--ownr'\n.*Did you mean --owner/],
+    ];
+    await Promise.all(
+      misuses.map(async ([line, code, message]) => {
+        const ended = await cli.run(line.split(" "));
+        expect([ended.code, ended.err], line).toEqual([
+          code,
+          typeof message === "string" ? message : expect.stringMatching(message),
+        ]);
+      }),
+    );
+  });
+
+  test("the main help has the variables and the exit codes, also after an option", async () => {
+    const { code, out } = await cli.run(["help"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/Environment:[^]*HOLDFAST_URL [^]*HOLDFAST_TOKEN [^]*Exit codes:[^]* 79 lease lost/);
+    expect(await cli.run(["-q", "--url", cli.url, "ls"])).toMatchObject({ code: 0, err: "" });
+  });
+
   test("a held lock is reported with its holder, the wait, and the flag", async () => {
     await cli.run(["hold", "frozen", "--for", "1h", "--reason", "release week\u001b[2J", "--owner", "ada"]);
     const by = 'holdfast: "frozen" is held by ada (release week)';
-    expect(await refused("run", "frozen", "--wait", "100ms", "--", "true")).toEqual([
+    expect(await refused("run", "frozen", "--wait", "1s", "--", "true")).toEqual([
       75,
-      `${by}; the wait of 100ms has ended, --wait 5m or --wait forever waits longer; see holdfast inspect frozen\n`,
+      `${by}; the wait of 1s has ended, --wait 5m or --wait forever waits longer; see holdfast inspect frozen\n`,
     ]);
     const atOnce = `${by}; --wait 5m waits for the lock; see holdfast inspect frozen\n`;
     expect(await refused("run", "-k", "free", "-k", "frozen", "--wait", "0", "--", "true")).toEqual([

@@ -70,16 +70,28 @@ onRedis("a service", () => {
     );
     expect(refused[1]?.err).toMatch(/unknown or has expired; the token is that of HOLDFAST_TOKEN/);
     expect(refused.map(({ err }) => err).join() + service.err()).not.toContain(token);
-    expect(refused[2]?.err).toMatch(/"ci" may not do that to "deploy"/);
+    expect(refused[2]?.err).toMatch(
+      /"ci" may not do that to "deploy": .*lock:acquire, which "ci" has only for the prefix "job:"/,
+    );
     service.kill("SIGTERM");
     await service.ended;
   });
 
-  test("serve prints a new token, and the hash of its text", async () => {
+  test("serve prints a new token, the hash of its text, and an entry that the auth file accepts", async () => {
     const { code, out } = await cli.run(["serve", "--new-token"]);
-    const [, token = "", sha256] = /^token {3}(hf_\S+)\nsha256 {2}([0-9a-f]{64})\n$/.exec(out) ?? [];
+    const form = /^token {3}(hf_\S+)\nsha256 {2}([0-9a-f]{64})\nentry {3}(\{.*\})\n$/;
+    const [, token = "", sha256, entry = ""] = form.exec(out) ?? [];
     expect(code).toBe(0);
     expect(createHash("sha256").update(token).digest("hex")).toBe(sha256);
+    expect(JSON.parse(entry)).toMatchObject({ sha256 });
+    expect(entry).not.toContain(token);
+    await writeFile(cli.file("auth.json"), `{"tokens":[${entry}]}`);
+    expect(
+      await cli.run(["serve", "--check", "--host", "0.0.0.0", "--auth-file", "auth.json"]),
+    ).toMatchObject({
+      code: 0,
+      err: "",
+    });
   });
 
   test("if a service is killed, the lock of a running command is lost, and the command is ended in time", async () => {
@@ -98,14 +110,31 @@ onRedis("a service", () => {
     expect(err).toMatch(/SIGTERM[^]*SIGKILL/);
   });
 
+  test("a break through the service ends a command long before its next renewal", async () => {
+    const service = await serve();
+    const env = { HOLDFAST_URL: service.url };
+    const running = cli.start(["run", "far", "--ttl", "1h", "--", "sh", "-c", "echo in; exec sleep 60"], {
+      env,
+    });
+    await waitUntil(() => running.out() !== "", "the command runs");
+    const force = ["release", "--force", "far", "--reason", "stuck", "--yes"];
+    expect((await cli.run(force, { env })).code).toBe(0);
+    expect(await running.ended).toMatchObject({
+      code: 79,
+      err: expect.stringMatching(/lost: broken by .+@.+ \(stuck\); SIGKILL/) as unknown,
+    });
+  });
+
   test("invalid settings give 78, and so does a public address without authentication", async () => {
     expect(await cli.run(["serve", "--check"])).toMatchObject({
       code: 0,
       out: expect.stringMatching(/server/) as unknown,
     });
-    const open = await cli.run(["serve", "--host", "0.0.0.0", "--port", "0"]);
-    expect(open.code).toBe(78);
-    expect(open.err).toMatch(/loopback/);
+    for (const flags of [[], ["--check"]]) {
+      const open = await cli.run(["serve", "--host", "0.0.0.0", "--port", "0", ...flags]);
+      expect(open.code).toBe(78);
+      expect(open.err).toMatch(/loopback only, not on 0\.0\.0\.0; --auth-file/);
+    }
     expect((await cli.run(["serve", "--auth-file", "nothing"])).code).toBe(78);
     const auth: readonly (readonly [string, string])[] = [
       ["{", "auth.json: expected JSON"],

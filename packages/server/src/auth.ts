@@ -44,6 +44,18 @@ export function newToken(): { token: string; sha256: string } {
   return { token, sha256: hashOf(token) };
 }
 
+/** A new token, its hash, and an example entry of the auth file, one line each. The token is stored nowhere. */
+export function newTokenText(): string {
+  const { token, sha256 } = newToken();
+  const scopes = ["lock:acquire", "lock:read"] as const;
+  const entry: TokenEntry = {
+    name: "ci",
+    sha256,
+    grants: scopes.map((scope) => ({ scope, prefix: "order:" })),
+  };
+  return `token   ${token}\nsha256  ${sha256}\nentry   ${JSON.stringify(entry)}\n`;
+}
+
 /** Identifies the principal of a request by its `Authorization` header. */
 export class Authenticator {
   readonly #tokens: ReadonlyMap<string, Principal>;

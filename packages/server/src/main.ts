@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 
-import { newToken } from "./auth.ts";
+import { newTokenText } from "./auth.ts";
 import { jsonLines } from "./log.ts";
 import type { ServiceOptions } from "./options.ts";
 import { createService, type Service } from "./service.ts";
@@ -22,7 +22,7 @@ const help = `The lock service. Its settings are environment variables:
   HOLDFAST_ORIGINS       origins of web pages that may use the service, separated by commas (none)
   HOLDFAST_LOG           debug: also log every refusal
 
-  --new-token            print a new bearer token, and its hash for the auth file
+  --new-token            print a new bearer token, its hash, and an example entry of the auth file
 `;
 
 await main(process.argv.slice(2));
@@ -31,8 +31,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (args.includes("--help")) {
     process.stdout.write(help);
   } else if (args.includes("--new-token")) {
-    const { token, sha256 } = newToken();
-    process.stdout.write(`token   ${token}\nsha256  ${sha256}\n`);
+    process.stdout.write(newTokenText());
   } else {
     await serve();
   }

@@ -24,15 +24,19 @@ export const anonymous: Principal = {
 export function authorize(principal: Principal, scope: Scope, keys: readonly string[]): void {
   for (const key of keys) {
     if (!hasScope(principal, scope, key)) {
-      throw new ServiceError(
-        "forbidden",
-        `"${principal.name}" may not do that to "${key}": it takes ${scope}`,
-        {
-          key,
-        },
-      );
+      const target = key === "" ? "all keys" : `"${key}"`;
+      const message = `"${principal.name}" may not do that to ${target}: it takes ${scope}, ${rightsOf(principal, scope)}`;
+      throw new ServiceError("forbidden", message, { key });
     }
   }
+}
+
+/** The prefixes for which the principal has a scope, in words. */
+function rightsOf({ name, grants }: Principal, scope: Scope): string {
+  const prefixes = grants.filter((grant) => grant.scope === scope).map(({ prefix }) => `"${prefix}"`);
+  return prefixes.length === 0
+    ? `which "${name}" does not have`
+    : `which "${name}" has only for the prefix ${prefixes.join(", ")}`;
 }
 
 /** Whether the principal has the scope for a key, or for all keys with that prefix. */

@@ -28,6 +28,8 @@ export interface Service {
   readonly app: App;
   /** The guarantee of the engine. `process`: no other instance can share the locks. */
   readonly guarantee: Driver["capabilities"]["guarantee"];
+  /** Checks that `listen` accepts the host. @throws {Error} without authentication, for an address that other machines can reach */
+  assertHost(host: string): void;
   /**
    * @param options by default 127.0.0.1:7420; port 0: any free port
    * @returns the address of the service
@@ -113,12 +115,16 @@ export class HttpService implements Service {
     return this.#context.engine.guarantee;
   }
 
-  async listen({ host = "127.0.0.1", port = 7420 }: { host?: string; port?: number } = {}): Promise<string> {
+  assertHost(host: string): void {
     if (!this.#options.auth && !/^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)) {
       throw new Error(
         `Without authentication the service listens on loopback only, not on ${host}: give it tokens or JWT issuers`,
       );
     }
+  }
+
+  async listen({ host = "127.0.0.1", port = 7420 }: { host?: string; port?: number } = {}): Promise<string> {
+    this.assertHost(host);
     const server = createAdaptorServer({ fetch: this.app.fetch, serverOptions: limits }) as Server;
     this.#server = server;
     server.keepAliveTimeout = 65_000;

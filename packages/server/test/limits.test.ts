@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
-import type { WireLease, WireProblem } from "holdfast/http";
+import { createLocks } from "holdfast";
+import { http, type WireLease, type WireProblem } from "holdfast/http";
+import { manualClock } from "holdfast/testing";
 import { waitUntil } from "@holdfast/test-kit";
 
-import { createService } from "../src/index.ts";
+import { createService, type LogEntry } from "../src/index.ts";
 import { inspect, openStream, refusal, sendRequest } from "./support/service.ts";
 
 test("a principal over its rate limit gets a retry delay, but can renew and release", async () => {
@@ -45,5 +47,27 @@ test("a principal with too many open event streams is refused another, until one
     next.disconnect();
     return next.status === 200;
   }, "another stream is accepted");
+  await small.close();
+});
+
+test("a client that is refused an event stream asks again after seconds, and not at once", async () => {
+  let refusals = 0;
+  const log = ({ event }: LogEntry): void => void (refusals += event === "refused" ? 1 : 0);
+  const small = await createService({ maxStreamsOfOne: 1, log });
+  const at = await small.listen({ port: 0 });
+  const stream = await openStream(at, "GET", "/v1/events?key=k");
+  const clock = manualClock();
+  const locks = createLocks(http(at, { clock }));
+  const first = locks.watch("k")[Symbol.asyncIterator]().next();
+  for (let turn = 1; turn <= 2; turn += 1) {
+    await waitUntil(() => refusals === turn && clock.timers(true) > 0, "the client pauses");
+    await clock.advance(4_000);
+    await inspect(at, "k");
+    expect(refusals).toBe(turn);
+    await clock.advance(12_000);
+  }
+  stream.disconnect();
+  await locks.close();
+  expect((await first).done).toBe(true);
   await small.close();
 });

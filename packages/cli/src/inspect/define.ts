@@ -22,7 +22,10 @@ export function listCommand(program: Command): void {
     .argument("[prefix]", "only keys with this prefix", "")
     .option("--waiting", "only locks with waiters")
     .option("--stale", "only locks without a release in sight: of an unknown holder, or without an expiry")
-    .option("--owner <text>", "only locks of holders whose name contains this text")
+    .option(
+      "--owner <text>",
+      "only locks of holders whose name contains this text; release --owner needs the whole name",
+    )
     .addOption(
       new Option("--sort <by>", "key, age (longest held first), left (time until the end), waiting or owner")
         .choices(["key", "age", "left", "waiting", "owner"])

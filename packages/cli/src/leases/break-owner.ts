@@ -33,7 +33,10 @@ export function breakOwner({
   return withEngine(target, undefined, async ({ locks }, signal) => {
     const grants = await grantsOf(locks, owner, signal);
     if (grants.length === 0) {
-      throw new Exit(exitCodes.lost, `"${owner}" holds no lock; nothing was done`);
+      throw new Exit(
+        exitCodes.lost,
+        `"${owner}" holds no lock; nothing was done. --owner is the whole name; holdfast ls --owner lists names that contain a text`,
+      );
     }
     if (!isConfirmed) {
       await confirm(owner, grants);

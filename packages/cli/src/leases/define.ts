@@ -53,7 +53,6 @@ export function acquireCommand(program: Command): void {
         among: "one",
         ttlMs: flags.ttl,
         waitMs: flags.wait,
-        maxHoldMs: Infinity,
         owner: flags.owner ?? defaultOwner(),
         reason: flags.reason,
         heldExit: flags.heldExit,
@@ -94,24 +93,32 @@ export function releaseCommand(program: Command): void {
       "Releases a lease that acquire printed. The lease is read from HOLDFAST_LEASE, or else from stdin. " +
         "With --force it breaks another holder's lock. That holder is notified, but may still work for a moment.",
     )
+    .argument("[key]", "the key of the lease, or of the lock to break")
     .option("--force [key]", "break this lock; with --owner instead of a key: every lock of that owner")
-    .option("--owner <name>", "break every lock of this owner, for example of a dead pod; only with --force")
+    .option(
+      "--owner <name>",
+      "break every lock of this owner, for example of a dead pod: the whole name, as ls shows it; only with --force",
+    )
     .option("--fence <token>", "only the grant with this fencing token", fencingToken)
     .option("--reason <text>", "the reason, sent to the holder; required with --force")
     .option("-y, --yes", "break without a question")
-    .action(async (flags: ReleaseFlags) => {
+    .action(async (key: string | undefined, flags: ReleaseFlags) => {
       if (flags.force === undefined && flags.owner === undefined) {
         const { release } = await import("./release.ts");
-        process.exitCode = await release({ target: flags, voice: output(flags) });
+        process.exitCode = await release({ target: flags, key, voice: output(flags) });
         return;
       }
-      process.exitCode = await forcedRelease(flags);
+      process.exitCode = await forcedRelease(key, flags);
     });
 }
 
 /** Breaks one lock, or every lock of one owner. */
-async function forcedRelease(flags: ReleaseFlags): Promise<number> {
-  const { force, owner, fence, reason } = flags;
+async function forcedRelease(argument: string | undefined, flags: ReleaseFlags): Promise<number> {
+  const { owner, fence, reason } = flags;
+  if (argument !== undefined && typeof flags.force === "string") {
+    throw new Exit(exitCodes.usage, `expected one key, got "${argument}" and --force ${flags.force}`);
+  }
+  const force = argument !== undefined && flags.force === true ? argument : flags.force;
   if (reason === undefined) {
     throw new Exit(exitCodes.usage, "expected --reason with --force, because the holder receives the reason");
   }
@@ -158,7 +165,11 @@ export function holdCommand(program: Command): void {
       const key = oneKey("hold", argument, flags.key);
       const isRelease = flags.release === true;
       if (!isRelease && (flags.for === undefined || flags.reason === undefined)) {
-        throw new Exit(exitCodes.usage, "expected --for and --reason for a lock that is held by hand");
+        const missing = [
+          ...(flags.for === undefined ? ["--for TIME"] : []),
+          ...(flags.reason === undefined ? ["--reason TEXT"] : []),
+        ].join(" and ");
+        throw new Exit(exitCodes.usage, `expected ${missing} too, for a lock that is held by hand`);
       }
       const { hold, releaseHold } = await import("./hold.ts");
       process.exitCode = await (isRelease ? releaseHold : hold)({

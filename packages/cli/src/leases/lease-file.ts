@@ -34,13 +34,14 @@ export function formatLease(lease: Lease, format: LeaseFormat): string {
 /**
  * Reads a lease that `acquire` printed, in any form but `env`, from `HOLDFAST_LEASE` or else from stdin. A lease is no argument, because
  * every user of the machine can read arguments.
+ * @param hint the end of the message for a missing lease
  */
-export async function readLease(): Promise<SerializedLease> {
+export async function readLease(hint = ""): Promise<SerializedLease> {
   const file = process.env["HOLDFAST_LEASE"] ?? (process.stdin.isTTY ? "" : await text(process.stdin));
   const usage =
     "no lease is given; set HOLDFAST_LEASE to the output of holdfast acquire, or send that output to stdin";
   if (file.trim() === "") {
-    throw new Exit(exitCodes.usage, usage);
+    throw new Exit(exitCodes.usage, `${usage}${hint}`);
   }
   try {
     const given = JSON.parse(file) as SerializedLease | { readonly lease: SerializedLease };

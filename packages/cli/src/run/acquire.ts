@@ -12,9 +12,9 @@ export interface AcquireSpec {
   readonly among: "one" | "shared" | { readonly limit: number };
   readonly ttlMs: number;
   readonly waitMs: number;
-  readonly maxHoldMs: number;
   readonly owner: string;
   readonly reason: string | undefined;
+  readonly labels?: Readonly<Record<string, string>>;
   /** Whether the lease is renewed while this process lives. */
   readonly renew?: boolean;
 }
@@ -30,9 +30,9 @@ export async function acquire(
   outer: { readonly voice: Output; readonly interrupted: AbortSignal },
 ): Promise<Lease | null> {
   const { waitMs } = spec;
-  const { ttlMs, maxHoldMs, owner, reason, renew } = spec;
+  const { ttlMs, owner, reason, labels, renew } = spec;
   const signal = outer.interrupted;
-  const options: AcquireOptions = { ttlMs, maxHoldMs, owner, reason, renew, signal };
+  const options: AcquireOptions = { ttlMs, maxHoldMs: Infinity, owner, reason, labels, renew, signal };
   const lock = lockOf(engine, spec);
   const lease =
     waitMs === 0

@@ -1,14 +1,18 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 
 import { withCommon, type CommonOptions } from "../common.ts";
-import { duration, durationOrForever, timeOption } from "../duration.ts";
+import { duration, durationOrForever, formatDuration, timeOption } from "../duration.ts";
 import { defaultOwner } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import { keyAndCommand, type KeyAndCommand } from "../key-argument.ts";
 import { wholeNumber } from "../numbers.ts";
 import { output } from "../output.ts";
+import { onceLabels, minPeriodMs } from "./period.ts";
 import type { RunOptions } from "./run.ts";
 import type { OnLost } from "./supervise.ts";
+
+/** The shortest maximum hold time, ms. */
+const minMaxHoldMs = 100;
 
 interface CommandFlags extends CommonOptions {
   readonly ttl: number;
@@ -75,7 +79,7 @@ export function onceCommandDefinition(program: Command): void {
     .summary("run a command at most once in a period")
     .description(
       "Runs a command at most once in a period, on any number of machines. After a success the lock stays until the end of the " +
-        "period. After a failure the lock is released, and another machine may try.",
+        "period, also if the command ends sooner. After a failure the lock is released, and another machine may try.",
     )
     .option("--for <time>", "the period, from the start, up to 24h; required", duration)
     .option(
@@ -94,7 +98,8 @@ export function onceCommandDefinition(program: Command): void {
       );
     }
     const options = {
-      ...commonOf(words, flags),
+      ...commonOf(words, { ...flags, ttl: Math.min(flags.ttl, Math.max(keepForMs, minPeriodMs)) }),
+      labels: onceLabels("running", keepForMs),
       keys,
       among: "one",
       waitMs: 0,
@@ -119,9 +124,17 @@ function endWith(code: number): void {
   process.stderr.write("", () => process.exit(code));
 }
 
+const endings = `
+When holdfast ends the command (--on-lost kill), and how:
+  the lease cannot be renewed     TERM, and KILL after --grace, at the end of the lease
+  --max-hold has passed           TERM, and KILL after --grace; the lease is renewed until then
+  the lock was broken, its key was deleted, or holdfast or the machine was stopped
+  until the lease had ended       KILL without TERM, because another holder may already work`;
+
 /** The arguments and options of `run` and `once`. */
 function withCommandFlags(command: Command): Command {
   return command
+    .addHelpText("after", endings)
     .usage("[options] <key> [options] -- <command...>")
     .argument("[key]", "the key to lock; with --key the command begins here, and -- may be omitted")
     .argument("[command...]", "the command and its arguments, after --; no shell is involved")
@@ -142,17 +155,17 @@ function withCommandFlags(command: Command): Command {
     .addOption(
       timeOption(
         "--max-hold <time>",
-        "lose the lock after this time, for jobs that hang",
+        "end the command after this time, for jobs that hang: TERM, and KILL after the grace",
         durationOrForever,
         "forever",
       ),
     )
     .option(
       "--grace <time>",
-      "from TERM to KILL at a loss; less than half of the TTL (5s, or a quarter of the TTL)",
+      "from TERM to KILL, before the end of the lease; less than half of the TTL (5s, or a quarter of the TTL)",
       duration,
     )
-    .option("--on-lost <what>", "at a loss: kill, warn, or signal=USR1", onLost, "kill")
+    .option("--on-lost <what>", "at a loss, or at --max-hold: kill, warn, or signal=USR1", onLost, "kill")
     .option(
       "--foreground",
       "keep the terminal, for interactive commands; then child processes of the command are not ended",
@@ -163,12 +176,15 @@ function withCommandFlags(command: Command): Command {
 }
 
 function readRun({ keys, words }: KeyAndCommand, flags: Flags): RunOptions {
-  const { limit, ifHeld } = flags;
+  const { limit, ifHeld, minHold: minHoldMs, maxHold: maxHoldMs } = flags;
   if (flags.shared && limit !== undefined) {
     throw new Exit(exitCodes.usage, "expected --shared or --limit, got both");
   }
   if (limit !== undefined && keys.length > 1) {
     throw new Exit(exitCodes.usage, "--limit is for one --key");
+  }
+  if (minHoldMs > maxHoldMs) {
+    throw new Exit(exitCodes.usage, "expected --min-hold to be at most --max-hold");
   }
   return {
     ...commonOf(words, flags),
@@ -177,7 +193,7 @@ function readRun({ keys, words }: KeyAndCommand, flags: Flags): RunOptions {
     waitMs: ifHeld === "wait" ? flags.wait : 0,
     mayWait: ifHeld === "wait",
     heldExit: flags.heldExit ?? (ifHeld === "skip" ? exitCodes.done : exitCodes.notAcquired),
-    minHoldMs: flags.minHold,
+    minHoldMs,
   };
 }
 
@@ -185,18 +201,25 @@ function commonOf(
   words: readonly string[],
   flags: CommandFlags,
 ): Omit<RunOptions, "keys" | "among" | "waitMs" | "mayWait" | "heldExit" | "minHoldMs"> {
-  const { ttl: ttlMs, grace: graceMs = Math.min(5_000, Math.floor(ttlMs / 4)) } = flags;
+  const { ttl: ttlMs, grace: graceMs = Math.min(5_000, Math.floor(ttlMs / 4)), maxHold: maxHoldMs } = flags;
   if (graceMs >= ttlMs / 2) {
     throw new Exit(
       exitCodes.usage,
-      `--grace has to be less than half of --ttl (${ttlMs} ms), got ${graceMs} ms`,
+      `--grace has to be less than half of --ttl (${formatDuration(ttlMs)}), got ${formatDuration(graceMs)}`,
+    );
+  }
+  if (maxHoldMs < minMaxHoldMs) {
+    const least = formatDuration(minMaxHoldMs);
+    throw new Exit(
+      exitCodes.usage,
+      `--max-hold has to be at least ${least}, got ${formatDuration(maxHoldMs)}`,
     );
   }
   return {
     ...programOf(words, flags.shell),
     ttlMs,
     graceMs,
-    maxHoldMs: flags.maxHold,
+    maxHoldMs,
     onLost: flags.onLost,
     inForeground: flags.foreground === true,
     owner: flags.owner ?? defaultOwner(),

@@ -2,6 +2,7 @@ import type { Holder, Locks } from "holdfast";
 
 import { formatDuration } from "../duration.ts";
 import { sanitizeForTerminal } from "../inspect/table.ts";
+import { within } from "./within.ts";
 
 /** The limit for the question about the holder, ms, because the caller waits for the exit. */
 const inspectLimitMs = 500;
@@ -18,18 +19,12 @@ export async function heldMessage(
   locks: Locks,
   { keys, waitMs, mayWait = true }: HeldRequest,
 ): Promise<string> {
-  const { key, holder } = await firstHolder(locks, keys);
+  const { key, holder } = await firstHeld(locks, keys);
   const wait =
     waitMs === 0
       ? "; --wait 5m waits for the lock"
       : `; the wait of ${formatDuration(waitMs)} has ended, --wait 5m or --wait forever waits longer`;
   return `"${key}" is held${byHolder(holder)}${mayWait ? wait : ""}; see holdfast inspect ${key}`;
-}
-
-/** Explains that the command of a period was started before. */
-export async function ranMessage(locks: Locks, keys: readonly string[]): Promise<string> {
-  const { key, holder } = await firstHolder(locks, keys);
-  return `"${key}" ran already, or runs now${holder === undefined ? "" : `, held${byHolder(holder)}`}; see holdfast inspect ${key}`;
 }
 
 /** The holder in a sentence, without control characters, because owners and reasons come from other programs. */
@@ -42,19 +37,13 @@ export function byHolder(holder: Holder | undefined): string {
 }
 
 /** The first key with a holder. Without a reply in time the holder is unknown. */
-async function firstHolder(
+export async function firstHeld(
   locks: Locks,
   keys: readonly string[],
 ): Promise<{ key: string; holder?: Holder | undefined }> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, inspectLimitMs, undefined);
-  });
-  const states = await Promise.race([
-    Promise.all(keys.map((key) => locks.inspect(key))).catch(() => undefined),
-    late,
-  ]);
-  clearTimeout(timer);
+  const states = await within(inspectLimitMs, Promise.all(keys.map((key) => locks.inspect(key)))).catch(
+    () => undefined,
+  );
   const held = states?.find(({ holders }) => holders.length > 0);
   return { key: held?.key ?? (keys[0] as string), holder: held?.holders[0] };
 }

@@ -3,13 +3,15 @@ import { openEngine, type Engine, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import type { Output } from "../output.ts";
 import { acquire, type AcquireSpec } from "./acquire.ts";
-import { heldMessage, ranMessage } from "./held.ts";
+import { heldMessage } from "./held.ts";
+import { minPeriodMs } from "./period.ts";
 import { refuseNested } from "./environment.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
 import type { OnLost } from "./supervise.ts";
 
 /** The validated options of `run`. */
 export interface RunOptions extends AcquireSpec {
+  readonly maxHoldMs: number;
   readonly target: Target;
   readonly program: string;
   readonly args: readonly string[];
@@ -42,7 +44,7 @@ export async function run(options: RunOptions): Promise<number> {
     }
     // This code is loaded only after the grant, so a refused request ends sooner.
     const { runUnder } = await import("./under-lease.ts");
-    return await runUnder(lease, options, signals);
+    return await runUnder(engine, lease, options, signals);
   } catch (error) {
     if (signals.interruptedBy !== undefined) {
       return exitCodeOfSignal(signals.interruptedBy);
@@ -56,17 +58,22 @@ export async function run(options: RunOptions): Promise<number> {
 
 function assertTtl(keepForMs: number | undefined, { driver }: Engine): void {
   const { maxTtlMs } = driver.capabilities;
-  if (keepForMs !== undefined && (keepForMs < 1_000 || keepForMs > maxTtlMs)) {
+  if (keepForMs !== undefined && (keepForMs < minPeriodMs || keepForMs > maxTtlMs)) {
     throw new Exit(
       exitCodes.usage,
-      `--for can be from 1s to ${formatDuration(maxTtlMs)} with this engine, got ${formatDuration(keepForMs)}`,
+      `--for can be from ${formatDuration(minPeriodMs)} to ${formatDuration(maxTtlMs)} with this engine, got ${formatDuration(keepForMs)}`,
     );
   }
 }
 
 async function explainHeld({ locks }: Engine, options: RunOptions): Promise<void> {
   const { keys, keepForMs, voice: output } = options;
-  if (!output.isQuiet) {
-    output.info(await (keepForMs === undefined ? heldMessage(locks, options) : ranMessage(locks, keys)));
+  if (output.isQuiet) {
+    return;
+  } else if (keepForMs === undefined) {
+    output.info(await heldMessage(locks, options));
+    return;
   }
+  const { ranMessage } = await import("./once.ts");
+  output.info(await ranMessage(locks, keys));
 }

@@ -1,7 +1,7 @@
 import type { LeaseLostError, Lease } from "holdfast";
 
 import { formatDuration } from "../duration.ts";
-import type { Output } from "../output.ts";
+import { errorMessage, type Output } from "../output.ts";
 import type { ChildCommand, ExitStatus } from "./command.ts";
 
 /** The action on the command when its lease is lost, or is about to be lost. */
@@ -9,18 +9,25 @@ export type OnLost = "kill" | "warn" | { readonly signal: NodeJS.Signals };
 
 export interface Supervision {
   readonly graceMs: number;
+  readonly maxHoldMs: number;
+  /** The end of the maximum hold time, on the scale of `performance.now()`. */
+  readonly holdUntil: number;
   readonly onLost: OnLost;
   readonly voice: Output;
+  /** The loss in words, with what the engine knows about it. */
+  readonly describeLoss: (loss: LeaseLostError | undefined) => string | Promise<string>;
 }
 
-/** The end of the command, and whether the command was ended because of the lease. */
+/** The end of the command, and whether the command was ended because of the lease or the maximum hold time. */
 export interface CommandOutcome {
   readonly exitStatus: ExitStatus;
   readonly wasStopped: boolean;
+  /** When the remaining processes of a stopped command get KILL, on the scale of `performance.now()`. */
+  readonly killAt: number;
 }
 
 /** The time from the decision to the death of a process, for late timers and the kernel, ms. */
-const reactionMs = 20;
+export const reactionMs = 20;
 /** The longest time between two checks of the clocks, ms. A check detects that the machine slept. */
 const checkEveryMs = 500;
 
@@ -28,6 +35,7 @@ const checkEveryMs = 500;
  * The command is dead before the lease ends. All its processes get TERM at the deadline less the grace, and KILL at
  * the deadline. They get KILL at once if the lease is certainly lost, or if the deadline passed while this process was stopped. While
  * renewals succeed no signal is sent. The deadline is the end of the lease's validity, counted from the sending of the last renewal.
+ * At the end of the maximum hold time the processes get TERM, and KILL after the grace. The lease is renewed during that grace.
  */
 export async function supervise(
   lease: Lease,
@@ -37,7 +45,9 @@ export async function supervise(
   const watch = new LeaseWatch(lease, command, options);
   try {
     const exitStatus = await command.ended;
-    return { exitStatus, wasStopped: watch.wasStopped };
+    watch.end();
+    await watch.reported;
+    return { exitStatus, wasStopped: watch.wasStopped, killAt: watch.killAt };
   } finally {
     watch.end();
   }
@@ -48,8 +58,13 @@ class LeaseWatch {
   readonly #command: ChildCommand;
   readonly #options: Supervision;
   #timer: NodeJS.Timeout | undefined;
-  #stage: "held" | "warned" | "over" = "held";
+  #wasWarned = false;
+  #isAtMaximum = false;
+  #isOver = false;
   wasStopped = false;
+  killAt = Infinity;
+  /** Resolves when the loss has been printed. */
+  reported: Promise<void> | undefined;
 
   constructor(lease: Lease, command: ChildCommand, options: Supervision) {
     this.#lease = lease;
@@ -70,54 +85,98 @@ class LeaseWatch {
   readonly check = (): void => {
     clearTimeout(this.#timer);
     const remainingMs = this.#lease.remainingMs() - reactionMs;
-    const { graceMs } = this.#options;
-    if (remainingMs <= 0) {
+    const { graceMs, holdUntil } = this.#options;
+    const untilMaximum = holdUntil - performance.now();
+    if (this.#isOver) {
+      return;
+    } else if (remainingMs <= 0) {
       this.#lost();
+      return;
+    }
+    if (untilMaximum <= 0) {
+      this.#maximumReached();
+    }
+    if (untilMaximum + graceMs <= 0) {
+      this.#maximumExceeded();
       return;
     }
     if (remainingMs <= graceMs) {
       this.#warn(remainingMs);
     }
     const untilNext = remainingMs > graceMs ? remainingMs - graceMs : remainingMs;
-    this.#timer = setTimeout(this.check, Math.min(untilNext, checkEveryMs));
+    const untilLimit = untilMaximum > 0 ? untilMaximum : untilMaximum + graceMs;
+    this.#timer = setTimeout(this.check, Math.min(untilNext, untilLimit, checkEveryMs));
   };
 
   #warn(remainingMs: number): void {
-    if (this.#stage !== "held") {
-      return;
-    }
-    this.#stage = "warned";
-    const { onLost, voice: output } = this.#options;
-    const what = `the lease of "${this.#lease.key}" could not be renewed and ends in ${formatDuration(remainingMs)}`;
-    if (onLost === "warn") {
-      output.info(what);
-    } else {
-      const name = onLost === "kill" ? "SIGTERM" : onLost.signal;
-      this.wasStopped ||= onLost === "kill";
-      output.info(`${what}; ${name} to the command`);
-      this.#send(name);
+    if (!this.#wasWarned) {
+      this.#wasWarned = true;
+      const ends = `could not be renewed and ends in ${formatDuration(remainingMs)}`;
+      this.#requestEnd(`the lease of "${this.#lease.key}" ${ends}`, remainingMs);
     }
   }
 
-  #lost(): void {
-    if (this.#stage === "over") {
+  #maximumReached(): void {
+    if (!this.#isAtMaximum) {
+      this.#isAtMaximum = true;
+      const { maxHoldMs, graceMs, onLost } = this.#options;
+      const release = onLost === "kill" ? "" : ` and is released in ${formatDuration(graceMs)}`;
+      const held = `has been held for --max-hold ${formatDuration(maxHoldMs)}`;
+      this.#requestEnd(`"${this.#lease.key}" ${held}${release}`, graceMs);
+    }
+  }
+
+  /** Prints the reason, and asks the command to end. */
+  #requestEnd(why: string, withinMs: number): void {
+    const { onLost, voice: output } = this.#options;
+    if (onLost === "warn") {
+      output.info(why);
       return;
     }
-    const wasWarned = this.#stage === "warned";
-    this.#stage = "over";
-    const { onLost, voice: output } = this.#options;
-    const reason = (this.#lease.signal.reason as LeaseLostError | undefined)?.reason ?? "expired";
-    const what = `the lease of "${this.#lease.key}" is lost: ${reason}`;
+    const name = onLost === "kill" ? "SIGTERM" : onLost.signal;
     if (onLost === "kill") {
       this.wasStopped = true;
-      output.info(`${what}; SIGKILL to the command`);
-      this.#send("SIGKILL");
-    } else {
-      output.info(`${what}; the command goes on without it`);
-      if (onLost !== "warn" && !wasWarned) {
-        this.#send(onLost.signal);
-      }
+      this.killAt = Math.min(this.killAt, performance.now() + withinMs);
     }
+    output.info(`${why}; ${name} to the command`);
+    this.#send(name);
+  }
+
+  /** The grace after the maximum hold time has ended. */
+  #maximumExceeded(): void {
+    this.#isOver = true;
+    const { onLost, graceMs, voice: output } = this.#options;
+    if (onLost === "kill") {
+      this.killAt = 0;
+      output.info(`the command has not ended within ${formatDuration(graceMs)}; SIGKILL to the command`);
+      this.#send("SIGKILL");
+      return;
+    }
+    output.info(`the lock "${this.#lease.key}" is released; the command goes on without it`);
+    this.#lease.release().catch((error: unknown) => {
+      output.info(`the lock "${this.#lease.key}" could not be released: ${errorMessage(error)}`);
+    });
+  }
+
+  #lost(): void {
+    this.#isOver = true;
+    const { onLost } = this.#options;
+    const wasNotified = this.#wasWarned || this.#isAtMaximum;
+    if (onLost === "kill") {
+      this.wasStopped = true;
+      this.killAt = 0;
+      this.#send("SIGKILL");
+    } else if (onLost !== "warn" && !wasNotified) {
+      this.#send(onLost.signal);
+    }
+    const effect = onLost === "kill" ? "SIGKILL to the command" : "the command goes on without it";
+    this.reported = this.#reportLoss(effect);
+  }
+
+  async #reportLoss(effect: string): Promise<void> {
+    const { describeLoss, voice: output } = this.#options;
+    const loss = await describeLoss(this.#lease.signal.reason as LeaseLostError | undefined);
+    output.info(`the lease of "${this.#lease.key}" is lost: ${loss}; ${effect}`);
   }
 
   #send(name: NodeJS.Signals): void {

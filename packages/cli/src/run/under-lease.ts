@@ -1,6 +1,9 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import type { Lease } from "holdfast";
 
 import { formatDuration } from "../duration.ts";
+import type { Engine } from "../engine.ts";
 import { exitCodes } from "../exit.ts";
 import { exitCodeOfSignal, type Signals } from "../signals.ts";
 import { errorMessage, type Output } from "../output.ts";
@@ -8,19 +11,36 @@ import { startCommand, type ChildCommand, type ExitStatus } from "./command.ts";
 import { environmentOf } from "./environment.ts";
 import { startGuard } from "./guard.ts";
 import type { RunOptions } from "./run.ts";
-import { supervise, type CommandOutcome } from "./supervise.ts";
+import { describeLoss, watchLosses } from "./loss.ts";
+import { keepUntil } from "./once.ts";
+import { reactionMs, supervise, type CommandOutcome } from "./supervise.ts";
 import { waitUnless } from "./wait-unless.ts";
 
+/** The lease of the command, and its engine. */
+interface Held {
+  readonly engine: Engine;
+  readonly lease: Lease;
+  /** On the scale of `performance.now()`. */
+  readonly grantedAt: number;
+}
+
 /** Runs the command under a lease, then releases the lease. @returns the exit code */
-export async function runUnder(lease: Lease, options: RunOptions, signals: Signals): Promise<number> {
+export async function runUnder(
+  engine: Engine,
+  lease: Lease,
+  options: RunOptions,
+  signals: Signals,
+): Promise<number> {
   const grantedAt = performance.now();
-  const outcome = await runCommand(lease, options, signals);
+  const outcome = await runCommand({ engine, lease, grantedAt }, options, signals);
   if (outcome.wasStopped) {
     return exitCodes.lost;
   }
   const { keepForMs } = options;
   if (keepForMs !== undefined && "code" in outcome.exitStatus && outcome.exitStatus.code === exitCodes.done) {
-    const isKept = await keepFor(lease, keepForMs - (performance.now() - grantedAt), options);
+    const period = { periodMs: keepForMs, until: grantedAt + keepForMs };
+    const outer = { voice: options.voice, interrupted: signals.interrupted };
+    const isKept = await keepUntil(engine.locks, lease, period, outer);
     return isKept || options.onLost !== "kill" ? exitCodes.done : lostBefore(lease, options);
   }
   const restMs = options.minHoldMs - (performance.now() - grantedAt);
@@ -40,8 +60,9 @@ function lostBefore(lease: Lease, { voice: output }: RunOptions): number {
 }
 
 /** Runs the command. The lock is released even if the command could not be started. */
-async function runCommand(lease: Lease, options: RunOptions, signals: Signals): Promise<CommandOutcome> {
-  const { program, args, inForeground } = options;
+async function runCommand(held: Held, options: RunOptions, signals: Signals): Promise<CommandOutcome> {
+  const { engine, lease, grantedAt } = held;
+  const { program, args, inForeground, maxHoldMs } = options;
   using guard = startGuard();
   let command: ChildCommand;
   try {
@@ -57,12 +78,17 @@ async function runCommand(lease: Lease, options: RunOptions, signals: Signals): 
   }
   const killAtExit = (): void => void command.signal("SIGKILL");
   process.once("exit", killAtExit);
-  const supervision = supervise(lease, command, options);
+  using _watching = watchLosses(engine, lease, options.ttlMs);
+  const supervision = supervise(lease, command, {
+    ...options,
+    holdUntil: grantedAt + maxHoldMs,
+    describeLoss: (loss) => describeLoss(engine.locks, lease, loss),
+  });
   signals.forwardTo(command, inForeground);
   options.voice.detail(`the command runs, process ${Math.abs(command.target)}`);
   try {
     const outcome = await supervision;
-    const wasLeftRunning = await terminateRemaining(command, lease, options, outcome.wasStopped);
+    const wasLeftRunning = await terminateRemaining(command, lease, options, outcome);
     return { ...outcome, wasStopped: outcome.wasStopped || wasLeftRunning };
   } finally {
     signals.stopForwarding();
@@ -81,24 +107,23 @@ async function terminateRemaining(
   command: ChildCommand,
   lease: Lease,
   { graceMs, onLost, voice: output }: RunOptions,
-  wasStopped: boolean,
+  { wasStopped, killAt: stopAt }: CommandOutcome,
 ): Promise<boolean> {
-  if (wasStopped) {
-    command.signal("SIGKILL");
-    return true;
-  }
   if (!(await command.isAlive())) {
     return false;
   }
-  output.info("the command left running processes, which are ended before the release");
-  command.signal("SIGTERM");
-  const killAt = performance.now() + graceMs;
+  if (!wasStopped) {
+    output.info("the command left running processes, which are ended before the release");
+    command.signal("SIGTERM");
+  }
+  const killAt = Math.min(stopAt, performance.now() + graceMs);
+  const isLost = (): boolean => onLost === "kill" && lease.remainingMs() <= reactionMs;
   while (await command.isAlive()) {
-    if (performance.now() > killAt || lease.remainingMs() === 0) {
+    if (performance.now() >= killAt || isLost()) {
       command.signal("SIGKILL");
       break;
     }
-    await waitUnless(groupCheckMs, lease.signal);
+    await pause(groupCheckMs);
   }
   return onLost === "kill" && lease.remainingMs() === 0;
 }

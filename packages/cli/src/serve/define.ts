@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { withCommon, type CommonOptions } from "../common.ts";
 import { duration, timeOption } from "../duration.ts";
 import { wholeNumber } from "../numbers.ts";
+import { output } from "../output.ts";
 
 interface Flags extends CommonOptions {
   readonly host: string;
@@ -18,6 +19,17 @@ interface Flags extends CommonOptions {
   readonly newToken?: true;
 }
 
+const authFile = `
+An auth file with one token, whose client sets HOLDFAST_TOKEN:
+  {"tokens": [{"name": "ci", "sha256": "<64 hex digits, of --new-token>", "grants": [
+    {"scope": "lock:acquire", "prefix": "order:"}, {"scope": "lock:read", "prefix": "order:"}]}]}
+Scopes, none of which includes another:
+  lock:acquire  run, once, acquire, renew, release, hold
+  lock:read     ls, inspect, wait, watch, top, owners, audit
+  lock:force    release --force, hold --release
+  admin         doctor, the metrics, and audit of all keys; without a prefix
+docs/service.md lists the requests of each scope, and issuers of signed tokens.`;
+
 /** Defines the command `serve` and its flags. */
 export function serveCommand(program: Command): void {
   withCommon(program.command("serve"))
@@ -31,7 +43,7 @@ export function serveCommand(program: Command): void {
       "127.0.0.1",
     )
     .option("--port <n>", "0: any", wholeNumber(0, 65_535), 7_420)
-    .option("--auth-file <file>", "tokens and issuers as JSON, see docs/service.md")
+    .option("--auth-file <file>", "tokens and issuers as JSON, as below")
     .addOption(timeOption("--max-wait <time>", "the longest wait for one response", duration, "60s"))
     .addOption(timeOption("--drain <time>", "how long to wait for open requests at the end", duration, "10s"))
     .option(
@@ -47,11 +59,12 @@ export function serveCommand(program: Command): void {
     .option("--no-console", "without the web console")
     .option("--read-only", "refuse every change of a lock")
     .option("--check", "only validate the settings")
-    .option("--new-token", "only print a new token, and its hash for the auth file")
+    .option("--new-token", "only print a new token, its hash, and an example entry of the auth file")
+    .addHelpText("after", authFile)
     .action(async (flags: Flags) => {
       const { printNewToken, serve } = await import("./serve.ts");
       if (flags.newToken === true) {
-        await printNewToken();
+        await printNewToken(output(flags));
         return;
       }
       process.exitCode = await serve({

@@ -5,7 +5,7 @@ import type { Service, ServiceOptions } from "@holdfast/server";
 import { urlFromOptions, urlOf, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
-import { errorMessage } from "../output.ts";
+import { errorMessage, type Output } from "../output.ts";
 
 interface Address {
   readonly host: string;
@@ -33,7 +33,7 @@ export interface ServeOptions extends Settings, Address {
 export async function serve(options: ServeOptions): Promise<number> {
   const service = await open({ ...options, ...(options.onlyChecks && { logsAll: undefined }) });
   if (options.onlyChecks) {
-    await service.close();
+    await check(service, options.host);
     process.stdout.write(`the settings are valid; the guarantee is ${service.guarantee}\n`);
     return exitCodes.done;
   }
@@ -102,15 +102,36 @@ export async function listen(service: Service, { host, port }: Address): Promise
   try {
     return await service.listen({ host, port });
   } catch (error) {
-    throw new Exit(exitCodes.config, errorMessage(error), error);
+    throw notListening(error);
   }
 }
 
-/** Prints a new token for a client, and its hash for the auth file. */
-export async function printNewToken(): Promise<void> {
-  const { newToken } = await import("@holdfast/server");
-  const { token, sha256 } = newToken();
-  process.stdout.write(`token   ${token}\nsha256  ${sha256}\n`);
+/** Makes the check of `listen` for the host, and closes the service. @throws {Exit} with the exit code 78 */
+async function check(service: Service, host: string): Promise<void> {
+  try {
+    service.assertHost(host);
+  } catch (error) {
+    throw notListening(error);
+  } finally {
+    await service.close();
+  }
+}
+
+function notListening(error: unknown): Exit {
+  const message = errorMessage(error).replace(
+    /: give it tokens or JWT issuers$/,
+    "; --auth-file names the tokens",
+  );
+  return new Exit(exitCodes.config, message, error);
+}
+
+/** Prints a new token for a client, its hash, and an example entry of the auth file. */
+export async function printNewToken(voice: Output): Promise<void> {
+  const { newTokenText } = await import("@holdfast/server");
+  process.stdout.write(newTokenText());
+  voice.info(
+    'the client needs the token, which is stored nowhere; the entry belongs into "tokens" of the auth file, with your name and prefixes',
+  );
 }
 
 function authOf(file: string | undefined): ServiceOptions["auth"] {

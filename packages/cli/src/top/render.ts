@@ -17,6 +17,8 @@ export interface Frame {
   readonly engine: string;
   readonly size: Size;
   readonly now: number;
+  /** Without the line of keys, for a frame that no person can change. */
+  readonly isStill?: boolean;
 }
 
 const keys =
@@ -40,7 +42,8 @@ export function render(frame: Frame): string[] {
   const room = Math.max(1, size.rows - 3);
   const body = bodies[view.mode](frame, room).slice(0, room);
   const padding = Array.from({ length: room - body.length }, () => "");
-  return [heading(frame), ...body, ...padding, footing(frame), keys].map((line) =>
+  const lastLine = frame.isStill === true ? "" : keys;
+  return [heading(frame), ...body, ...padding, footing(frame), lastLine].map((line) =>
     fitted(line, size.columns),
   );
 }

@@ -53,7 +53,9 @@ function frameOnce(states: readonly LockState[], engine: string): string {
     rows: process.stdout.rows ?? Number(process.env["LINES"] ?? states.length + 5),
   };
   const locks = new Observation().record(states, 0);
-  return render({ view: firstView, locks, message: "", engine, size, now: 0 }).join("\n").trimEnd();
+  return render({ view: firstView, locks, message: "", engine, size, now: 0, isStill: true })
+    .join("\n")
+    .trimEnd();
 }
 
 async function readStates({ locks }: Engine, prefix: string): Promise<LockState[]> {

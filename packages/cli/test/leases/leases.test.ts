@@ -18,13 +18,21 @@ onRedis("leases for scripts", () => {
     expect((await cli.run(["acquire", "-k", "script", "--wait", "0"])).code).toBe(75);
     expect((await release(paper)).code).toBe(0);
     expect(await client.exists("lock:script")).toBe(0);
+    expect(await release(paper)).toMatchObject({
+      code: 79,
+      err: 'holdfast: the lease of "script" is no longer in force: it was released already, or it expired\n',
+    });
   });
 
   test("renew and release of an ended lease give 79", async () => {
     const { out: paper } = await cli.run(["acquire", "-k", "gone"]);
-    await cli.redis.client().del("lock:gone");
+    await cli.run(["release", "gone", "--force", "--reason", "stuck", "--yes"]);
     expect((await cli.run(["renew"], { input: paper })).code).toBe(79);
-    expect((await release(paper)).code).toBe(79);
+    const { code, err } = await release(paper);
+    expect(code).toBe(79);
+    expect(err).toMatch(/"gone" is no longer in force: it was broken by .+@.+ \(stuck\)\n/);
+    const other = await cli.run(["release", "other"], { input: paper });
+    expect(other.err).toMatch(/expected the lease of "other", got the lease of "gone"/);
   });
 
   test("the form env is for eval, with any key", async () => {
@@ -73,7 +81,10 @@ onRedis("leases for scripts", () => {
     expect(unsure.err).toContain(`--fence ${fence}`);
     expect((await force("--reason", "stuck", "--fence", "1")).code).toBe(79);
     expect((await force("--reason", "stuck", "--fence", fence)).code).toBe(0);
-    expect(await holder.ended).toMatchObject({ code: 79, err: expect.stringMatching(/broken/) as unknown });
+    expect(await holder.ended).toMatchObject({
+      code: 79,
+      err: expect.stringMatching(/broken by .+@.+ \(stuck\); SIGKILL/) as unknown,
+    });
     expect((await force("--reason", "stuck", "--yes")).code).toBe(79);
   });
 
@@ -128,9 +139,28 @@ onRedis("leases for scripts", () => {
     expect(await once("echo", "done")).toMatchObject({ code: 0, out: "done\n" });
     const again = await once("echo", "done");
     expect(again).toMatchObject({ code: 0, out: "" });
-    expect(again.err).toMatch(/ran already/);
+    expect(again.err).toMatch(
+      /"daily" ran within the last 1h, started by .*; the next run is possible in \d+m/,
+    );
     expect(await cli.redis.client().pttl("lock:daily")).toBeGreaterThan(3_500_000);
     expect((await cli.run(["once", "daily", "--for", "1h", "-E", "3", "--", "true"])).code).toBe(3);
     expect((await cli.run(["once", "daily", "--for", "48h", "--", "true"])).code).toBe(64);
+  });
+
+  test("once names a run elsewhere, and holds its key no longer than its period", async () => {
+    const script = "echo in; while [ ! -e ran ]; do sleep 0.02; done";
+    const first = cli.start(["once", "short", "--for", "2s", "--", "sh", "-c", script]);
+    await waitUntil(() => first.out() !== "", "it runs");
+    const client = cli.redis.client();
+    const second = await cli.run(["once", "short", "--for", "1h", "--", "true"]);
+    expect(second.err).toMatch(
+      /"short" is being run by .*; the next run is possible in .*Z, or at once if that/,
+    );
+    await waitUntil(async () => (await client.pttl("lock:short")) < 1_500, "it is renewed soon");
+    await waitUntil(async () => (await client.pttl("lock:short")) > 1_600, "it is renewed");
+    await cli.spawn("touch", ["ran"]).ended;
+    expect((await first.ended).code).toBe(0);
+    // The renewal has set an end after the period, so the program has waited for the period, and released the key.
+    expect(await client.exists("lock:short")).toBe(0);
   });
 });

@@ -154,6 +154,26 @@ onRedis("how run ends its command for the sake of the lock", () => {
     expect(await cli.read("heard")).toBe("");
   });
 
+  test("at --max-hold a command gets TERM, and KILL after the grace, before another can start", async () => {
+    const first = await stubbornly("maximum", ["--max-hold", "500ms"]);
+    const second = cli.start(["run", "-k", "maximum", "--wait", "forever", "--", "date", "+%s%N"]);
+    const [one, two] = await Promise.all([first.ended, second.ended]);
+    expect([one.code, two.code]).toEqual([79, 0]);
+    expect(await lastBeat()).toBeLessThan(BigInt(two.out.trim()));
+    expect(await cli.read("heard")).toBe("TERM\n");
+    expect(one.err).toMatch(/held for --max-hold 500ms; SIGTERM.*not ended within 600ms; SIGKILL/s);
+  });
+
+  test("at --max-hold --on-lost signal releases the lock after the grace, and the command goes on", async () => {
+    const script = 'trap "sleep 0.8; echo cleaned; exit 0" TERM; echo in; while :; do sleep 0.02; done';
+    const flags = ["--ttl", "1s", "--grace", "400ms", "--max-hold", "100ms", "--on-lost"];
+    const running = cli.start(["run", "-k", "notified", ...flags, "signal=TERM", "--", "sh", "-c", script]);
+    const { code, out, err } = await running.ended;
+    expect({ code, out }).toEqual({ code: 0, out: "in\ncleaned\n" });
+    expect(err).toMatch(/is released in 400ms; SIGTERM.*"notified" is released; the command goes on/s);
+    expect(await cli.redis.client().exists("lock:notified")).toBe(0);
+  });
+
   test("kill -9 of holdfast ends the command and its children", async () => {
     const script = '(trap "" TERM HUP; while :; do sleep 0.05; done) & echo $! $$; wait';
     const running = cli.start(["run", "-k", "killed", "-v", "--", "sh", "-c", script]);

@@ -29,6 +29,7 @@ onRedis("top", () => {
     expect(out).toMatch(/1 held, 0 waiting, 0 stale/);
     expect(out).toMatch(/^> +once:a +mutex +ada +\d+m?s +\d+s +0 +why not$/m);
     expect(out).not.toContain("\u001b");
+    expect(out).not.toContain("q quit");
   });
 
   test("--analyze shows what ls --json wrote", async () => {

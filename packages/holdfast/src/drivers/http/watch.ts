@@ -1,5 +1,5 @@
 import type { Clock } from "../../runtime/clock.ts";
-import { backoffMs, type Random } from "../../runtime/random.ts";
+import { backoffMs, jittered, type Random } from "../../runtime/random.ts";
 import { EngineError, isLockError } from "../../errors.ts";
 import { exists, type LockEvent, type LockState } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
@@ -11,6 +11,9 @@ import type { WireEvent } from "./wire.ts";
 
 /** The service sends a comment every 15 s, so a silence of this length means a broken connection. */
 const maxSilenceMs = 40_000;
+
+/** The pause after the service has refused one more stream of this client, ms. Such a limit lasts longer than a failure. */
+const limitedPauseMs = 10_000;
 
 /** The parts of the driver that a watch uses. */
 export interface WatchHost {
@@ -33,6 +36,7 @@ export async function* watchByEvents(
 ): AsyncGenerator<LockEvent, void, undefined> {
   const known = new Set<string>();
   for (let failures = 0; !signal.aborted; failures += 1) {
+    let isLimited = false;
     try {
       for await (const event of eventsFrom(host, target, signal)) {
         if (signal.aborted) {
@@ -50,8 +54,12 @@ export async function* watchByEvents(
       if (!signal.aborted && isLockError(error) && !error.retryable) {
         throw error;
       }
+      isLimited = isLockError(error, "too-many-waiters");
     }
-    await pause(host.clock, backoffMs(host.random, failures, 2_000), true, signal);
+    const pauseMs = isLimited
+      ? jittered(host.random, limitedPauseMs, 0.5)
+      : backoffMs(host.random, failures, 2_000);
+    await pause(host.clock, pauseMs, true, signal);
     yield* endedOf(host, known, signal);
   }
 }

@@ -12,8 +12,8 @@ const common: Readonly<Record<string, boolean>> = {
 };
 
 /**
- * Moves common options that precede the command after it: `-u URL ls` becomes `ls -u URL`. Of an unknown command, and of `help` for it,
- * only its name remains, so that the error suggests another name and no help hides the error.
+ * Moves common options that precede the command after it: `-u URL ls` becomes `ls -u URL`.For an unknown command,
+ * only its name remains, also after `help`. Then the error suggests another name, and no help hides the error.
  * @throws {Exit} if no command follows the options
  */
 export function commandFirst(

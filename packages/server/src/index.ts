@@ -1,4 +1,11 @@
-export { newToken, newTokenText, type AuthOptions, type Grants, type JwtIssuer, type TokenEntry } from "./auth.ts";
+export {
+  newToken,
+  newTokenText,
+  type AuthOptions,
+  type Grants,
+  type JwtIssuer,
+  type TokenEntry,
+} from "./auth.ts";
 export type { App } from "./context.ts";
 export { jsonLines, type Log, type LogEntry } from "./log.ts";
 export type { Diagnosis, Finding } from "./doctor/finding.ts";

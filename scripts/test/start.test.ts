@@ -26,6 +26,8 @@ test("npm start prints the address of the service and two requests, runs the wor
     "a worker holds a lock",
     20_000,
   );
+  const diagnosis: unknown = await (await fetch(`${url}/v1/doctor`)).json();
+  expect(diagnosis).toMatchObject({ topology: "memory", findings: [{ id: "in-process" }] });
   expect(output).toContain("Traffic runs");
   expect(output).toContain(`npx holdfast top --url ${url}\n`);
   child.kill("SIGTERM");

@@ -403,7 +403,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The risks of the engine's servers to locks. 404: the service was not started by `holdfast` */
+        /** The risks of the engine's servers to locks. One run serves all requests of 5 s */
         get: operations["diagnose"];
         put?: never;
         post?: never;

@@ -4,7 +4,7 @@ import { connect } from "holdfast/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { startNacos, type Simulator } from "../../holdfast/test/support/nacos-simulator/simulator.ts";
-import { checkNacos } from "../../server/src/doctor/engines/nacos.ts";
+import { checkNacos } from "../../server/src/doctor/engines/nacos-checks.ts";
 import { commandLine, type ExitResult, type RunningProcess } from "./support/cli.ts";
 
 interface Diagnosis {

@@ -43,7 +43,8 @@ export interface ServiceContext {
   /** Refuses every request that changes a lock. */
   readonly readOnly: boolean;
   readonly hasAuthentication: boolean;
-  readonly doctor: ServiceOptions["doctor"];
+  /** The checks of the engine. */
+  readonly doctor: NonNullable<ServiceOptions["doctor"]>;
   readonly observation: LockObservation;
   readonly owners: OwnerDirectory;
 }

@@ -3,16 +3,14 @@ import { EngineError } from "holdfast";
 
 import { json, noQuery, problems } from "./responses.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
-import type { Diagnosis } from "./doctor/finding.ts";
+import { BoundedDoctor } from "./doctor/bounded.ts";
+import { levels } from "./doctor/finding.ts";
 import { hasScope } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 
-/** How long one diagnosis serves all requests, ms, because the checks send commands to every server. */
-const freshMs = 10_000;
-
 const findingSchema = z
   .object({
-    level: z.enum(["critical", "risk", "perf", "info"]),
+    level: z.enum(levels),
     id: z.string(),
     node: z.string(),
     observed: z.string(),
@@ -25,14 +23,14 @@ const findingSchema = z
 /** The checks of `holdfast doctor`. */
 export function doctorRoute({ doctor, draining }: ServiceContext): App {
   const app = newApp();
-  let running: Promise<Diagnosis> | undefined;
+  const bounded = new BoundedDoctor(() => doctor(draining));
   app.openapi(
     createRoute({
       method: "get",
       path: "/v1/doctor",
       operationId: "diagnose",
       tags: ["operation"],
-      summary: "The risks of the engine's servers to locks. 404: the service was not started by `holdfast`",
+      summary: "The risks of the engine's servers to locks. One run serves all requests of 5 s",
       request: { query: noQuery },
       responses: {
         200: json(
@@ -46,18 +44,10 @@ export function doctorRoute({ doctor, draining }: ServiceContext): App {
       if (!hasScope(c.var.principal, "admin", "")) {
         throw new ServiceError("forbidden", "Expected the scope admin");
       }
-      if (!doctor) {
-        throw new ServiceError("not-found", "This service has no doctor: start it by `holdfast serve`");
-      }
-      running ??= doctor(draining)
-        .catch((error: unknown) => {
-          const message = `The checks failed: ${error instanceof Error ? error.message : String(error)}`;
-          throw new EngineError(message, { outcome: "none", retryable: true, cause: error });
-        })
-        .finally(() => {
-          setTimeout(() => (running = undefined), freshMs).unref();
-        });
-      const { topology, nodes, findings } = await running;
+      const { topology, nodes, findings } = await bounded.diagnose().catch((error: unknown) => {
+        const message = `The checks failed: ${error instanceof Error ? error.message : String(error)}`;
+        throw new EngineError(message, { outcome: "none", retryable: true, cause: error });
+      });
       return c.json({ topology, nodes: [...nodes], findings: [...findings] }, 200);
     },
   );

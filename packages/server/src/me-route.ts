@@ -36,7 +36,7 @@ const meSchema = z
   .openapi("Me");
 
 /** The route with the rights of the client. */
-export function meRoute({ engine, readOnly, hasAuthentication, doctor }: ServiceContext): App {
+export function meRoute({ engine, readOnly, hasAuthentication }: ServiceContext): App {
   const app = newApp();
   app.openapi(
     createRoute({
@@ -56,7 +56,7 @@ export function meRoute({ engine, readOnly, hasAuthentication, doctor }: Service
           authentication: hasAuthentication,
           scopes: scopesOf(c.var.principal),
           readOnly,
-          offers: [...(driver.audit ? (["audit"] as const) : []), ...(doctor ? (["doctor"] as const) : [])],
+          offers: [...(driver.audit ? (["audit"] as const) : []), "doctor" as const],
           version,
           engine: { name: driver.capabilities.engine ?? "other", guarantee },
         },

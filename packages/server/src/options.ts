@@ -35,7 +35,10 @@ export interface ServiceOptions {
    * @defaultValue none
    */
   readonly allowedOrigins?: readonly string[] | undefined;
-  /** The checks of the engine for `/v1/doctor` and the console. @defaultValue none; `holdfast serve` has those of `holdfast doctor` */
+  /**
+   * The checks of the engine for `/v1/doctor` and the console.
+   * @defaultValue with a URL those of `holdfast doctor`, without a probe; with a driver those of its `nodes()`
+   */
   readonly doctor?: ((signal: AbortSignal) => Promise<Diagnosis>) | undefined;
   /** @defaultValue no log */
   readonly log?: Log | undefined;

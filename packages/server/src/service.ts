@@ -9,6 +9,7 @@ import type { Identify } from "./admission.ts";
 import { createApp } from "./app.ts";
 import { AttemptCache } from "./attempts.ts";
 import { Connections } from "./connection.ts";
+import { doctorOf } from "./doctor/of-engine.ts";
 import { Engine } from "./engine.ts";
 import type { App, ServiceContext } from "./context.ts";
 import { LeaseIds } from "./lease-ids.ts";
@@ -105,7 +106,7 @@ export class HttpService implements Service {
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,
       readOnly: options.readOnly,
-      doctor: options.doctor,
+      doctor: options.doctor ?? doctorOf(options.engine, engine.driver),
       hasAuthentication: access?.hasAuthentication ?? options.auth !== undefined,
     };
     this.app = createApp(this.#context, options, access?.identify);

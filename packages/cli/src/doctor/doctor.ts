@@ -48,7 +48,13 @@ async function diagnoseTarget(
     engines.push(engine);
     const other = probes ? await openEngine(target) : undefined;
     if (other) engines.push(other);
-    return await diagnose(url, { ttlMs, watchMs, probe: other && [engine.locks, other.locks] }, signal);
+    return await diagnose(url, {
+      ttlMs,
+      watchMs,
+      signal,
+      token: process.env["HOLDFAST_TOKEN"],
+      probe: other && [engine.locks, other.locks],
+    });
   } catch (error) {
     throw error instanceof UnreachableError ? new Exit(exitCodes.unavailable, error.message, error) : error;
   } finally {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import type { Service, ServiceOptions } from "@holdfast/server";
 
-import { urlFromOptions, urlOf, type Target } from "../engine.ts";
+import { urlFromOptions, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
 import { errorMessage, type Output } from "../output.ts";
@@ -76,7 +76,6 @@ export async function open(options: Settings): Promise<Service> {
       requestsPerSecond,
       leaseKey: process.env["HOLDFAST_LEASE_KEY"],
       groups,
-      doctor: doctorOf(options.target),
       console: hasConsole,
       readOnly: isReadOnly,
       ...(logsAll !== undefined && { log: jsonLines((line) => process.stderr.write(line), logsAll) }),
@@ -84,17 +83,6 @@ export async function open(options: Settings): Promise<Service> {
   } catch (error) {
     throw new Exit(exitCodes.config, messageOf(error, options.authFile), error);
   }
-}
-
-/** The checks of `holdfast doctor`, loaded at their first use; without a watch of the clocks and without a probe. */
-function doctorOf(target: Target): ServiceOptions["doctor"] {
-  if (urlFromOptions(target) === undefined) {
-    return undefined;
-  }
-  return async (signal) => {
-    const { diagnose } = await import("@holdfast/server/doctor");
-    return diagnose(urlOf(target), { ttlMs: 30_000, watchMs: 0 }, signal);
-  };
 }
 
 /** @throws {Exit} with the exit code 78, as for a port in use */

@@ -1,52 +1,62 @@
 import type { Locks } from "holdfast";
 
 import { engineDoctorOf } from "./engines.ts";
-import { levels, type Diagnosis } from "./finding.ts";
+import { errorMessage, UnreachableError } from "./errors.ts";
+import { sortFindings, type Diagnosis } from "./finding.ts";
 import { probe } from "./probe.ts";
+import { redactor } from "./redact.ts";
 
 /** The extent of the checks. */
 export interface DiagnoseOptions {
-  /** The TTL of the locks, ms, for the comparison with settings. */
-  readonly ttlMs: number;
-  /** How long the clocks of servers are watched, ms; 0: no watch. */
-  readonly watchMs: number;
-  /** Two `Locks` on the deployment, for a probe with a lock on a key of its own; undefined: the checks only read. */
+  /** The TTL of the locks, ms, for the comparison with settings. @defaultValue 30 000 */
+  readonly ttlMs?: number | undefined;
+  /** How long the clocks of servers are watched, ms; 0: no watch. @defaultValue 0 */
+  readonly watchMs?: number | undefined;
+  /** Two `Locks` on the deployment, for a probe with a lock on a key of its own. @defaultValue none; the checks only read */
   readonly probe?: readonly [Locks, Locks] | undefined;
+  /** The token of a lock service, if its URL has none. */
+  readonly token?: string | undefined;
+  /** Ends the watch of the clocks early. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The options with their defaults. */
+export interface ResolvedOptions extends DiagnoseOptions {
+  readonly ttlMs: number;
+  readonly watchMs: number;
+  readonly signal: AbortSignal;
 }
 
 /**
- * Checks the servers of a URL for risks to locks, without any change. The probe acquires a lock on a key of its own.
- * @param url a URL that `connect` has accepted
- * @param signal ends the watch of the clocks early
+ * Checks the servers of a URL for risks to locks, without any change. The probe acquires a lock on a key of its own. Neither a finding nor
+ * an error contains a secret of the URL.
+ * @param url a URL that `connect` accepts, of an engine on a server or of a lock service
  * @throws {UnreachableError} if no server replies
  */
-export async function diagnose(
-  url: string,
-  options: DiagnoseOptions,
-  signal: AbortSignal,
-): Promise<Diagnosis> {
-  const diagnosis = await diagnoseEngine(url, options, signal);
-  return {
-    ...diagnosis,
-    findings: diagnosis.findings.toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level)),
-  };
+export async function diagnose(url: string, options: DiagnoseOptions = {}): Promise<Diagnosis> {
+  const { ttlMs = 30_000, watchMs = 0, signal = new AbortController().signal, token } = options;
+  const redact = redactor(url, token);
+  try {
+    const diagnosis = await diagnoseEngine(url, { ...options, ttlMs, watchMs, signal });
+    const findings = diagnosis.findings.map((finding) =>
+      Object.fromEntries(Object.entries(finding).map(([name, text]) => [name, redact(String(text))])),
+    );
+    return { ...diagnosis, findings: sortFindings(findings as unknown as Diagnosis["findings"]) };
+  } catch (error) {
+    const message = errorMessage(error);
+    // the error itself may contain the failed command, and so the password
+    throw redact(message) === message ? error : new UnreachableError(redact(message));
+  }
 }
 
-async function diagnoseEngine(
-  url: string,
-  options: DiagnoseOptions,
-  signal: AbortSignal,
-): Promise<Diagnosis> {
+async function diagnoseEngine(url: string, options: ResolvedOptions): Promise<Diagnosis> {
   const engine = engineDoctorOf(url);
   if (engine === undefined) {
     const { diagnoseRedis } = await import("./engines/redis.ts");
-    return diagnoseRedis(url, options, signal);
+    return diagnoseRedis(url, options);
   }
   const examine = await engine.load();
-  const { nodes, findings } = await examine(url, {
-    ttlMs: options.ttlMs,
-    probes: options.probe !== undefined,
-  });
+  const { nodes, findings } = await examine(url, options);
   const probed = options.probe ? await probe(options.probe, undefined) : { findings: [], probe: null };
   return {
     topology: engine.name,

@@ -32,6 +32,9 @@ export interface ServerFacts {
   readonly refused: ReadonlyMap<string, string>;
 }
 
+/** Settings that no finding may show, for example `requirepass` and `tls-key-file-pass`. */
+const secretSettings = /pass|auth$|secret/i;
+
 /** Reads all facts that a server shows. */
 export async function readFacts({ name, host, client }: Server): Promise<ServerFacts> {
   const refused = new Map<string, string>();
@@ -51,7 +54,7 @@ export async function readFacts({ name, host, client }: Server): Promise<ServerF
     node: name,
     host,
     info: parseInfo(info ?? ""),
-    config: new Map(pairsOf(config)),
+    config: new Map(pairsOf(config).filter(([name]) => !secretSettings.test(name))),
     user: user ?? null,
     clock: clock ?? null,
     refused,

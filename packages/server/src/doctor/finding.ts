@@ -22,6 +22,11 @@ export function isAtLeast(level: Level, other: Level): boolean {
   return levels.indexOf(level) <= levels.indexOf(other);
 }
 
+/** The findings, the worst first. */
+export function sortFindings(findings: readonly Finding[]): Finding[] {
+  return findings.toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
+}
+
 /** The durations of operations on a lock, ms. */
 export interface Probe {
   readonly roundTripP50: number | null;

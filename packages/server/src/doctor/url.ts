@@ -1,5 +1,5 @@
 /** The kinds of deployments. */
-type Topology = "server" | "sentinel" | "cluster" | "quorum" | "service";
+type Topology = "server" | "sentinel" | "cluster" | "quorum";
 
 /** The servers in a deployment's URL. The library has validated the URL before, but does not export its parts. */
 export interface DoctorTarget {
@@ -20,13 +20,12 @@ const topologies: Readonly<Record<string, Topology>> = {
   "redis+sentinel": "sentinel",
   "redis+cluster": "cluster",
   redlock: "quorum",
-  http: "service",
 };
 
 /** Parses an engine's URL. */
 export function parseTarget(url: string): DoctorTarget {
   const { scheme, user, hosts, path, query } = partsOf(url);
-  const plain = scheme.replace(/^(rediss|redlocks|https)/, (name) => name.slice(0, -1));
+  const plain = scheme.replace(/^(rediss|redlocks)/, (name) => name.slice(0, -1));
   const topology = Object.hasOwn(topologies, plain) ? topologies[plain] : undefined;
   if (topology === undefined) {
     throw new TypeError("Expected the URL of an engine with checks");

@@ -5,7 +5,7 @@ import type { Driver } from "holdfast";
 
 import { assertKnownNames, type Identify } from "../admission.ts";
 import { Engine } from "../engine.ts";
-import { resolveService } from "../options.ts";
+import { resolveService, type ServiceOptions } from "../options.ts";
 import { anonymous, type Principal } from "../principal.ts";
 import { problemOf, problemResponse } from "../problems.ts";
 import { ServiceError } from "../refusal.ts";
@@ -26,6 +26,11 @@ export interface ConsoleRoutesOptions {
   readonly basePath?: string | undefined;
   /** Refuses every break. @defaultValue false */
   readonly readOnly?: boolean | undefined;
+  /**
+   * The checks for the page Doctor, for example `() => diagnose(url)` of `@holdfast/server/doctor`.
+   * @defaultValue the checks of the driver's `nodes()`, which read no settings of the servers
+   */
+  readonly doctor?: ServiceOptions["doctor"];
   /**
    * Finds the user of a request by the application's own means, such as its session; null: the request is refused with 403. Without
    * this option only browsers on this machine have access, with all rights, and no proxy may forward their requests.
@@ -54,13 +59,13 @@ const writes = /^\/v1\/(lock\/break|owners\/break|fence\/check)$/;
  * @throws {TypeError} for invalid options
  */
 export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions = {}): ConsoleRoutes {
-  const { basePath = "", readOnly, authorize } = options;
+  const { basePath = "", readOnly, doctor, authorize } = options;
   if (!/^(\/[^/?#]+)*$/.test(basePath)) {
     throw new TypeError(
       `Expected \`basePath\` to be a path such as /admin/locks, got ${JSON.stringify(basePath)}`,
     );
   }
-  const resolved = resolveService({ engine: driver, readOnly });
+  const resolved = resolveService({ engine: driver, readOnly, doctor });
   const service = new HttpService(resolved, new Engine(driver), {
     identify: authorize ? byApplication(authorize) : ofThisMachine,
     hasAuthentication: authorize !== undefined,

@@ -17,7 +17,7 @@ interface Address {
 type Call = <T>(endpoint: string, path: string, body?: object) => Promise<T>;
 
 /** Checks the members, the alarms, the access and the writes of an etcd cluster. */
-export const examineEtcd: EngineDoctor = async (url, { ttlMs, probes }) => {
+export const examineEtcd: EngineDoctor = async (url, { ttlMs, probe }) => {
   const address = parse(url);
   const { endpoints } = address;
   const replies = await Promise.allSettled(endpoints.map((endpoint) => memberAt(address, endpoint)));
@@ -47,7 +47,7 @@ export const examineEtcd: EngineDoctor = async (url, { ttlMs, probes }) => {
     size: call && (await read(() => sizeOf(call, first.node))),
     alarms: (call && (await read(() => alarmsOf(call, first.node)))) ?? [],
     isOpen: address.credentials === undefined && (await isOpen(address, first.node)),
-    writeMs: probes && call ? await read(() => timeOfWrite(call, first.node)) : undefined,
+    writeMs: probe && call ? await read(() => timeOfWrite(call, first.node)) : undefined,
   };
   return { nodes: endpoints, findings: [...failures, ...checkEtcd(facts), ...unread] };
 };

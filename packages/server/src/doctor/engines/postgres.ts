@@ -1,3 +1,5 @@
+import type { Socket } from "node:net";
+
 import pg from "pg";
 
 import type { EngineDoctor } from "../engines.ts";
@@ -20,7 +22,7 @@ interface Facts {
 
 type Check = (facts: Facts) => Omit<Finding, "node"> | undefined;
 
-const connectTimeoutMs = 3_000;
+const timeoutMs = 3_000;
 
 const sql = `SELECT current_setting('server_version_num')::integer AS version, pg_is_in_recovery() AS "isStandby",
   current_setting('fsync') AS fsync, current_setting('full_page_writes') AS "fullPageWrites",
@@ -38,7 +40,11 @@ export const examinePostgres: EngineDoctor = async (url) => {
   }
   const node = address.host;
   const open = (): pg.Client => {
-    const options = { connectionString: address.href, connectionTimeoutMillis: connectTimeoutMs };
+    const options = {
+      connectionString: address.href,
+      connectionTimeoutMillis: timeoutMs,
+      query_timeout: timeoutMs,
+    };
     return new pg.Client(options).on("error", () => undefined);
   };
   const [client, other] = [open(), open()];
@@ -58,9 +64,17 @@ export const examinePostgres: EngineDoctor = async (url) => {
   } catch (error) {
     throw new UnreachableError(`${node}: ${errorMessage(error)}`, { cause: error });
   } finally {
-    await Promise.allSettled([client.end(), other.end()]);
+    await Promise.all([end(client), end(other)]);
   }
 };
+
+/** A server that stopped does not end the connection, and an open connection would keep the process alive. */
+async function end(client: pg.Client): Promise<void> {
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+  const timer = setTimeout(() => stream.destroy(), timeoutMs);
+  await client.end().catch(() => undefined);
+  clearTimeout(timer);
+}
 
 async function backendOf(client: pg.Client): Promise<number | undefined> {
   const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");

@@ -12,18 +12,14 @@ import { checkQuorum } from "../checks/quorum.ts";
 import { replicationChecks } from "../checks/replication.ts";
 import { checkSentinels, primaryBy } from "../checks/sentinel.ts";
 import { versionChecks } from "../checks/version.ts";
-import type { DiagnoseOptions } from "../diagnose.ts";
+import type { ResolvedOptions } from "../diagnose.ts";
 import { readFacts, type ServerFacts, type Deployment } from "../facts.ts";
 import type { Diagnosis, Finding } from "../finding.ts";
 import { probe, refusedCommands, type Probed } from "../probe.ts";
 import { openSentinel, openServer, type Server } from "../servers.ts";
 
 /** Checks the servers of a URL of Redis, one by one and together. Throws an `UnreachableError` if no server replies. */
-export async function diagnoseRedis(
-  url: string,
-  options: DiagnoseOptions,
-  signal: AbortSignal,
-): Promise<Diagnosis> {
+export async function diagnoseRedis(url: string, options: ResolvedOptions): Promise<Diagnosis> {
   const address = parseTarget(url);
   const opened: Server[] = [];
   const open = (server: Server): Server => {
@@ -34,7 +30,7 @@ export async function diagnoseRedis(
     const deployment = deploymentOf(address, options.ttlMs);
     const servers = await serversOf(address, deployment, open);
     const [examined, probed] = await Promise.all([
-      examine(servers, deployment, { forMs: options.watchMs, signal }),
+      examine(servers, deployment, { forMs: options.watchMs, signal: options.signal }),
       options.probe ? probeLocks(options.probe, address, servers.list) : { findings: [], probe: null },
     ]);
     return {
@@ -79,8 +75,6 @@ async function serversOf(
         findings: await checkCluster(seed.client, nodes),
       };
     }
-    case "service":
-      return { list: [], findings: [] };
   }
 }
 
@@ -121,16 +115,22 @@ async function examine(
   ];
 }
 
-/** The server's message if it refused the handshake. `connect()` itself rejects only with "connection closed". */
+/**
+ * The server's message if it refused the handshake, or why it does not reply. `connect()` itself rejects only with "connection closed". A
+ * server that refuses PING replies.
+ */
 async function connectionFailure({ client }: Server): Promise<string | undefined> {
   let refusal: string | undefined;
   client.on("error", (error: unknown) => {
     refusal ??= errorMessage(error);
   });
-  return client.connect().then(
-    () => undefined,
-    (error: unknown) => refusal ?? errorMessage(error),
-  );
+  try {
+    await client.connect();
+    const silence = await client.ping().then(() => "", errorMessage);
+    return silence.includes("timed out") ? `no reply: ${silence}` : undefined;
+  } catch (error) {
+    return refusal ?? errorMessage(error);
+  }
 }
 
 function combinedFindings(
@@ -155,7 +155,7 @@ function checksFor({ address }: Deployment): readonly Check[] {
 }
 
 async function probeLocks(
-  locks: NonNullable<DiagnoseOptions["probe"]>,
+  locks: NonNullable<ResolvedOptions["probe"]>,
   { query }: DoctorTarget,
   servers: readonly Server[],
 ): Promise<Probed> {

@@ -284,7 +284,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The last holds of a lock that this instance has seen, newest first, at most 50 */
+        /** The last 50 holds of a lock that this instance has seen; without `key` the last 50 ends */
         get: operations["getHistory"];
         put?: never;
         post?: never;
@@ -730,6 +730,8 @@ export interface components {
         History: {
             /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
             knownSince: number;
+            /** @description Holds that expired in the last hour, as far as this instance has seen, at most 1 000 */
+            lostLastHour: number;
             holds: {
                 /**
                  * @description The key of the lock: 1 to 512 bytes of UTF-8
@@ -744,8 +746,11 @@ export interface components {
                 fencingToken?: string;
                 since: number;
                 until: number | null;
-                /** @enum {string} */
-                end?: "released" | "expired" | "broken";
+                /**
+                 * @description Absent: the hold lasts. unknown: released or expired
+                 * @enum {string}
+                 */
+                end?: "released" | "expired" | "broken" | "unknown";
                 reason?: string;
             }[];
         };
@@ -1622,9 +1627,9 @@ export interface operations {
     };
     getHistory: {
         parameters: {
-            query: {
+            query?: {
                 /** @description The key of the lock: 1 to 512 bytes of UTF-8 */
-                key: string;
+                key?: string;
             };
             header?: never;
             path?: never;

@@ -63,6 +63,9 @@ const knownSince = z.number().openapi({
 const historySchema = z
   .object({
     knownSince,
+    lostLastHour: z.number().openapi({
+      description: "Holds that expired in the last hour, as far as this instance has seen, at most 1 000",
+    }),
     holds: z.array(
       z.object({
         key: keySchema,
@@ -70,7 +73,10 @@ const historySchema = z
         fencingToken: fencingToken.optional(),
         since: z.number(),
         until: z.number().nullable(),
-        end: z.enum(["released", "expired", "broken"]).optional(),
+        end: z
+          .enum(["released", "expired", "broken", "unknown"])
+          .optional()
+          .openapi({ description: "Absent: the hold lasts. unknown: released or expired" }),
         reason: z.string().optional(),
       }),
     ),
@@ -175,15 +181,22 @@ function historyRoute(app: App, { observation }: ServiceContext): void {
       path: "/v1/history",
       operationId: "getHistory",
       tags: ["locks"],
-      summary: "The last holds of a lock that this instance has seen, newest first, at most 50",
-      request: { query: z.strictObject({ key: keySchema }) },
+      summary: "The last 50 holds of a lock that this instance has seen; without `key` the last 50 ends",
+      request: { query: z.strictObject({ key: keySchema.optional() }) },
       responses: { 200: json(historySchema, "The holds"), ...problems },
     }),
     async (c) => {
+      const { principal } = c.var;
       const { key } = c.req.valid("query");
-      authorize(c.var.principal, "lock:read", [key]);
+      if (key !== undefined) {
+        authorize(principal, "lock:read", [key]);
+      }
       await observation.ask();
-      return c.json({ knownSince: observation.knownSince, holds: observation.history(key) }, 200);
+      const isShown = (each: string): boolean =>
+        key === undefined ? hasScope(principal, "lock:read", each) : each === key;
+      const holds = key === undefined ? observation.ends(isShown) : observation.history(key);
+      const lostLastHour = observation.lostInLastHour(isShown);
+      return c.json({ knownSince: observation.knownSince, lostLastHour, holds }, 200);
     },
   );
 }

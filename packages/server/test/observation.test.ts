@@ -18,6 +18,7 @@ interface Reply {
   readonly holds: readonly Record<string, unknown>[];
   readonly keys: readonly Record<string, unknown>[];
   readonly knownSince: number;
+  readonly lostLastHour: number;
 }
 
 interface OwnerReply {
@@ -110,6 +111,34 @@ test("the owners are the processes and the other holders, within the prefixes of
   await client.close();
   await worker.close();
   await Promise.all(waiting);
+});
+
+test("the history of all keys has the ends that the client may read, and a renewed hold is never lost", async () => {
+  expect((await get("/v1/history")).body).toMatchObject({ lostLastHour: 0 });
+  const client = createLocks(redis(server.client()), { owner: "losing@pod:4" });
+  const renewed = await client.acquire("order:6", { ttlMs: 2_500 });
+  const lost = [];
+  for (const key of ["order:7", "secret:7"]) {
+    lost.push(await client.acquire(key, { ttlMs: 3_000 }));
+  }
+  lost.forEach((lease) => lease.orphan());
+  const history = async (query: string, token?: string): Promise<Reply> =>
+    (await get(`/v1/history${query}`, token)).body;
+  await waitUntil(async () => (await history("")).lostLastHour === 2, "both are lost");
+  await renewed.release(); // held longer than its TTL, which the watch does not see
+  await waitUntil(
+    async () => (await history("?key=order:6")).holds[0]?.["until"] !== null,
+    "the end is seen",
+  );
+  expect(await history("?key=order:6")).toMatchObject({ lostLastHour: 0, holds: [{ end: "released" }] });
+  expect(await history("?key=order:7")).toMatchObject({ lostLastHour: 1, holds: [{ end: "expired" }] });
+  const limited = await history("", reader.token);
+  expect(limited.lostLastHour).toBe(1);
+  const ends = limited.holds.map(({ key, end }) => [key, end]);
+  expect(ends.slice(0, 2)).toEqual([["order:6", "released"], ["order:7", "expired"]]); // prettier-ignore
+  expect(JSON.stringify(limited)).not.toContain("secret");
+  expect(Number(limited.holds[1]?.["until"]) - Number(limited.holds[1]?.["since"])).toBeGreaterThan(2_500);
+  await client.close();
 });
 
 test("the history has the ends of holds, and contention has the waiters", async () => {

@@ -163,6 +163,8 @@ export interface PastHold {
 /** `GET /v1/history` */
 export interface History {
   readonly knownSince: number;
+  /** How many holds expired in the last hour, as far as the service has seen. Absent: an older service. */
+  readonly lostLastHour?: number;
   readonly holds: readonly PastHold[];
 }
 

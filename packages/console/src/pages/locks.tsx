@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { History, Nodes } from "../api/types.ts";
 import { isListed, liveError, now, rowOfKey, rows } from "../live/live.ts";
-import { formatTicking } from "../model/duration.ts";
+import { formatTicking, formatTime } from "../model/duration.ts";
 import { oldestWaitMs } from "../model/row.ts";
 import { go, hrefOf, route, setParams } from "../router.ts";
 import { canBreak, canBreakSomething } from "../session.ts";
@@ -82,10 +82,7 @@ function Strip() {
   const { held, waiting, stale, long, oldest } = view.totals.value;
   const waited = oldest === undefined ? undefined : oldestWaitMs(oldest, time);
   const nodes = usePoll<Nodes>("v1/nodes", {}, 10_000).data?.nodes;
-  const ends = usePoll<History>("v1/history", {}, 10_000).data;
-  const lost = ends?.holds.filter(
-    ({ end, until }) => (end === "lost" || end === "expired") && (until ?? 0) > time - 3_600_000,
-  ).length;
+  const { lostLastHour: lost, knownSince = 0 } = usePoll<History>("v1/history", {}, 10_000).data ?? {};
   const up = nodes?.filter(({ reachable, quarantine }) => reachable && quarantine === null).length ?? 0;
   return (
     <>
@@ -100,8 +97,12 @@ function Strip() {
           {long === 0 ? "0" : <a href={hrefOf("locks", { q: "long" })}>{grouped(long)}</a>}
         </Stat>
         {lost !== undefined && (
-          <Stat label="Lost, last hour" isAlarm={lost > 0}>
-            {lost}
+          <Stat
+            label="Lost, last hour"
+            title={`Holds that expired, as far as the service has watched: since ${formatTime(knownSince)}`}
+            isAlarm={lost > 0}
+          >
+            {grouped(lost)}
           </Stat>
         )}
         {nodes !== undefined && (

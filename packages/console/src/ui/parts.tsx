@@ -92,17 +92,19 @@ export function Notice({
 
 export function Stat({
   label,
+  title,
   children,
   isAlarm = false,
   isWarning = false,
 }: {
   label: string;
+  title?: string;
   children: ComponentChildren;
   isAlarm?: boolean;
   isWarning?: boolean;
 }) {
   return (
-    <div class={`stat ${isAlarm ? "stat-alarm" : ""} ${isWarning ? "stat-warning" : ""}`}>
+    <div class={`stat ${isAlarm ? "stat-alarm" : ""} ${isWarning ? "stat-warning" : ""}`} title={title}>
       <dt>{label}</dt>
       <dd class="num">{children}</dd>
     </div>

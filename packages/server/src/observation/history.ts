@@ -11,7 +11,8 @@ export interface Hold {
   readonly since: number;
   /** Null: the hold lasts. */
   readonly until: number | null;
-  readonly end?: "released" | "expired" | "broken";
+  /** `unknown`: released or expired. */
+  readonly end?: "released" | "expired" | "broken" | "unknown";
   readonly reason?: string;
 }
 
@@ -27,11 +28,15 @@ export interface HoldTimes {
 const leastHolds = 5;
 const maxEnds = 1_000;
 const maxEndsOfKey = 50;
+const maxLosses = 1_000;
+const hourMs = 3_600_000;
 
 /** The last ends of holds, at most 1 000, and at most 50 of one key. The oldest go first. */
 export class HoldHistory {
   readonly #ends: Hold[] = [];
   readonly #counts = new Map<string, number>();
+  /** The last holds that expired, apart from the ends, which may be many. */
+  readonly #losses: { readonly key: string; readonly at: number }[] = [];
 
   add(hold: Hold): void {
     const count = this.#counts.get(hold.key) ?? 0;
@@ -41,7 +46,24 @@ export class HoldHistory {
       this.#remove(0);
     }
     this.#ends.push(hold);
+    if (hold.end === "expired") {
+      this.#losses.push({ key: hold.key, at: hold.until ?? hold.since });
+      this.#losses.splice(0, this.#losses.length - maxLosses);
+    }
     this.#counts.set(hold.key, (this.#counts.get(hold.key) ?? 0) + 1);
+  }
+
+  /** How many holds expired in the last hour. At most 1 000 are remembered. */
+  lostInLastHour(now: number, isShown: (key: string) => boolean): number {
+    return this.#losses.filter(({ key, at }) => at > now - hourMs && isShown(key)).length;
+  }
+
+  /** The ends of all keys, newest first. */
+  last(max: number, isShown: (key: string) => boolean): Hold[] {
+    return this.#ends
+      .filter(({ key }) => isShown(key))
+      .slice(-max)
+      .reverse();
   }
 
   /** The ends of the key, newest first. */
@@ -68,6 +90,7 @@ export class HoldHistory {
 
   clear(): void {
     this.#ends.length = 0;
+    this.#losses.length = 0;
     this.#counts.clear();
   }
 

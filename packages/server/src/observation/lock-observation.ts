@@ -1,24 +1,26 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
-import type { Holder, LockEvent, Locks, LockState } from "holdfast";
+import type { LockEvent, Locks, LockState } from "holdfast";
 
 import { Contention, periodMs, type KeyContention } from "./contention.ts";
-import { HoldHistory, holdOf, type Hold, type HoldTimes } from "./history.ts";
+import { HoldHistory, type Hold, type HoldTimes } from "./history.ts";
+import { nameOf, PresentHold } from "./present-hold.ts";
 
 /** The watch ends if no request has asked for this time. Afterwards nothing is known, and the next request starts anew. */
 const idleMs = 300_000;
 const readyMs = 3_000;
 const maxShown = 50;
 const maxBreaks = 1_000;
+/** How often holds are checked for a missing renewal, and how many of them are read at once. */
+const lateCheckMs = 250;
+const maxReads = 50;
 
 interface Seen {
   readonly state: LockState;
   /** When the oldest waiter began to wait, by this machine's clock, if the engine knows. */
   readonly waitingSince: number | undefined;
   /** The holds in force, by fencing token or owner. */
-  readonly holds: ReadonlyMap<string, Hold>;
-  /** When a holder expires without a renewal, by this machine's clock; null: no expiry. */
-  readonly expiresAt: number | null;
+  readonly holds: ReadonlyMap<string, PresentHold>;
 }
 
 /** One watch of all locks, which all requests of this instance share. It runs while requests ask for its results. */
@@ -29,6 +31,8 @@ export class LockObservation {
   readonly #contention = new Contention();
   /** The grants that this process broke, as `key token`. */
   readonly #broken = new Set<string>();
+  /** The keys that are being read again. */
+  readonly #reading = new Set<string>();
   #askedAt = 0;
   #knownSince = 0;
   #ready: Promise<void> | undefined;
@@ -66,8 +70,17 @@ export class LockObservation {
 
   /** The holds of a key, newest first, at most 50. */
   history(key: string): Hold[] {
-    const present = Array.from(this.#present.get(key)?.holds.values() ?? []).reverse();
+    const present = Array.from(this.#present.get(key)?.holds.values() ?? [], ({ hold }) => hold).reverse();
     return [...present, ...this.#history.of(key)].slice(0, maxShown);
+  }
+
+  /** The last ends of all keys, newest first, at most 50. */
+  ends(isShown: (key: string) => boolean): Hold[] {
+    return this.#history.last(maxShown, isShown);
+  }
+
+  lostInLastHour(isShown: (key: string) => boolean): number {
+    return this.#history.lostInLastHour(Date.now(), isShown);
   }
 
   /** How long holds usually last, by key. */
@@ -88,11 +101,13 @@ export class LockObservation {
     this.#ending = ending;
     this.#knownSince = Date.now();
     const period = setInterval(() => this.#endPeriod(), periodMs).unref();
+    const lateCheck = setInterval(() => this.#readLate(), lateCheckMs).unref();
     subscribe("holdfast:broken", this.#onBroken);
     this.#ready = new Promise((resolve) => {
       void this.#watch(ending.signal, resolve).finally(() => {
         resolve();
         clearInterval(period);
+        clearInterval(lateCheck);
         unsubscribe("holdfast:broken", this.#onBroken);
         this.#forget();
       });
@@ -143,30 +158,60 @@ export class LockObservation {
     const holds = this.#holdsOf(state, before, now);
     for (const [name, hold] of before?.holds ?? []) {
       if (!holds.has(name)) {
-        this.#ended(hold, before?.expiresAt ?? null, now);
+        this.#ended(hold, now);
       }
     }
     this.#contention.waiting(key, state.waiterCount, waitingSince(state, now));
     if (type === "gone") {
       this.#present.delete(key);
     } else {
-      const expiresAt = state.remainingMs === null ? null : now + state.remainingMs;
-      this.#present.set(key, { state, waitingSince: waitingSince(state, now), holds, expiresAt });
+      this.#present.set(key, { state, waitingSince: waitingSince(state, now), holds });
     }
   }
 
-  #holdsOf({ key, holders }: LockState, before: Seen | undefined, now: number): Map<string, Hold> {
-    const holds = new Map<string, Hold>();
+  #holdsOf({ key, holders }: LockState, before: Seen | undefined, now: number): Map<string, PresentHold> {
+    const holds = new Map<string, PresentHold>();
     for (const holder of holders) {
-      const since = now - (holder.heldMs ?? 0);
       const name = nameOf(holder);
       const known = before?.holds.get(name);
-      holds.set(name, known ?? holdOf(key, holder, since));
+      const present = known ?? new PresentHold(key, holder, now);
+      present.read(holder, now);
+      holds.set(name, present);
       if (before && !known) {
-        this.#granted(key, before, since);
+        this.#granted(key, before, present.hold.since);
       }
     }
     return holds;
+  }
+
+  /** Reads holds again that seem late, because the watch reports no renewals. */
+  #readLate(): void {
+    const now = Date.now();
+    for (const [key, { holds }] of this.#present) {
+      if (this.#reading.size >= maxReads) {
+        break;
+      }
+      if (!this.#reading.has(key) && Array.from(holds.values()).some((hold) => hold.isDue(now))) {
+        void this.#readAgain(key);
+      }
+    }
+  }
+
+  /** Never rejects. The watch reports the changes. */
+  async #readAgain(key: string): Promise<void> {
+    this.#reading.add(key);
+    const state = await this.#locks.inspect(key).catch(() => undefined);
+    this.#reading.delete(key);
+    const present = new Map(state?.holders.map((holder) => [nameOf(holder), holder]));
+    const now = Date.now();
+    for (const [name, hold] of (state && this.#present.get(key)?.holds) ?? []) {
+      const holder = present.get(name);
+      if (holder) {
+        hold.read(holder, now);
+      } else {
+        hold.missing(now);
+      }
+    }
   }
 
   #granted(key: string, before: Seen, since: number): void {
@@ -176,11 +221,11 @@ export class LockObservation {
     }
   }
 
-  #ended(hold: Hold, expiresAt: number | null, now: number): void {
-    const isExpired = expiresAt !== null && expiresAt <= now;
-    const isBroken = this.#broken.delete(`${hold.key} ${hold.fencingToken ?? ""}`);
-    this.#history.add({ ...hold, until: now, end: isBroken ? "broken" : isExpired ? "expired" : "released" });
-    this.#contention.held(hold.key, Math.max(0, now - hold.since));
+  #ended(present: PresentHold, now: number): void {
+    const { key, fencingToken = "" } = present.hold;
+    const hold = present.ended(this.#broken.delete(`${key} ${fencingToken}`), now);
+    this.#history.add(hold);
+    this.#contention.held(key, Math.max(0, (hold.until ?? now) - hold.since));
   }
 
   readonly #onBroken = (message: unknown): void => {
@@ -191,10 +236,6 @@ export class LockObservation {
       this.#broken.delete(oldest);
     }
   };
-}
-
-function nameOf({ fencingToken, owner }: Holder): string {
-  return fencingToken?.toString() ?? owner;
 }
 
 /** When the oldest waiter began to wait, by this machine's clock, if the engine knows. */

@@ -11,6 +11,13 @@ export function ownerParts(owner: string): OwnerParts {
   return { name, host, ...(pid !== undefined && { pid }) };
 }
 
+/** The process of an owner: "process 41 on pod-7f9c". Undefined: the name does not tell. */
+export function processOf(owner: string): string | undefined {
+  const { host, pid } = ownerParts(owner);
+  if (host === undefined) return undefined;
+  return pid === undefined ? `its process on ${host}` : `process ${pid} on ${host}`;
+}
+
 /** Quotes an argument for a shell, if it needs quotes. */
 export function shellQuote(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -88,6 +88,13 @@ export function oldestWaitMs({ oldestWaitMs: waited, at }: Row, now: number): nu
   return waited === undefined ? undefined : waited + Math.max(0, now - at);
 }
 
+const longWaitMs = 60_000;
+
+/** Whether a wait is long enough to be noticed in the list: a minute, and longer than a lost holder could cause. */
+export function isLongWait({ ttlMs = 0 }: Row, waitedMs: number): boolean {
+  return waitedMs > Math.max(longWaitMs, ttlMs);
+}
+
 /** Whether a renewal was seen, and the lease is not late. */
 export function isRenewing({ state, renewedAt }: Row): boolean {
   return state === "held" && renewedAt !== undefined;

@@ -3,10 +3,13 @@ import { formatTicking, formatTime } from "./duration.ts";
 import { longText } from "./long-hold.ts";
 import { heldMs, isLong, isRenewing, leftMs, oldestWaitMs, type Row } from "./row.ts";
 
-/** A part of a sentence. `strong` parts are names. */
+/** A part of a sentence. */
 export interface Part {
   readonly text: string;
+  /** The name of a lock. */
   readonly isStrong?: true;
+  /** The name of an owner, which has a page. */
+  readonly isOwner?: true;
 }
 
 /** Facts that only some engines report. */
@@ -55,7 +58,7 @@ function freeSentence({ key, lock }: Row, now: number, last: PastHold | undefine
     const ago = formatTicking(Math.max(0, now - last.until));
     parts.push(
       { text: " The last holder was " },
-      { text: last.owner, isStrong: true },
+      { text: last.owner, isOwner: true },
       { text: `, ${end} ${ago} ago.` },
     );
   }
@@ -68,7 +71,7 @@ function holdersText({ kind, holders, limit }: Lock): Part[] {
   const [first] = holders;
   if (first === undefined) return [];
   const name: Part =
-    first.owner === "unknown" ? { text: "an unknown holder" } : { text: first.owner, isStrong: true };
+    first.owner === "unknown" ? { text: "an unknown holder" } : { text: first.owner, isOwner: true };
   const others = holders.length - 1;
   const mode = first.mode === undefined ? "" : first.mode === "write" ? " for writing" : " for reading";
   const more = others === 0 ? "" : ` and ${others} ${others === 1 ? "other" : "others"}`;

@@ -76,7 +76,7 @@ function Records({ records }: { records: readonly AuditRecord[] }) {
               <td>
                 <Ago at={at} now={now.value} />
               </td>
-              <td>{principal}</td>
+              <td>{principal === "anybody" ? "anybody, not signed in" : principal}</td>
               <td>
                 <a href={hrefOf("lock", { key })}>
                   <code>{key}</code>

@@ -1,5 +1,5 @@
 import { formatTicking } from "../model/duration.ts";
-import { oldestWaitMs, type Row } from "../model/row.ts";
+import { isLongWait, oldestWaitMs, type Row } from "../model/row.ts";
 import { hrefOf } from "../router.ts";
 import { OwnerName } from "../ui/parts.tsx";
 
@@ -43,11 +43,14 @@ export function Holders({ row: { lock } }: { row: Row }) {
 export function Waiting({ row, now: time }: { row: Row; now: number }) {
   const { waiterCount } = row.lock;
   const oldest = oldestWaitMs(row, time);
+  const isLong = oldest !== undefined && isLongWait(row, oldest);
   if (waiterCount === 0) return <span class="muted">–</span>;
   return (
     <>
       {waiterCount}
-      {oldest !== undefined && <span class="oldest"> oldest {formatTicking(oldest)}</span>}
+      {oldest !== undefined && (
+        <span class={isLong ? "oldest oldest-long" : "oldest"}> oldest {formatTicking(oldest)}</span>
+      )}
     </>
   );
 }

@@ -14,6 +14,7 @@ import { useKeys } from "../ui/keys.ts";
 import { Notice, StateChip, TtlBar } from "../ui/parts.tsx";
 import { copy } from "../ui/toast.tsx";
 import { usePoll } from "../ui/use-poll.ts";
+import { BrokenNotice } from "./lock-broken.tsx";
 import { Facts } from "./lock-facts.tsx";
 import { TimelinePanel } from "./lock-timeline.tsx";
 import { WaitersPanel } from "./lock-waiters.tsx";
@@ -45,6 +46,7 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   return (
     <div class="page page-lock">
       <Headline row={row} holds={holds} owners={owners} askedAt={reply.at} />
+      <BrokenNotice holds={holds} />
       <Actions row={row} refresh={refresh} />
       <div class="columns">
         <WaitersPanel row={row} owners={owners} />
@@ -91,7 +93,15 @@ function Headline({ row, holds, owners, askedAt }: HeadlineProps) {
   const parts = sentenceOf(known, now.value, { renewedMs, last });
   return (
     <h1 class="sentence" data-testid="sentence">
-      {parts.map(({ text, isStrong }, index) => (isStrong ? <strong key={index}>{text}</strong> : text))}
+      {parts.map(({ text, isStrong, isOwner }, index) => {
+        if (isOwner)
+          return (
+            <a key={index} class="owner-link" href={hrefOf("owners", { owner: text })}>
+              {text}
+            </a>
+          );
+        return isStrong ? <strong key={index}>{text}</strong> : text;
+      })}
     </h1>
   );
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { History, Nodes } from "../api/types.ts";
 import { isListed, liveError, now, rowOfKey, rows } from "../live/live.ts";
 import { formatTicking, formatTime } from "../model/duration.ts";
-import { oldestWaitMs } from "../model/row.ts";
+import { isLongWait, oldestWaitMs, type Row } from "../model/row.ts";
 import { go, hrefOf, route, setParams } from "../router.ts";
 import { canBreak, canBreakSomething } from "../session.ts";
 import { targetsOf } from "../ui/break.ts";
@@ -80,7 +80,6 @@ function askForBreak(keys: readonly string[]): void {
 function Strip() {
   const time = now.value;
   const { held, waiting, stale, long, oldest } = view.totals.value;
-  const waited = oldest === undefined ? undefined : oldestWaitMs(oldest, time);
   const nodes = usePoll<Nodes>("v1/nodes", {}, 10_000).data?.nodes;
   const { lostLastHour: lost, knownSince = 0 } = usePoll<History>("v1/history", {}, 10_000).data ?? {};
   const up = nodes?.filter(({ reachable, quarantine }) => reachable && quarantine === null).length ?? 0;
@@ -88,8 +87,10 @@ function Strip() {
     <>
       <dl class="strip">
         <Stat label="Held">{grouped(held)}</Stat>
-        <Stat label="Waiting">{grouped(waiting)}</Stat>
-        <Stat label="Oldest wait">{waited === undefined ? "–" : formatTicking(waited)}</Stat>
+        <Stat label="Waiting">
+          {waiting === 0 ? "0" : <a href={hrefOf("locks", { q: "waiters>0" })}>{grouped(waiting)}</a>}
+        </Stat>
+        <OldestWait row={oldest} />
         <Stat label="Stale" isAlarm={stale > 0}>
           {stale === 0 ? "0" : <a href={hrefOf("locks", { q: "stale" })}>{grouped(stale)}</a>}
         </Stat>
@@ -117,6 +118,17 @@ function Strip() {
         {held} held, {waiting} waiting, {stale} stale, {long} held long
       </p>
     </>
+  );
+}
+
+/** The oldest wait of all locks, with a link to its lock. */
+function OldestWait({ row }: { row: Row | undefined }) {
+  const waited = row === undefined ? undefined : oldestWaitMs(row, now.value);
+  if (row === undefined || waited === undefined) return <Stat label="Oldest wait">–</Stat>;
+  return (
+    <Stat label="Oldest wait" isWarning={isLongWait(row, waited)}>
+      <a href={hrefOf("lock", { key: row.key })}>{formatTicking(waited)}</a>
+    </Stat>
   );
 }
 

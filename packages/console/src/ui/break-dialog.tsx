@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { serviceUrl } from "../api/client.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
-import { ownerParts, shellQuote } from "../model/owner.ts";
+import { processOf, shellQuote } from "../model/owner.ts";
 import { route } from "../router.ts";
 import { breakAll, type BreakOutcome, type BreakTarget } from "./break.ts";
 import { OwnerName } from "./parts.tsx";
@@ -21,7 +21,7 @@ export interface BreakRequest {
 
 const request = signal<BreakRequest | undefined>(undefined);
 const shortestReason = 8;
-const usualReasons = ["its process hangs", "its host is gone", "its work is stuck"];
+const usualReasons = ["its work is stuck", "its host is gone"];
 declare const DOCS_URL: string;
 
 export function askToBreak(asked: BreakRequest): void {
@@ -156,7 +156,6 @@ function Field({ name, title, hint, value, children }: FieldProps) {
   );
 }
 
-/** Reasons for the pointer. The keyboard passes them by, because it types a better one. */
 function UsualReasons({ choose }: { choose: (text: string) => void }) {
   return (
     <span class="reasons">
@@ -165,7 +164,6 @@ function UsualReasons({ choose }: { choose: (text: string) => void }) {
           key={text}
           type="button"
           class="pill"
-          tabIndex={-1}
           onClick={({ currentTarget }) => {
             choose(text);
             currentTarget.closest("form")?.querySelector<HTMLElement>("[name=confirm]")?.focus();
@@ -201,18 +199,12 @@ function warningOf(targets: readonly BreakTarget[]): string {
     owners.size === 1
       ? `A break does not stop the holder’s process, which learns of it at its next renewal${within}.`
       : `A break does not stop the holders’ processes, which learn of it at their next renewals${within}.`;
-  const stop = owners.size === 1 ? `Stop ${processOf(owner)}` : "Stop them";
+  const stop = owners.size === 1 ? `Stop ${processOf(owner) ?? "it"}` : "Stop them";
   const numbers =
     targets.length === 1
       ? `protect the resource: it must refuse all fencing numbers up to ${targets[0]?.fencingToken}`
       : "protect the resources: each must refuse all fencing numbers up to that of its broken grant";
   return `${learns} ${stop}, or ${numbers}.`;
-}
-
-function processOf(owner: string): string {
-  const { host, pid } = ownerParts(owner);
-  if (host === undefined) return "it";
-  return pid === undefined ? `it on ${host}` : `process ${pid} on ${host}`;
 }
 
 function Targets({ targets }: { targets: readonly BreakTarget[] }) {

@@ -115,6 +115,7 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
     await page.keyboard.type("keys:42");
     await page.keyboard.press("Enter");
     await page.getByTestId("toast").filter({ hasText: "keys:42 is broken" }).waitFor();
+    await page.getByTestId("still-to-do").filter({ hasText: "billing" }).waitFor();
     await expect(lease.extend()).rejects.toMatchObject({ code: "lease-lost" });
     await other.release();
   });

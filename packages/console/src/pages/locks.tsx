@@ -78,7 +78,6 @@ function askForBreak(keys: readonly string[]): void {
 }
 
 function Strip() {
-  const time = now.value;
   const { held, waiting, stale, long, oldest } = view.totals.value;
   const nodes = usePoll<Nodes>("v1/nodes", {}, 10_000).data?.nodes;
   const { lostLastHour: lost, knownSince = 0 } = usePoll<History>("v1/history", {}, 10_000).data ?? {};

@@ -61,7 +61,7 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
           title="Reason"
           hint={`at least ${shortestReason} characters, for the audit log`}
         >
-          <UsualReasons choose={(text) => (reason.value = text)} />
+          <UsualReasons reason={reason} />
         </Field>
         {phrase !== undefined && <Confirmation phrase={phrase} typed={typed} targets={asked.targets} />}
         <footer>
@@ -156,7 +156,8 @@ function Field({ name, title, hint, value, children }: FieldProps) {
   );
 }
 
-function UsualReasons({ choose }: { choose: (text: string) => void }) {
+/** Reasons to choose. The Tab key passes them by after a typed reason. */
+function UsualReasons({ reason }: { reason: Signal<string> }) {
   return (
     <span class="reasons">
       {usualReasons.map((text) => (
@@ -164,8 +165,9 @@ function UsualReasons({ choose }: { choose: (text: string) => void }) {
           key={text}
           type="button"
           class="pill"
+          tabIndex={reason.value === "" ? 0 : -1}
           onClick={({ currentTarget }) => {
-            choose(text);
+            reason.value = text;
             currentTarget.closest("form")?.querySelector<HTMLElement>("[name=confirm]")?.focus();
           }}
         >

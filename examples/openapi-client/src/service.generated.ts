@@ -617,6 +617,8 @@ export interface components {
             fencingToken: string;
             /** @description false: the grant had ended, or `code` has the refusal */
             broken: boolean | "unknown";
+            /** @description The id of the record in the audit. Absent: nothing was broken, or the engine keeps no audit */
+            auditId?: string;
             /** @description The code of the problem, for example `forbidden` */
             code?: string;
         };
@@ -642,11 +644,8 @@ export interface components {
             /** @description The owner of the grant, as seen before the break */
             owner?: string;
             reason: string;
-            /**
-             * @description not-held: the grant had ended before the break
-             * @enum {string}
-             */
-            result: "broken" | "not-held";
+            /** @enum {string} */
+            result: "broken";
         };
         Owners: {
             owners: components["schemas"]["Process"][];
@@ -1331,6 +1330,8 @@ export interface operations {
                     "application/json": {
                         /** @enum {boolean} */
                         broken: true;
+                        /** @description The id of the record in the audit. Absent: nothing was broken, or the engine keeps no audit */
+                        auditId?: string;
                     };
                 };
             };
@@ -1422,6 +1423,8 @@ export interface operations {
             query?: {
                 /** @description The key of the lock: 1 to 512 bytes of UTF-8 */
                 key?: string;
+                /** @description Only the record with this id, as `auditId` names it */
+                id?: string;
                 limit?: number;
                 cursor?: string;
             };

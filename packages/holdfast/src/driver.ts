@@ -2,7 +2,7 @@ import type { Clock } from "./runtime/clock.ts";
 import type { LossReason } from "./errors.ts";
 import type { Random } from "./runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
-import type { AuditPage, AuditQuery, BreakNote } from "./operator/audit.ts";
+import type { AuditPage, AuditQuery, BreakNote, BreakOutcome } from "./operator/audit.ts";
 import type { ProcessDirectory } from "./processes/process-state.ts";
 import type { Validity } from "./validity.ts";
 
@@ -254,10 +254,10 @@ export interface Driver {
   /** Yields a snapshot, then coalesced changes, until the signal aborts. */
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent>;
   /**
-   * Ends the grant with this fencing token by force, and writes a record of it if the driver has {@link Driver.audit}.
-   * @returns whether the grant held the key
+   * Ends the grant with this fencing token by force. If the grant held the key and the driver has {@link Driver.audit}, the engine
+   * writes a record in the same step. A repeat breaks nothing, and writes no second record.
    */
-  breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean>;
+  breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<BreakOutcome>;
   /** Reads the records of breaks. Absent: the engine keeps none. */
   readonly audit?: ((query: AuditQuery) => Promise<AuditPage>) | undefined;
   /**

@@ -50,7 +50,14 @@ export type { ReadWrite } from "./kinds/read-write.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
-export type { AuditOptions, AuditPage, AuditQuery, AuditRecord, BreakNote } from "./operator/audit.ts";
+export type {
+  AuditOptions,
+  AuditPage,
+  AuditQuery,
+  AuditRecord,
+  BreakNote,
+  BreakOutcome,
+} from "./operator/audit.ts";
 export type { BreakOwnerOptions, BreakOwnerResult, BreakResult } from "./operator/break-owner.ts";
 export type { BreakOptions } from "./operator/operator.ts";
 export type { Lockable, LockedCallback, WithLockResult } from "./kinds/lockable.ts";

@@ -133,8 +133,8 @@ export interface Locks extends AsyncDisposable {
    */
   breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult>;
   /**
-   * Lists the last breaks, newest first, in pages. The engine keeps the last 1 000 records. It writes each in one step with its break,
-   * also if the grant had ended before.
+   * Lists the last breaks, newest first, in pages. The engine keeps the last 1 000 records, and writes each in one step with its break.
+   * A call that broke nothing has no record.
    * @throws {LockError} `unsupported`: the engine keeps no audit
    * @throws {EngineError} the engine does not reply
    */

@@ -16,9 +16,7 @@ const recordSchema = z
     fencingToken,
     owner: z.string().optional().openapi({ description: "The owner of the grant, as seen before the break" }),
     reason: z.string(),
-    result: z
-      .enum(["broken", "not-held"])
-      .openapi({ description: "not-held: the grant had ended before the break" }),
+    result: z.literal("broken"),
   })
   .openapi("AuditRecord");
 
@@ -36,8 +34,13 @@ export function auditRoutes({ engine: { locks } }: ServiceContext): App {
       request: {
         query: z.strictObject({
           key: keySchema.optional(),
+          id: z
+            .string()
+            .max(30)
+            .optional()
+            .openapi({ description: "Only the record with this id, as `auditId` names it" }),
           limit: z.coerce.number().int().min(1).max(1000).optional(),
-          cursor: z.string().max(20).optional(),
+          cursor: z.string().max(30).optional(),
         }),
       },
       responses: {

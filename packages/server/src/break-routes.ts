@@ -14,6 +14,9 @@ type SeenGrant = Pick<BreakResult, "key" | "fencingToken">;
 /** At most this many grants are broken by one request. */
 const maxGrants = 10_000;
 
+const auditId = z.string().optional().openapi({
+  description: "The id of the record in the audit. Absent: nothing was broken, or the engine keeps no audit",
+});
 const reasonSchema = z.string().min(1).max(1024);
 const grantSchema = z.strictObject({ key: keySchema, fencingToken });
 const by = z
@@ -35,6 +38,7 @@ const resultSchema = z
     broken: z
       .union([z.boolean(), z.literal("unknown")])
       .openapi({ description: "false: the grant had ended, or `code` has the refusal" }),
+    auditId,
     code: z.string().optional().openapi({ description: "The code of the problem, for example `forbidden`" }),
   })
   .openapi("BreakResult");
@@ -59,7 +63,10 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
         query: noQuery,
         body: body(grantSchema.extend({ reason: reasonSchema, by })),
       },
-      responses: { 200: json(z.object({ broken: z.literal(true) }), "The grant has ended"), ...problems },
+      responses: {
+        200: json(z.object({ broken: z.literal(true), auditId }), "The grant has ended"),
+        ...problems,
+      },
     }),
     async (c) => {
       const { key, fencingToken: seen, reason, by: name } = c.req.valid("json");
@@ -68,8 +75,14 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
       const holder = holders.find((one) => one.fencingToken?.toString() === seen)?.owner;
       const report = (broken: boolean | "unknown"): void =>
         record(c, log, { key, fencingToken: seen, holder, reason, broken });
+      let result: BreakResult | undefined;
       const isBroken = await locks
-        .breakLock(key, { fencingToken: BigInt(seen), reason, by: operatorName(c.var.principal, name) })
+        .breakLock(key, {
+          fencingToken: BigInt(seen),
+          reason,
+          by: operatorName(c.var.principal, name),
+          onResult: (known) => (result = known),
+        })
         .catch((error: unknown) => {
           report("unknown"); // the engine may have executed it
           throw error;
@@ -83,7 +96,7 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
         });
       }
       metrics.broken(key);
-      return c.json({ broken: true as const }, 200);
+      return c.json({ broken: true as const, ...auditIdOf(result) }, 200);
     },
   );
 }
@@ -188,9 +201,15 @@ function seenGrant({ key, fencingToken: token }: z.infer<typeof grantSchema>): S
   return { key, fencingToken: BigInt(token) };
 }
 
-function wireResult({ key, fencingToken: token, broken, error }: BreakResult): z.infer<typeof resultSchema> {
+function wireResult(result: BreakResult): z.infer<typeof resultSchema> {
+  const { key, fencingToken: token, broken, error } = result;
   const code = error === undefined ? undefined : problemOf(error).code;
-  return { key, fencingToken: token.toString(), broken, ...(code !== undefined && { code }) };
+  const more = { ...auditIdOf(result), ...(code !== undefined && { code }) };
+  return { key, fencingToken: token.toString(), broken, ...more };
+}
+
+function auditIdOf(result: BreakResult | undefined): { auditId?: string } {
+  return result?.auditId === undefined ? {} : { auditId: result.auditId };
 }
 
 function refused({ key, fencingToken: token }: SeenGrant): z.infer<typeof resultSchema> {

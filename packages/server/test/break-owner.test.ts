@@ -53,10 +53,13 @@ test("a break by owner ends the grants that the principal may break, and reports
     results: [{ ...stock, broken: false, code: "forbidden" }],
     complete: true,
   });
-  expect((await breakOwner(onCall)).body).toEqual({ results: [{ ...order, broken: true }], complete: true });
+  expect((await breakOwner(onCall)).body).toEqual({
+    results: [{ ...order, broken: true, auditId: "1" }],
+    complete: true,
+  });
   expect((await breakOwner(operator, { locks: [stock, order], by: "ada" })).body).toEqual({
     results: [
-      { ...stock, broken: true },
+      { ...stock, broken: true, auditId: "2" },
       { ...order, broken: false },
     ],
     complete: true,
@@ -67,17 +70,23 @@ test("a break by owner ends the grants that the principal may break, and reports
     records: [
       { action: "break", ...stock, principal: "operator/ada", owner: "pod-7", reason, result: "broken" },
     ],
-    cursor: expect.stringMatching(/^\d+$/) as unknown,
+    cursor: "2",
   });
+  const last = await take("order:71");
+  const { body: answer } = await send(onCall, "/v1/lock/break", { ...last, reason });
+  expect(answer).toEqual({ broken: true, auditId: "3" });
+  expect((await send(operator, "/v1/audit?id=3")).body).toMatchObject({ records: [{ id: "3", ...last }] });
   expect((await send(onCall, "/v1/audit")).status).toBe(403);
   expect((await send(onCall, "/v1/audit?key=order:70")).body).toMatchObject({
     records: [{ ...order, principal: "on-call", result: "broken" }],
     cursor: null,
   });
+  expect((await send(operator, "/v1/audit?id=x")).status).toBe(400);
   expect((await send(operator, "/v1/audit?cursor=x")).status).toBe(400);
   expect(log.filter(({ event }) => event === "break")).toMatchObject([
     { level: "audit", principal: "on-call", ...order, holder: "pod-7", reason, broken: true },
     { level: "audit", principal: "operator", ...stock, broken: true },
     { level: "audit", principal: "operator", ...order, broken: false },
+    { level: "audit", principal: "on-call", ...last, broken: true },
   ]);
 });

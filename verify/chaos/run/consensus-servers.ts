@@ -19,7 +19,7 @@ export async function startEtcdServers({ nodes }: Plan): Promise<ServerGroup> {
   return { servers, sentinels: [], stop: () => cluster.stop() };
 }
 
-/** The grants and queue entries. The note of a break stays for its holder, with a TTL. */
+/** The grants and queue entries. The note of a break stays for its holder, with a TTL, and the record of a break stays. */
 async function residueOfEtcd(url: string): Promise<string[]> {
   const response = await fetch(`${url}/v3/kv/range`, {
     method: "POST",
@@ -32,7 +32,7 @@ async function residueOfEtcd(url: string): Promise<string[]> {
   const { kvs = [] } = (await response.json()) as { kvs?: readonly { key: string }[] };
   return kvs
     .map(({ key }) => Buffer.from(key, "base64").toString())
-    .filter((key) => !key.startsWith("holdfast/broken/"));
+    .filter((key) => !/^holdfast\/(broken|audit)\//.test(key));
 }
 
 function base64(text: string): string {

@@ -217,9 +217,9 @@ export const singleServer: readonly Mutant[] = [
     brokenRule: "a break that cannot be recorded changes nothing",
     edits: [
       lua(
-        "single/recorded-break",
-        "redis.call('ZADD', audit, id, broken)",
-        "redis.pcall('ZADD', audit, id, broken)",
+        "common/recorded-break",
+        "redis.call('ZADD', audit, id, record)",
+        "redis.pcall('ZADD', audit, id, record)",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/recorded-break", "without the right to write")],

@@ -51,6 +51,7 @@ const argumentCounts: Readonly<globalThis.Record<string, number>> = {
   extend: 4,
   verify: 1,
   breakGrant: 3,
+  recordedBreak: 4,
   inspect: 0,
 };
 
@@ -72,10 +73,10 @@ export class TracedRedis extends FakeRedis {
     if (script.name !== "execute-quorum") {
       return super.execute(...call);
     }
-    const locks = [...new Set(keys.filter((_, index) => index % 4 === 0))];
+    const operations = operationsOf(args.at(-1) ?? "[]");
+    const locks = [...new Set(operations.map((_, index) => keys[index * 4] as string))]; // without the audit, the last key
     const statesBefore = locks.map((lock) => this.#stateOf(lock));
     const replies = super.execute(...call) as unknown[];
-    const operations = operationsOf(args.at(-1) ?? "[]");
     locks.forEach((lock, index) => {
       this.#record(lock, {
         kind: "call",
@@ -122,7 +123,8 @@ function operationsOf(text: string): Omit<TracedOperation, "reply">[] {
     }
     const [token = "", second = "", third = "", , wait] = fields.slice(at + 2, at + 2 + count);
     const fencingNumber = Number(name === "raiseFence" ? second : name === "yield" ? third : 0);
-    operations.push({ name, token, fencingNumber, isTry: name === "acquire" && wait === "0" });
+    const traced = name === "recordedBreak" ? "breakGrant" : name;
+    operations.push({ name: traced, token, fencingNumber, isTry: name === "acquire" && wait === "0" });
     at += 2 + count;
   }
   return operations;

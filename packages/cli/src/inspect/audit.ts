@@ -8,23 +8,24 @@ import { table } from "./table.ts";
 export interface AuditOptions {
   readonly target: Target;
   readonly key: string | undefined;
+  readonly id: string | undefined;
   readonly limit: number;
   readonly json: boolean;
 }
 
 /** Prints the last breaks, newest first. */
-export function audit({ target, key, limit, json }: AuditOptions): Promise<number> {
+export function audit({ target, key, id, limit, json }: AuditOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }) => {
-    const { records } = await locks.audit({ key, limit });
+    const { records } = await locks.audit({ key, id, limit });
     process.stdout.write(
       json
         ? `${JSON.stringify({ version: 1, records })}\n`
-        : `${table([["TIME", "BY", "RESULT", "KEY", "OWNER", "TOKEN", "REASON"], ...records.map(row)])}\n`,
+        : `${table([["TIME", "BY", "KEY", "OWNER", "TOKEN", "REASON", "ID"], ...records.map(row)])}\n`,
     );
     return exitCodes.done;
   });
 }
 
-function row({ at, by, result, key, owner, fencingToken, reason }: AuditRecord): string[] {
-  return [new Date(at).toISOString(), by, result, key, owner ?? "-", fencingToken.toString(), reason];
+function row({ id, at, by, key, owner, fencingToken, reason }: AuditRecord): string[] {
+  return [new Date(at).toISOString(), by, key, owner ?? "-", fencingToken.toString(), reason, id];
 }

@@ -65,12 +65,16 @@ export function auditCommand(program: Command): void {
       "Lists the last breaks, newest first, as the engine recorded them. The engine keeps 1 000 records.",
     )
     .argument("[key]", "only breaks of this lock")
+    .option("--id <id>", "only the record with this id, as release --force --json names it")
     .option("-n, --limit <count>", "at most this many records", wholeNumber(1, 1000), 50)
     .option("--json", "as JSON")
-    .action(async (key: string | undefined, flags: CommonOptions & { limit: number; json?: true }) => {
-      const { audit } = await import("./audit.ts");
-      process.exitCode = await audit({ target: flags, key, limit: flags.limit, json: flags.json === true });
-    });
+    .action(
+      async (key: string | undefined, flags: CommonOptions & { id?: string; limit: number; json?: true }) => {
+        const { audit } = await import("./audit.ts");
+        const { id, limit } = flags;
+        process.exitCode = await audit({ target: flags, key, id, limit, json: flags.json === true });
+      },
+    );
 }
 
 export function waitCommand(program: Command): void {

@@ -7,12 +7,14 @@ import { Exit, exitCodes } from "../exit.ts";
 import { allLocks } from "../inspect/list.ts";
 import { errorMessage, type Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
+import { printBreaks } from "./break.ts";
 
 export interface BreakOwnerOptions {
   readonly target: Target;
   readonly owner: string;
   readonly reason: string;
   readonly isConfirmed: boolean;
+  readonly json: boolean;
   readonly voice: Output;
 }
 
@@ -28,6 +30,7 @@ export function breakOwner({
   owner,
   reason,
   isConfirmed,
+  json,
   voice,
 }: BreakOwnerOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }, signal) => {
@@ -49,6 +52,9 @@ export function breakOwner({
       signal,
       onResult: (result) => voice.info(`"${result.key}" ${describe(result)}`),
     });
+    if (json) {
+      printBreaks(results);
+    }
     const count = results.filter(({ broken }) => broken === true).length;
     voice.info(`${count} of ${grants.length} grants of "${owner}" are broken`);
     return results.some(({ broken }) => broken === "unknown") ? exitCodes.unavailable : exitCodes.done;

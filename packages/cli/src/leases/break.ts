@@ -1,10 +1,10 @@
 import { createInterface } from "node:readline/promises";
 
-import type { Holder } from "holdfast";
+import type { BreakResult, Holder } from "holdfast";
 
 import { defaultUser, type Engine, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
-import type { Output } from "../output.ts";
+import { errorMessage, type Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
 export interface BreakOptions {
@@ -13,6 +13,7 @@ export interface BreakOptions {
   readonly fencingToken: bigint | undefined;
   readonly reason: string;
   readonly isConfirmed: boolean;
+  readonly json: boolean;
   readonly voice: Output;
 }
 
@@ -24,13 +25,33 @@ export function breakLock(options: BreakOptions): Promise<number> {
   const { key, reason, voice: output } = options;
   return withEngine(options.target, undefined, async (engine) => {
     const fencingToken = options.fencingToken ?? (await currentToken(engine, options));
-    if (await engine.locks.breakLock(key, { fencingToken, reason, by: defaultUser() })) {
+    const results: BreakResult[] = [];
+    const isBroken = await engine.locks.breakLock(key, {
+      fencingToken,
+      reason,
+      by: defaultUser(),
+      onResult: (result) => results.push(result),
+    });
+    if (options.json) {
+      printBreaks(results);
+    }
+    if (isBroken) {
       output.info(`"${key}" is broken: the grant with the fencing token ${fencingToken} has ended`);
       return exitCodes.done;
     }
     output.info(`"${key}" is no longer held with the fencing token ${fencingToken}; nothing was broken`);
     return exitCodes.lost;
   });
+}
+
+/** Prints the results of breaks as JSON. */
+export function printBreaks(results: readonly BreakResult[]): void {
+  const shown = results.map(({ error, ...result }) => ({
+    ...result,
+    fencingToken: result.fencingToken.toString(),
+    ...(error !== undefined && { error: errorMessage(error) }),
+  }));
+  process.stdout.write(`${JSON.stringify({ version: 1, results: shown })}\n`);
 }
 
 /** The fencing token of the present holder, after a confirmation by a person or by `--yes`. */

@@ -84,6 +84,7 @@ interface ReleaseFlags extends CommonOptions {
   readonly fence?: bigint;
   readonly reason?: string;
   readonly yes?: true;
+  readonly json?: true;
 }
 
 export function releaseCommand(program: Command): void {
@@ -102,8 +103,12 @@ export function releaseCommand(program: Command): void {
     .option("--fence <token>", "only the grant with this fencing token", fencingToken)
     .option("--reason <text>", "the reason, sent to the holder; required with --force")
     .option("-y, --yes", "break without a question")
+    .option("--json", "print the result of each break as JSON; only with --force")
     .action(async (key: string | undefined, flags: ReleaseFlags) => {
       if (flags.force === undefined && flags.owner === undefined) {
+        if (flags.json === true) {
+          throw new Exit(exitCodes.usage, "expected --json only with --force");
+        }
         const { release } = await import("./release.ts");
         process.exitCode = await release({ target: flags, key, voice: output(flags) });
         return;
@@ -122,7 +127,13 @@ async function forcedRelease(argument: string | undefined, flags: ReleaseFlags):
   if (reason === undefined) {
     throw new Exit(exitCodes.usage, "expected --reason with --force, because the holder receives the reason");
   }
-  const common = { target: flags, reason, isConfirmed: flags.yes === true, voice: output(flags) };
+  const common = {
+    target: flags,
+    reason,
+    isConfirmed: flags.yes === true,
+    json: flags.json === true,
+    voice: output(flags),
+  };
   if (typeof force === "string" && owner === undefined) {
     const { breakLock } = await import("./break.ts");
     return breakLock({ ...common, key: force, fencingToken: fence });

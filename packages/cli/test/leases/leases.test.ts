@@ -112,7 +112,14 @@ onRedis("leases for scripts", () => {
     expect((JSON.parse(audit.out) as { records: unknown[] }).records).toEqual([
       expect.objectContaining({ key: "pod:a", owner: "pod-7", reason: "died", result: "broken" }),
     ]);
-    expect((await cli.run(["audit", "-n", "1"])).out).toMatch(/^TIME .*\n20.* pod-7 .* died\n$/);
+    expect((await cli.run(["audit", "-n", "1"])).out).toMatch(/^TIME .*\n20.* pod-7 .* died .*\n$/);
+    const last = await cli.run(["release", "--force", "pod:c", "--reason", "died", "--yes", "--json"]);
+    const { results } = JSON.parse(last.out) as {
+      results: { key: string; broken: boolean; auditId: string }[];
+    };
+    expect(results).toMatchObject([{ key: "pod:c", broken: true, auditId: expect.any(String) as unknown }]);
+    const found = await cli.run(["audit", "--id", results[0]?.auditId ?? "", "--json"]);
+    expect(JSON.parse(found.out)).toMatchObject({ records: [{ key: "pod:c", owner: "pod-70" }] });
   });
 
   test("a person holds a lock by hand, and releases it; other persons cannot", async () => {

@@ -144,7 +144,7 @@ export interface AuditRecord {
   readonly fencingToken: string;
   readonly owner?: string;
   readonly reason: string;
-  readonly result: "broken" | "not-held" | "unknown";
+  readonly result: "broken" | "unknown";
 }
 
 type End = "released" | "expired" | "lost" | "broken" | "unknown";

@@ -12,7 +12,6 @@ import { usePoll } from "../ui/use-poll.ts";
 const pageSize = "100";
 const results: Readonly<Record<string, { readonly word: string; readonly chip: string }>> = {
   broken: { word: "broken", chip: "held" },
-  "not-held": { word: "not held", chip: "free" },
   unknown: { word: "unknown", chip: "late" },
 };
 

@@ -14,14 +14,15 @@ export interface AuditRecord {
   /** The owner of the grant as the operator's process saw it before the break; absent: not known. */
   readonly owner?: string;
   readonly reason: string;
-  /** `not-held`: the grant had ended before. */
-  readonly result: "broken" | "not-held";
+  readonly result: "broken";
 }
 
 /** Options of `Locks.audit`. */
 export interface AuditOptions {
   /** Lists only the records of this key. @defaultValue all keys */
   key?: string | undefined;
+  /** Lists only the record with this id, as {@link BreakResult.auditId} names it. @defaultValue all records */
+  id?: string | undefined;
   /** The cursor from the page before. @defaultValue the newest record */
   cursor?: string | undefined;
   /** The size of a page, 1 to 1 000. @defaultValue 100 */
@@ -40,9 +41,18 @@ export interface BreakNote {
   readonly owner?: string | undefined;
 }
 
+/** The result of one break in an engine. */
+export interface BreakOutcome {
+  /** Whether the grant held the key, and ended by this break. */
+  readonly isBroken: boolean;
+  /** The id of the record. Absent: nothing was broken, or the engine keeps no audit. */
+  readonly auditId?: string | undefined;
+}
+
 /** One page of the audit. */
 export interface AuditQuery {
   readonly key: string | undefined;
+  readonly id: string | undefined;
   readonly cursor: string | null;
   readonly limit: number;
 }
@@ -51,9 +61,13 @@ export interface AuditQuery {
 export const maxAuditRecords = 1_000;
 
 /** One page of records. @param records oldest first */
-export function auditPage(records: readonly AuditRecord[], { key, cursor, limit }: AuditQuery): AuditPage {
+export function auditPage(
+  records: readonly AuditRecord[],
+  { key, id: wanted, cursor, limit }: AuditQuery,
+): AuditPage {
   const matching = records
     .filter((record) => key === undefined || record.key === key)
+    .filter(({ id }) => wanted === undefined || id === wanted)
     .filter(({ id }) => cursor === null || BigInt(id) < BigInt(cursor))
     .reverse();
   const page = matching.slice(0, limit).map((record) => withJson(record));

@@ -12,6 +12,7 @@ import {
 } from "../option-checks.ts";
 import type { ListOptions } from "../options.ts";
 import { withJson } from "../runtime/plain-values.ts";
+import type { BreakOutcome } from "./audit.ts";
 
 /** Options of `Locks.breakOwner`. */
 export interface BreakOwnerOptions {
@@ -43,6 +44,8 @@ export interface BreakResult {
   readonly fencingToken: bigint;
   /** True: the grant has ended by this call. False: it had ended before. `"unknown"`: the engine did not reply. */
   readonly broken: boolean | "unknown";
+  /** The id of the record in the audit. Absent: nothing was broken, or the engine keeps no audit. */
+  readonly auditId?: string;
   /** The failure of the engine, if there was one. */
   readonly error?: unknown;
 }
@@ -66,7 +69,7 @@ export interface BreakingLocks {
   inspect(key: string): Promise<LockState>;
   list(options: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }>;
   /** @param owner the owner that was seen, for the audit */
-  breakGrant(key: string, fencingToken: bigint, options: ForcedEnd, owner: string): Promise<boolean>;
+  breakGrant(key: string, fencingToken: bigint, options: ForcedEnd, owner: string): Promise<BreakOutcome>;
 }
 
 /** Why a grant is broken, and by which operator. */
@@ -168,8 +171,8 @@ async function breakGrant(
     const isOwned =
       grants === undefined ||
       grantsIn(await locks.inspect(key), owner).some((grant) => grant.fencingToken === fencingToken);
-    const broken = isOwned && (await locks.breakGrant(key, fencingToken, options, owner));
-    return withJson({ key, fencingToken, broken });
+    const outcome = isOwned && (await locks.breakGrant(key, fencingToken, options, owner));
+    return breakResult(key, fencingToken, outcome || { isBroken: false });
   } catch (error) {
     if (isLockError(error, "closed")) {
       throw error;
@@ -178,4 +181,12 @@ async function breakGrant(
     const broken = outcome === "none" ? false : ("unknown" as const);
     return withJson({ key, fencingToken, broken, error });
   }
+}
+
+export function breakResult(
+  key: string,
+  fencingToken: bigint,
+  { isBroken, auditId }: BreakOutcome,
+): BreakResult {
+  return withJson({ key, fencingToken, broken: isBroken, ...(auditId !== undefined && { auditId }) });
 }

@@ -8,16 +8,19 @@ import {
   checkOptionNames,
   checkText,
   invalidCursor,
+  invalidValue,
 } from "../option-checks.ts";
-import type { AuditOptions, AuditPage, AuditQuery } from "./audit.ts";
+import type { AuditOptions, AuditPage, AuditQuery, BreakOutcome } from "./audit.ts";
 import { listProcesses, resolveProcesses } from "../processes/processes.ts";
 import type { ProcessesOptions, ProcessList } from "../processes/process-state.ts";
 import {
   breakOwner,
+  breakResult,
   resolveBreakOwner,
   type BreakOwnerOptions,
   type BreakingLocks,
   type BreakOwnerResult,
+  type BreakResult,
   type ForcedEnd,
   type ResolvedBreakOwner,
 } from "./break-owner.ts";
@@ -30,6 +33,8 @@ export interface BreakOptions {
   reason: string;
   /** The operator's name in the audit, at most 512 bytes. @defaultValue the owner of the `Locks` */
   by?: string | undefined;
+  /** Called with the result before the call resolves: `auditId` names the record of the break. Not called if the call rejects. */
+  onResult?: ((result: BreakResult) => void) | undefined;
 }
 
 /** The calls of an operator: ends grants of other holders by force, and reads the audit. */
@@ -44,11 +49,15 @@ export class Operator {
 
   /** See `Locks.breakLock`. @param key a key that the engine can hold */
   breakLock(key: string, options: BreakOptions): Promise<boolean> {
-    checkOptionNames(options, ["fencingToken", "reason", "by"]);
+    checkOptionNames(options, ["fencingToken", "reason", "by", "onResult"]);
     const fencingToken = checkFencingToken(options.fencingToken);
     const reason = checkText("reason", options.reason, 1024);
     const by = options.by === undefined ? undefined : checkText("by", options.by, 512);
-    return this.#breakGrant(key, fencingToken, { reason, by });
+    const { onResult } = options;
+    if (onResult !== undefined && typeof onResult !== "function") {
+      throw invalidValue("onResult", "a function", onResult);
+    }
+    return this.#breakLock(key, fencingToken, { reason, by, onResult });
   }
 
   /** See `Locks.breakOwner`. */
@@ -72,27 +81,37 @@ export class Operator {
     return this.#audit(resolveAudit(options));
   }
 
+  async #breakLock(
+    key: string,
+    fencingToken: bigint,
+    { onResult, ...end }: ForcedEnd & Pick<BreakOptions, "onResult">,
+  ): Promise<boolean> {
+    const outcome = await this.#breakGrant(key, fencingToken, end);
+    onResult?.(breakResult(key, fencingToken, outcome));
+    return outcome.isBroken;
+  }
+
   /** @param owner the owner of the grant; undefined: the engine is asked, if it writes a record */
   async #breakGrant(
     key: string,
     fencingToken: bigint,
     { reason, by }: ForcedEnd,
     owner?: string,
-  ): Promise<boolean> {
+  ): Promise<BreakOutcome> {
     const { driver } = this.#coordinator;
     this.#coordinator.assertOpen();
     if (this.#coordinator.wasHandedOver(key, fencingToken)) {
-      return false;
+      return { isBroken: false };
     }
     const note = driver.audit && {
       by: by ?? this.#coordinator.owner,
       owner: owner ?? (await this.#ownerOf(key, fencingToken)),
     };
-    const isBroken = await driver.breakGrant(key, fencingToken, reason, note);
-    if (isBroken) {
+    const outcome = await driver.breakGrant(key, fencingToken, reason, note);
+    if (outcome.isBroken) {
       publish("broken", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, reason }));
     }
-    return isBroken;
+    return outcome;
   }
 
   async #ownerOf(key: string, fencingToken: bigint): Promise<string | undefined> {
@@ -117,7 +136,9 @@ export class Operator {
     this.#coordinator.assertOpen();
     if (!driver.audit) {
       const { engine } = driver.capabilities;
-      throw new LockError(`This engine (${engine}) keeps no audit of breaks`, { code: "unsupported" });
+      const reason = "it has no place of Holdfast for records in one step with a break";
+      const message = `This engine (${engine}) keeps no audit of breaks, because ${reason}`;
+      throw new LockError(message, { code: "unsupported" });
     }
     return driver.audit(query);
   }
@@ -125,14 +146,22 @@ export class Operator {
 
 /** @throws {TypeError | RangeError} */
 function resolveAudit(options: AuditOptions = {}): AuditQuery {
-  checkOptionNames(options, ["key", "cursor", "limit"]);
-  const { key, cursor, limit = 100 } = options;
-  if (cursor !== undefined && (typeof cursor !== "string" || !/^\d{1,20}$/.test(cursor))) {
+  checkOptionNames(options, ["key", "id", "cursor", "limit"]);
+  const { key, id, cursor, limit = 100 } = options;
+  if (cursor !== undefined && !isId(cursor)) {
     throw invalidCursor(cursor);
+  }
+  if (id !== undefined && !isId(id)) {
+    throw invalidValue("id", "the id of a record, a decimal number as text", id);
   }
   return {
     key: key === undefined ? undefined : checkKey(key),
+    id,
     cursor: cursor ?? null,
     limit: checkInteger("limit", limit, 1, 1000),
   };
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === "string" && /^\d{1,30}$/.test(value);
 }

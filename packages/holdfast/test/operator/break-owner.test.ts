@@ -55,6 +55,7 @@ test("a break without a reply is unknown, and the others are broken", async () =
     key: "a",
     fencingToken: held[0]?.fencingToken.toString(),
     broken: true,
+    auditId: "1",
   });
 });
 

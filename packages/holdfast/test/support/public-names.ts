@@ -22,6 +22,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "AuditRecord",
         "BreakNote",
         "BreakOptions",
+        "BreakOutcome",
         "BreakOwnerOptions",
         "BreakOwnerResult",
         "BreakResult",

@@ -1,5 +1,6 @@
 import type { Capabilities, ListQuery } from "../../src/driver.ts";
 import type {
+  BrokenGrant,
   LeaseStore,
   StoreAttempt,
   StoreExtension,
@@ -120,7 +121,7 @@ export class TableStore implements LeaseStore {
     });
   }
 
-  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
+  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<BrokenGrant | null> {
     return this.intercept("break", () => {
       const lock = this.table.lock(key);
       const row = [...lock.rows.values()].find((one) => one.fencingToken === fencingToken && !one.broken);
@@ -128,7 +129,7 @@ export class TableStore implements LeaseStore {
       row.broken = reason;
       for (const listener of this.table.listeners) listener.lost(row.token, "broken", new Error(reason));
       this.#wakeFirst(lock);
-      return row.token;
+      return { token: row.token };
     });
   }
 

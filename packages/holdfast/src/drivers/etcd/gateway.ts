@@ -1,3 +1,4 @@
+import { parseHttpDate } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 import { EtcdError, grpc, networkError, replyError } from "./errors.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -17,6 +18,7 @@ export class Gateway {
   /** Ends the streams of the current endpoint, because a frozen member ends no stream. */
   #moved = new AbortController();
   #token: Promise<string> | undefined;
+  #repliedAt: number | undefined;
 
   constructor(options: GatewayOptions) {
     this.endpoints = options.endpoints;
@@ -33,6 +35,11 @@ export class Gateway {
       }),
     );
     return JSON.parse(text) as T;
+  }
+
+  /** The time of the last reply by the clock of its endpoint, ms since 1970, with whole seconds. Without a reply: the own clock. */
+  serverTime(): number {
+    return this.#repliedAt ?? this.#options.clock.wall();
   }
 
   /** The reply of one endpoint, for its state. @throws {EtcdError} */
@@ -120,6 +127,7 @@ export class Gateway {
 
   async #fetch(endpoint: string, path: string, init: RequestInit): Promise<Response> {
     const response = await this.#options.fetch(`${endpoint}/v3/${path}`, { ...init, method: "POST" });
+    this.#repliedAt = parseHttpDate(response.headers.get("date"));
     if (!response.ok) {
       throw replyError(response.status, await response.text());
     }

@@ -21,6 +21,22 @@ export class Keys {
     return `${this.#prefix}broken/${key}\0${token}`;
   }
 
+  /** The record of the break of a grant. */
+  record(key: string, fencingToken: bigint): string {
+    return `${this.records}${key}\0${fencingToken}`;
+  }
+
+  /** The start of all records. */
+  get records(): string {
+    return `${this.#prefix}audit/`;
+  }
+
+  /** The grant of a record. @param text the key of the record */
+  grantOfRecord(text: string): { key: string; fencingToken: bigint } {
+    const [key = "", fencingToken = "0"] = text.slice(this.records.length).split("\0");
+    return { key, fencingToken: BigInt(fencingToken) };
+  }
+
   /** The start of all keys. */
   get all(): string {
     return this.#prefix;

@@ -18,6 +18,10 @@ interface Header {
 export interface RangeReply {
   readonly header: Header;
   readonly kvs?: readonly KeyValue[];
+  /** How many keys the whole range has. */
+  readonly count?: string;
+  /** Whether the limit has cut the range. */
+  readonly more?: boolean;
 }
 
 export interface TxnReply {

@@ -1,8 +1,10 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { LockState, NodeState } from "../../lock-state.ts";
+import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 import { invalidCursor } from "../../option-checks.ts";
 import type {
+  BrokenGrant,
   LeaseStore,
   StoreAttempt,
   StoreExtension,
@@ -11,6 +13,7 @@ import type {
   StoreReply,
 } from "../store/lease-store.ts";
 import { Acquires } from "./acquires.ts";
+import { EtcdAudit } from "./audit.ts";
 import { Deletions } from "./deletions.ts";
 import { etcdFailure } from "./errors.ts";
 import { Gateway } from "./gateway.ts";
@@ -42,6 +45,7 @@ export class EtcdStore implements LeaseStore {
   readonly #leases: EtcdLeases;
   readonly #deletions: Deletions;
   readonly #acquires: Acquires;
+  readonly #audit: EtcdAudit;
   readonly #clock: ResolvedOptions["clock"];
 
   constructor(options: ResolvedOptions) {
@@ -50,6 +54,7 @@ export class EtcdStore implements LeaseStore {
     this.#leases = new EtcdLeases(this.#gateway);
     this.#deletions = new Deletions(this.#gateway, this.#keys, options);
     this.#acquires = new Acquires(this.#gateway, this.#keys, this.#leases, this.#deletions);
+    this.#audit = new EtcdAudit(this.#gateway, this.#keys);
     this.#clock = options.clock;
   }
 
@@ -172,23 +177,38 @@ export class EtcdStore implements LeaseStore {
     };
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
+  async breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    record: BreakNote | undefined,
+  ): Promise<BrokenGrant | null> {
     const { grant } = await this.#read(key);
     if (grant?.fencingToken !== fencingToken) {
       return null;
     }
     const note = await this.#leases.grant(brokenMs);
     const broken = encode(this.#keys.broken(key, grant.token));
-    const { succeeded } = await this.#gateway.call<TxnReply>("kv/txn", {
+    const reply = await this.#gateway.call<TxnReply>("kv/txn", {
       compare: [this.#isGrant(key, grant)],
       success: [
         { request_delete_range: { key: encode(this.#keys.grant(key)) } },
         { request_put: { key: broken, value: encode(reason), lease: note.id } },
+        ...(record ? this.#audit.requests(key, fencingToken, reason, record) : []),
       ],
     });
+    const isBroken = reply.succeeded === true;
     this.#acquires.forget(grant.token);
-    await this.#leases.revoke(succeeded === true ? grant.lease : note.id);
-    return succeeded === true ? grant.token : null;
+    await this.#leases.revoke(isBroken ? grant.lease : note.id);
+    if (!isBroken) {
+      return null;
+    }
+    this.#audit.trim(reply).catch(() => undefined); // a later break removes the records
+    return { token: grant.token, auditId: record && reply.header.revision };
+  }
+
+  audit(): Promise<AuditRecord[]> {
+    return this.#audit.read();
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {

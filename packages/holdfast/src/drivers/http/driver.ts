@@ -21,7 +21,7 @@ import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { HttpAcquire } from "./acquire-request.ts";
 import type { AcquireHost } from "./one-request.ts";
 import { validityOf } from "./acquire-wire.ts";
-import type { AuditPage, AuditQuery, BreakNote } from "../../operator/audit.ts";
+import type { AuditPage, AuditQuery, BreakNote, BreakOutcome } from "../../operator/audit.ts";
 import { auditRecordOf } from "./audit-record.ts";
 import { lockStateOf } from "./lock-state.ts";
 import type { ProcessDirectory } from "../../processes/process-state.ts";
@@ -161,17 +161,27 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
     return watchByEvents(this, target, AbortSignal.any([signal, this.#closing.signal]));
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean> {
+  async breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    note?: BreakNote,
+  ): Promise<BreakOutcome> {
     const body = { key, fencingToken: fencingToken.toString(), reason, by: note?.by };
     const response = await this.#callUntilAnswered({ method: "POST", path: "/v1/lock/break", body });
     if (response.status !== 200 && problemOf(response).code !== "fence-mismatch") {
       throw errorOf(problemOf(response), key);
     }
-    return response.status === 200;
+    const { auditId } = response.body as { auditId?: string };
+    return response.status === 200 ? { isBroken: true, auditId } : { isBroken: false };
   }
 
-  async audit({ key, cursor, limit }: AuditQuery): Promise<AuditPage> {
-    const more = { ...(key !== undefined && { key }), ...(cursor !== null && { cursor }) };
+  async audit({ key, id, cursor, limit }: AuditQuery): Promise<AuditPage> {
+    const more = {
+      ...(key !== undefined && { key }),
+      ...(id !== undefined && { id }),
+      ...(cursor !== null && { cursor }),
+    };
     const path = `/v1/audit?${query({ limit: String(limit), ...more })}`;
     const { body } = await this.#callOnce({ method: "GET", path }, key);
     const { records, cursor: next } = body as WireAudit;

@@ -11,15 +11,23 @@ export class AuditLog {
     this.#clock = clock;
   }
 
-  add(
-    entry: Pick<AuditRecord, "key" | "fencingToken" | "reason" | "result">,
-    { by, owner }: BreakNote,
-  ): void {
+  /** @returns the id of the record */
+  add(entry: Pick<AuditRecord, "key" | "fencingToken" | "reason">, { by, owner }: BreakNote): string {
     this.#count += 1;
     const [id, at] = [String(this.#count), Math.floor(this.#clock.wall())];
-    this.records.push({ id, at, action: "break", by, ...entry, ...(owner !== undefined && { owner }) });
+    const result = "broken" as const;
+    this.records.push({
+      id,
+      at,
+      action: "break",
+      by,
+      ...entry,
+      result,
+      ...(owner !== undefined && { owner }),
+    });
     if (this.records.length > maxAuditRecords) {
       this.records.shift();
     }
+    return id;
   }
 }

@@ -18,7 +18,13 @@ import { checkOptionNames, invalidCursor } from "../../option-checks.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
 import { validFrom } from "../../validity.ts";
-import { auditPage, type AuditPage, type AuditQuery, type BreakNote } from "../../operator/audit.ts";
+import {
+  auditPage,
+  type AuditPage,
+  type AuditQuery,
+  type BreakNote,
+  type BreakOutcome,
+} from "../../operator/audit.ts";
 import { AuditLog } from "./audit-log.ts";
 import { LockTable } from "./lock-table.ts";
 import type { HolderEntry } from "./lock.ts";
@@ -202,24 +208,27 @@ class MemoryDriver implements Driver {
     return this.#watchers.watch(target, signal);
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean> {
+  async breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    note?: BreakNote,
+  ): Promise<BreakOutcome> {
     this.#assertOpen(key);
     const entry = Array.from(this.#table.lockAt(key)?.entries ?? []).find(
       ({ fence }) => fencingToken >= fence.first && fencingToken <= fence.last,
     );
-    if (note) {
-      this.#auditLog.add({ key, fencingToken, reason, result: entry ? "broken" : "not-held" }, note);
-    }
     if (entry === undefined) {
-      return false;
+      return { isBroken: false };
     }
+    const auditId = note && this.#auditLog.add({ key, fencingToken, reason }, note);
     this.#table.end(entry);
     this.#table.grantNext(entry.lock);
     // The next holder learns of its grant after this turn of the event loop, so the loss is reported before.
     for (const listener of this.#listeners) {
       listener.lost(entry.token, "broken", new Error(reason));
     }
-    return true;
+    return { isBroken: true, auditId };
   }
 
   async audit(query: AuditQuery): Promise<AuditPage> {

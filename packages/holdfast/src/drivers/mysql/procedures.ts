@@ -1,4 +1,6 @@
+import { maxAuditRecords } from "../../operator/audit.ts";
 import { acquire, lockKey, unpin, type Procedure } from "./acquire-procedure.ts";
+import { now } from "./tables.ts";
 
 /** Why a token has no grant in force. */
 const loss = `CASE
@@ -9,6 +11,13 @@ const loss = `CASE
 
 const findOwn = `SELECT fencing, expires_at INTO live, ends_at FROM holdfast_holders
     WHERE k = lock_key AND token = own AND broken IS NULL AND expires_at > at_time;`;
+
+const recordBreak = `INSERT INTO holdfast_audit VALUES (0, 0, '', at_time, '')
+      ON DUPLICATE KEY UPDATE fencing = GREATEST(fencing + 1, at_time);
+    SELECT fencing, ${now} INTO audit_id, at_time FROM holdfast_audit WHERE id = 0;
+    INSERT INTO holdfast_audit VALUES (audit_id, at_time, lock_key, given, new_note);
+    SET oldest = (SELECT id FROM holdfast_audit WHERE id > 0 ORDER BY id DESC LIMIT 1 OFFSET ${maxAuditRecords - 1});
+    DELETE FROM holdfast_audit WHERE id > 0 AND id < oldest;`;
 
 const keyAndToken = "lock_key VARBINARY(512), own VARBINARY(255)";
 
@@ -65,18 +74,23 @@ const procedures: Readonly<Record<string, Procedure>> = {
     reply: "present",
   },
 
-  // The row keeps the reason until the TTL has passed, for the holder's next request.
+  // The row keeps the reason until the TTL has passed, for the holder's next request. With a note, the same transaction writes a record.
   break: {
-    params: "lock_key VARBINARY(512), given BIGINT, break_reason VARCHAR(1024)",
-    variables: "DECLARE own VARBINARY(255);",
+    params:
+      "lock_key VARBINARY(512), given BIGINT, break_reason VARCHAR(1024) CHARACTER SET utf8mb4, new_note BLOB",
+    variables: `DECLARE own VARBINARY(255);
+  DECLARE audit_id, oldest BIGINT;`,
     body: `${lockKey}
   SELECT token INTO own FROM holdfast_holders
     WHERE k = lock_key AND fencing = given AND broken IS NULL AND expires_at > at_time;
   IF own IS NOT NULL THEN
     UPDATE holdfast_holders SET broken = break_reason WHERE k = lock_key AND token = own;
     ${unpin}
+    IF new_note IS NOT NULL THEN
+    ${recordBreak}
+    END IF;
   END IF;`,
-    reply: "own AS token",
+    reply: "own AS token, CAST(audit_id AS CHAR) AS auditId",
   },
 
   // Removes a lock row that was not used for an hour.
@@ -98,7 +112,7 @@ const procedures: Readonly<Record<string, Procedure>> = {
 };
 
 /** The version of the procedures is a part of their names, so that clients of two versions work side by side. */
-export const procedureName = (name: string): string => `holdfast2_${name}`;
+export const procedureName = (name: string): string => `holdfast3_${name}`;
 
 /** Each procedure is one transaction, and replies after its commit. A frozen client therefore cannot hold a row lock. */
 export const procedureStatements: readonly string[] = Object.entries(procedures).map(

@@ -1,9 +1,12 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
 import { kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
 import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
+import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 import { invalidCursor } from "../../option-checks.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { encodeNote, recordOf } from "../store/audit-note.ts";
 import type {
+  BrokenGrant,
   LeaseStore,
   StoreAttempt,
   StoreExtension,
@@ -139,9 +142,31 @@ export class MysqlStore implements LeaseStore {
     return { locks, cursor: keys.length > limit ? `>${keys[limit - 1]}` : null };
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
-    const { token } = await this.#call("break", [bytes(key), fencingToken.toString(), reason.slice(0, 1000)]);
-    return token === null ? null : textOf(token);
+  async breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    note: BreakNote | undefined,
+  ): Promise<BrokenGrant | null> {
+    const record = note ? bytes(encodeNote(reason, note)) : null;
+    const values = [bytes(key), fencingToken.toString(), reason, record];
+    const { token, auditId } = await this.#call("break", values);
+    return token === null ? null : { token: textOf(token), auditId: note && textOf(auditId) };
+  }
+
+  async audit(): Promise<AuditRecord[]> {
+    const sql = `SELECT CAST(id AS CHAR) AS id, broken_at / 1000 AS at, k, CAST(fencing AS CHAR) AS fencing, note
+      FROM holdfast_audit WHERE id > 0 ORDER BY holdfast_audit.id`;
+    const rows = await this.#prepared(() => rowsOf(this.#client, sql, []));
+    return rows.map((row) =>
+      recordOf({
+        id: textOf(row["id"]),
+        at: Number(row["at"]),
+        key: textOf(row["k"]),
+        fencingToken: BigInt(textOf(row["fencing"])),
+        note: textOf(row["note"]),
+      }),
+    );
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {

@@ -3,6 +3,7 @@ import type { LossReason } from "../../errors.ts";
 import type { LockState, NodeState } from "../../lock-state.ts";
 import { invalidCursor } from "../../option-checks.ts";
 import type {
+  BrokenGrant,
   LeaseStore,
   StoreAttempt,
   StoreExtension,
@@ -170,7 +171,7 @@ export class NacosStore implements LeaseStore {
     };
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<BrokenGrant | null> {
     const token = await this.#documents.update(key, ({ document }): Decision<string | null> => {
       const { grant } = document;
       if (grant === null || BigInt(grant.fencingToken) !== fencingToken) {
@@ -180,10 +181,11 @@ export class NacosStore implements LeaseStore {
       const next = changed(document, { grant: null, broken }, this.#documents.stamp());
       return { result: grant.token, next };
     });
-    if (token !== null) {
-      this.#own.delete(token);
+    if (token === null) {
+      return null;
     }
-    return token;
+    this.#own.delete(token);
+    return { token };
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {

@@ -209,7 +209,8 @@ BEGIN
   RETURN json_build_object('present', NULL);
 END $body$;
 
--- Ends the grant with this number. Its row keeps the reason until the TTL has passed, for the holder's next request.
+-- Ends the grant with this number. Its row keeps the reason until the TTL has passed, for the holder's next request. With a note, the
+-- same transaction writes a record.
 CREATE OR REPLACE FUNCTION {schema}.break_grant(request text) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE r jsonb := request::jsonb; k text := r->>'key'; grant_row record;
 BEGIN
@@ -223,7 +224,8 @@ BEGIN
     PERFORM pg_notify(grant_row.channel, 'broken ' || grant_row.token || ' ' || left(r->>'reason', 1000));
   END IF;
   PERFORM {schema}.wake(k);
-  RETURN json_build_object('token', grant_row.token);
+  IF r->>'note' IS NULL THEN RETURN json_build_object('token', grant_row.token); END IF;
+  RETURN json_build_object('token', grant_row.token, 'auditId', {schema}.record_break(r)::text);
 END $body$;
 
 -- Ends the caller's transaction with an error, unless the grant is in force. The row lock keeps the grant until the transaction has

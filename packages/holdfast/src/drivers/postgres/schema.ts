@@ -1,13 +1,14 @@
+import { auditFunctions, auditTable } from "./audit.ts";
 import { functions } from "./functions.ts";
 import { checkSchema, quoted } from "./options.ts";
 import { sessionFunctions } from "./session-functions.ts";
 import { views } from "./views.ts";
 
 /** The version of the functions. A client installs its schema where the version is lower. */
-export const schemaVersion = 5;
+export const schemaVersion = 6;
 
 /**
- * The schema of the locks: three tables, and one function for each operation. The statement may be repeated, and several clients may
+ * The schema of the locks: four tables, and one function for each operation. The statement may be repeated, and several clients may
  * run it at once. Each function that changes a lock takes the row lock of its key first. Therefore operations on one key have an order.
  *
  * The lock row keeps the last fencing token of its key. A row that was not used for an hour is removed. The key then continues from the
@@ -33,11 +34,13 @@ CREATE TABLE IF NOT EXISTS {schema}.holders (
 CREATE TABLE IF NOT EXISTS {schema}.waiters (
   key text COLLATE "C", token text COLLATE "C", ticket bigint NOT NULL, deadline timestamptz NOT NULL, seen_until timestamptz NOT NULL,
   owner text NOT NULL, channel text, PRIMARY KEY (key, token)) WITH (fillfactor = 50);
+${auditTable}
 
 ALTER TABLE {schema}.holders ADD COLUMN IF NOT EXISTS session bigint, ADD COLUMN IF NOT EXISTS ttl_ms double precision;
 CREATE INDEX IF NOT EXISTS holders_session ON {schema}.holders (session) WHERE session IS NOT NULL;
 
 ${sessionFunctions}
+${auditFunctions}
 ${views}
 ${functions}
 CREATE OR REPLACE FUNCTION {schema}.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $body$ SELECT ${schemaVersion} $body$;

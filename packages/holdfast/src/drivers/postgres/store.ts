@@ -1,9 +1,12 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
 import { kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
 import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
+import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 import { invalidCursor } from "../../option-checks.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { encodeNote, recordOf } from "../store/audit-note.ts";
 import type {
+  BrokenGrant,
   LeaseStore,
   StoreAttempt,
   StoreExtension,
@@ -13,6 +16,7 @@ import type {
 } from "../store/lease-store.ts";
 import { sharesOf } from "../store/shares.ts";
 import { SweepSchedule } from "../store/sweep-schedule.ts";
+import type { AuditRow } from "./audit.ts";
 import { callFunction, type PostgresQuery } from "./client.ts";
 import { isMissingSchema, postgresFailure } from "./errors.ts";
 import type { Notifications } from "./notifications.ts";
@@ -162,9 +166,25 @@ export class PostgresStore implements LeaseStore {
     return { locks: page.map(stateOf), cursor: rows.length > limit ? `>${page.at(-1)?.key}` : null };
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
-    const request = { key, fencing: fencingToken.toString(), reason };
-    return ((await this.#call("break_grant", request)) as { token: string | null }).token;
+  async breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    note: BreakNote | undefined,
+  ): Promise<BrokenGrant | null> {
+    const request = {
+      key,
+      fencing: fencingToken.toString(),
+      reason: reason.replaceAll("\0", "\ufffd"), // a text of PostgreSQL has no NUL character
+      note: note && encodeNote(reason, note),
+    };
+    const { token, auditId } = (await this.#call("break_grant", request)) as BreakRow;
+    return token === null ? null : { token, auditId };
+  }
+
+  async audit(): Promise<AuditRecord[]> {
+    const rows = (await this.#call("read_audit", {})) as AuditRow[];
+    return rows.map(({ fencing, ...row }) => recordOf({ ...row, fencingToken: BigInt(fencing) }));
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {
@@ -224,6 +244,11 @@ export class PostgresStore implements LeaseStore {
       );
     }
   }
+}
+
+interface BreakRow {
+  readonly token: string | null;
+  readonly auditId?: string;
 }
 
 type AcquireRow =

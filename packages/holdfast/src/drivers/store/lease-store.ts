@@ -2,6 +2,7 @@ import type { Capabilities, ListQuery, LockMode } from "../../driver.ts";
 import type { PollLimits } from "./poll-delay.ts";
 import type { LossReason, Outcome } from "../../errors.ts";
 import type { Holder, LockState, NodeState } from "../../lock-state.ts";
+import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 
 // How an engine is added:
 // 1. Implement `LeaseStore` in `drivers/<engine>/`, with one request to the engine for each method. Create a `StoreDriver` with it.
@@ -61,6 +62,13 @@ export interface StoreExtension {
   readonly info: Pick<StoreAttempt, "owner" | "reason" | "labels"> | undefined;
 }
 
+/** A grant that a break has ended. */
+export interface BrokenGrant {
+  readonly token: string;
+  /** The id of the record; absent: none was written. */
+  readonly auditId?: string | undefined;
+}
+
 /** Receives what the engine reports without a request. */
 export interface StoreListener {
   /** The waiter with this ticket may be granted the lock now. */
@@ -110,8 +118,19 @@ export interface LeaseStore {
   setLimit(key: string, limit: number): Promise<void>;
   inspect(key: string): Promise<LockState>;
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }>;
-  /** @returns the token of the grant that ended; null: no grant in force has this number */
-  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null>;
+  /**
+   * Ends the grant with this number. If the engine keeps an audit, it writes a record in the same transaction.
+   * @param note undefined: no record is written
+   * @returns null: no grant in force has this number, and no record was written
+   */
+  breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    note: BreakNote | undefined,
+  ): Promise<BrokenGrant | null>;
+  /** Reads the records of breaks, oldest first. Absent: the engine keeps none. */
+  audit?(): Promise<AuditRecord[]>;
   /** Whether the lease with this number holds the key now. */
   isCurrent(key: string, fencingToken: bigint): Promise<boolean>;
   nodes(): Promise<NodeState[]>;

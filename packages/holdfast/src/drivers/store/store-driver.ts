@@ -13,6 +13,14 @@ import type {
 } from "../../driver.ts";
 import { closedError, EngineError, type LossReason } from "../../errors.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
+import {
+  auditPage,
+  type AuditPage,
+  type AuditQuery,
+  type AuditRecord,
+  type BreakNote,
+  type BreakOutcome,
+} from "../../operator/audit.ts";
 import { ArrivalOrder } from "../../runtime/arrival-order.ts";
 import { instantNow, type Clock } from "../../runtime/clock.ts";
 import type { Random } from "../../runtime/random.ts";
@@ -29,6 +37,7 @@ export class StoreDriver implements Driver {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;
+  readonly audit?: (query: AuditQuery) => Promise<AuditPage>;
   readonly #store: LeaseStore;
   readonly #calls: StoreCalls;
   readonly #cleanUps: CleanUps;
@@ -42,6 +51,10 @@ export class StoreDriver implements Driver {
     this.clock = settings.clock;
     this.random = settings.random;
     this.capabilities = store.capabilities;
+    if (store.audit) {
+      const read = store.audit.bind(store);
+      this.audit = (query) => this.#readAudit(read, query);
+    }
     this.#store = store;
     this.#calls = new StoreCalls(store, settings, () =>
       this.#report((listener) => listener.engineRecovered()),
@@ -156,14 +169,20 @@ export class StoreDriver implements Driver {
     return watchByPolls(this.#calls, target, signal);
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+  async breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    note?: BreakNote,
+  ): Promise<BreakOutcome> {
     this.#assertOpen(key);
-    const token = await this.#calls.once(key, () => this.#store.breakGrant(key, fencingToken, reason));
-    if (token !== null) {
-      this.#reportLost(token, "broken", new Error(reason));
-      this.#waiting.wakeNext(key);
+    const broken = await this.#calls.once(key, () => this.#store.breakGrant(key, fencingToken, reason, note));
+    if (broken === null) {
+      return { isBroken: false };
     }
-    return token !== null;
+    this.#reportLost(broken.token, "broken", new Error(reason));
+    this.#waiting.wakeNext(key);
+    return { isBroken: true, auditId: broken.auditId };
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
@@ -212,6 +231,11 @@ export class StoreDriver implements Driver {
       }
       throw error;
     }
+  }
+
+  async #readAudit(read: () => Promise<AuditRecord[]>, query: AuditQuery): Promise<AuditPage> {
+    this.#assertOpen();
+    return auditPage(await this.#calls.repeated(undefined, read), query);
   }
 
   #reportLost(token: string | null, reason: LossReason, cause: unknown): void {

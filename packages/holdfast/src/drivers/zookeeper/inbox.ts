@@ -65,10 +65,10 @@ export class Inbox {
 
   /** Creates the persistent nodes of the driver. */
   async createParents(): Promise<void> {
-    const { root, clients, locks } = this.#paths;
+    const { root, clients, locks, audit } = this.#paths;
     const names = root.split("/").slice(1);
     const parents = names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
-    for (const path of [...parents, locks, clients]) {
+    for (const path of [...parents, locks, clients, audit]) {
       await this.#createIfMissing(path);
     }
   }

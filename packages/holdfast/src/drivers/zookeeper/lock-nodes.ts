@@ -128,18 +128,27 @@ export class LockNodes {
     );
   }
 
+  /** Ends a grant. @returns false if nothing was done, because a node is missing */
+  async end(key: string, path: string): Promise<boolean> {
+    return (await this.endWith(key, path, [])) !== undefined;
+  }
+
   /**
-   * Ends a grant, in one transaction with another operation.
-   * @returns false if nothing was done, because a node is missing or has another version
+   * Ends a grant, in one transaction with other operations.
+   * @returns the results of the others; undefined if nothing was done, because a node is missing or has another version
    */
-  async end(key: string, path: string, others: readonly Operation<unknown>[] = []): Promise<boolean> {
+  async endWith(
+    key: string,
+    path: string,
+    others: readonly Operation<unknown>[],
+  ): Promise<unknown[] | undefined> {
     const ends = multi(remove(path), remove(this.#host.paths.grant(key)), ...others);
     try {
-      await this.#host.session.request(ends);
-      return true;
+      const [, , ...results] = await this.#host.session.request(ends);
+      return results;
     } catch (error) {
       if (hasCode(error, codes.noNode) || hasCode(error, codes.badVersion)) {
-        return false;
+        return undefined;
       }
       throw error;
     }

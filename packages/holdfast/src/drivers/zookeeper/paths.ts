@@ -34,18 +34,22 @@ export const emptyView: View = { held: undefined, entries: [] };
 // `locks/<key>/wait-<token>-<number>` is an ephemeral queue entry. If an earlier entry was lost, `t<ticket>-` precedes the number.
 //
 // `clients/<id>` is the ephemeral inbox of one driver.
+//
+// `audit/break-<number>` is the record of a break.
 
 /** The paths of nodes. */
 export class Paths {
   readonly root: string;
   readonly locks: string;
   readonly clients: string;
+  readonly audit: string;
 
   /** @param root starts with a slash */
   constructor(root: string) {
     this.root = root === "/" ? "" : root;
     this.locks = `${this.root}/locks`;
     this.clients = `${this.root}/clients`;
+    this.audit = `${this.root}/audit`;
   }
 
   lock(key: string): string {
@@ -68,6 +72,17 @@ export class Paths {
 
   client(id: string): string {
     return `${this.clients}/${id}`;
+  }
+
+  /** The start of a record's name, to which the server adds a number. */
+  get record(): string {
+    return `${this.audit}/break-`;
+  }
+
+  /** The number of a record; undefined: the path is not that of a record. */
+  idOf(path: string): string | undefined {
+    const [, digits] = /\/break-(\d{10})$/.exec(path) ?? [];
+    return digits === undefined ? undefined : String(Number(digits));
   }
 
   /** @param names the children of a lock's node. Other names than those of the driver are ignored */

@@ -1,8 +1,10 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Holder, LockState, NodeState, Waiter } from "../../lock-state.ts";
+import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 import { invalidCursor } from "../../option-checks.ts";
 import type {
+  BrokenGrant,
   LeaseStore,
   StoreAttempt,
   StoreExtension,
@@ -10,6 +12,7 @@ import type {
   StoreListener,
   StoreReply,
 } from "../store/lease-store.ts";
+import { AuditNodes } from "./audit.ts";
 import { Acquires } from "./acquires.ts";
 import { Observations, ServerTime, type GrantView } from "./grants.ts";
 import { Inbox } from "./inbox.ts";
@@ -44,6 +47,7 @@ export class ZooKeeperStore implements LeaseStore {
   readonly #own: OwnTokens;
   readonly #inbox: Inbox;
   readonly #nodes: LockNodes;
+  readonly #audit: AuditNodes;
   readonly #acquires: Acquires;
 
   constructor(options: ResolvedOptions) {
@@ -62,6 +66,8 @@ export class ZooKeeperStore implements LeaseStore {
     this.#inbox = inbox;
     this.#own = own;
     this.#nodes = new LockNodes(host);
+    const createParents = (): Promise<void> => inbox.createParents();
+    this.#audit = new AuditNodes({ ...host, nodes: this.#nodes, createParents });
     this.#acquires = new Acquires({ ...host, nodes: this.#nodes, observations: new Observations(clock) });
   }
 
@@ -152,7 +158,12 @@ export class ZooKeeperStore implements LeaseStore {
     };
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
+  async breakGrant(
+    key: string,
+    fencingToken: bigint,
+    reason: string,
+    note: BreakNote | undefined,
+  ): Promise<BrokenGrant | null> {
     for (;;) {
       const view = await this.#nodes.freshView(key);
       const grant = await this.#nodes.grant(view);
@@ -161,11 +172,24 @@ export class ZooKeeperStore implements LeaseStore {
       }
       const { token, path } = view.held;
       const report = await this.#inbox.reportTo(grant.client, { token, reason });
-      if (await this.#nodes.end(key, path, report ? [report] : [])) {
-        this.#own.delete(token);
-        return token;
+      const record = note && (await this.#audit.record(key, fencingToken, reason, note));
+      const others = [record, report].filter((operation) => operation !== undefined);
+      const results = await this.#nodes.endWith(key, path, others);
+      if (results === undefined) {
+        this.#audit.parentMayBeMissing();
+        continue;
       }
+      this.#own.delete(token);
+      if (!record) {
+        return { token };
+      }
+      this.#audit.trim().catch(() => undefined); // a later break removes the records
+      return { token, auditId: this.#paths.idOf((results[0] as { path: string }).path) };
     }
+  }
+
+  audit(): Promise<AuditRecord[]> {
+    return this.#audit.read();
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
-import type { SerializedLease } from "../../lease/lease.ts";
+import type { Lease, SerializedLease } from "../../lease/lease.ts";
+import type { Locks } from "../../locks.ts";
 import type { AuditRecord } from "../../operator/audit.ts";
+import type { BreakResult } from "../../operator/break-owner.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const breakCases: Cases = {
@@ -73,47 +75,71 @@ export const breakCases: Cases = {
     assert.equal(await other.release(), true);
   },
 
-  "the audit has each break, newest first, also one without an effect": async ({
+  "the audit has each break that ended a grant, newest first": async ({ here, there, key, hasAudit }) => {
+    if (!hasAudit) {
+      await refused(there.audit(), "unsupported");
+      return;
+    }
+    const [first, firstId] = await brokenBy(there, await here.acquire(key, { owner: "pod-7" }), {
+      reason: longReason,
+      by: 'ada "\u{1f512}"',
+    });
+    const again = { fencingToken: first.fencingToken, reason: "again" };
+    assert.equal(await there.breakLock(key, again), false);
+    const [second, secondId] = await brokenBy(there, await here.acquire(key), { reason: "it hangs" });
+    await brokenBy(there, await here.acquire(`${key}:other`), { reason: "another key" });
+    const { records, cursor } = await here.audit({ key });
+    assert.equal(cursor, null);
+    assert.deepEqual(
+      records.map(({ id, fencingToken }) => [id, fencingToken]),
+      [
+        [secondId, second.fencingToken],
+        [firstId, first.fencingToken],
+      ],
+    );
+    const [newer, older] = records as readonly [AuditRecord, AuditRecord];
+    assert.deepEqual(
+      { ...older, at: 0 },
+      {
+        id: firstId,
+        at: 0,
+        action: "break",
+        by: 'ada "\u{1f512}"',
+        key,
+        fencingToken: first.fencingToken,
+        owner: "pod-7",
+        reason: longReason,
+        result: "broken",
+      },
+    );
+    assert.ok(newer.at >= older.at);
+    assert.ok(BigInt(newer.id) > BigInt(older.id));
+    assert.deepEqual(await here.audit({ id: firstId }), { records: [older], cursor: null });
+    const page = await here.audit({ key, limit: 1 });
+    assert.deepEqual(page, { records: [newer], cursor: newer.id });
+    assert.deepEqual(await here.audit({ key, limit: 1, cursor: page.cursor ?? "" }), {
+      records: [older],
+      cursor: null,
+    });
+  },
+
+  "two operators who break a grant at once have one record for each break": async ({
     here,
     there,
     key,
     hasAudit,
   }) => {
-    if (!hasAudit) {
-      await refused(there.audit(), "unsupported");
-      return;
+    const { fencingToken } = await here.acquire(key);
+    const breaks = await Promise.all([
+      here.breakLock(key, { fencingToken, reason: "test", by: "ada" }),
+      there.breakLock(key, { fencingToken, reason: "test", by: "grace" }),
+    ]);
+    const operators = ["ada", "grace"].filter((_, index) => breaks[index]);
+    assert.ok(operators.length > 0);
+    if (hasAudit) {
+      const { records } = await here.audit({ key });
+      assert.deepEqual(records.map(({ by }) => by).sort(), operators);
     }
-    const lease = await here.acquire(key, { owner: "pod-7" });
-    const { fencingToken } = lease;
-    assert.equal(await there.breakLock(key, { fencingToken, reason: 'it "hangs"', by: "ada" }), true);
-    assert.equal(await there.breakLock(key, { fencingToken, reason: "again" }), false);
-    const { records, cursor } = await here.audit({ key });
-    assert.equal(cursor, null);
-    const [second, first] = records as readonly [AuditRecord, AuditRecord];
-    assert.deepEqual(
-      { ...first, id: "", at: 0 },
-      {
-        id: "",
-        at: 0,
-        action: "break",
-        by: "ada",
-        key,
-        fencingToken,
-        owner: "pod-7",
-        reason: 'it "hangs"',
-        result: "broken",
-      },
-    );
-    assert.equal(records.length, 2);
-    assert.equal(second.result, "not-held");
-    assert.ok(second.at >= first.at);
-    assert.ok(BigInt(second.id) > BigInt(first.id));
-    const page = await here.audit({ key, limit: 1 });
-    assert.deepEqual(page, { records: [second], cursor: second.id });
-    assert.deepEqual(await here.audit({ key, limit: 1, cursor: page.cursor ?? "" }), {
-      records: [first],
-      cursor: null,
-    });
   },
 
   "a transferred lease belongs to the process that adopts it": async ({ here, there, key }) => {
@@ -146,4 +172,22 @@ export const breakCases: Cases = {
 
 function throughJson(serialized: SerializedLease): SerializedLease {
   return JSON.parse(JSON.stringify(serialized)) as SerializedLease;
+}
+
+/** A reason of the largest size, with characters that engines store and send in special ways. */
+const longReason = `\0\t\n"'\\\u2028\u{1f512}`.padEnd(1024 - 4, "x");
+
+/** Breaks a lease. @returns the lease, and the id of the record */
+async function brokenBy(
+  operator: Locks,
+  lease: Lease,
+  options: { reason: string; by?: string },
+): Promise<[Lease, string]> {
+  const { key, fencingToken } = lease;
+  const results: BreakResult[] = [];
+  const onResult = (result: BreakResult): unknown => results.push(result);
+  assert.equal(await operator.breakLock(key, { fencingToken, ...options, onResult }), true);
+  const [result] = results;
+  assert.equal(typeof result?.auditId, "string");
+  return [lease, result?.auditId as string];
 }

@@ -124,7 +124,7 @@ test("a number of one holder's block does not name other holders, so a break by 
     "unknown",
     "unknown",
   ]);
-  expect(await driver.breakGrant("key", one.fencingToken + 2n, "test")).toBe(true);
+  expect(await driver.breakGrant("key", one.fencingToken + 2n, "test")).toMatchObject({ isBroken: true });
   expect(await Promise.all([check(one, 1n), check(one, 2n), check(other, 2n)])).toEqual([
     "stale",
     "stale",

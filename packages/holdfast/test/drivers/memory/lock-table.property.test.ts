@@ -144,7 +144,7 @@ class LockTablePlayer {
   async #break(grant: Grant): Promise<void> {
     const broken = this.driver.breakGrant(grant.key, grant.fencingToken, "test");
     this.#onReleased(grant);
-    this.#check(grant, await broken);
+    this.#check(grant, (await broken).isBroken);
   }
 
   /** From here on, and before the next grant, the holder no longer relies on its lease. */

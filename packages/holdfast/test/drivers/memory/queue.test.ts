@@ -162,9 +162,9 @@ test("a break serves the next waiter, and its old holder is notified before any 
   });
   const waiter = driver.acquire(request(driver, "key"));
   void waiter.result.then(() => events.push("granted"));
-  expect(await driver.breakGrant("key", first.fencingToken + 5n, "test")).toBe(false);
-  expect(await driver.breakGrant("key", first.fencingToken - 1n, "test")).toBe(false);
-  expect(await driver.breakGrant("key", first.fencingToken + 4n, "test")).toBe(true);
+  expect(await driver.breakGrant("key", first.fencingToken + 5n, "test")).toMatchObject({ isBroken: false });
+  expect(await driver.breakGrant("key", first.fencingToken - 1n, "test")).toMatchObject({ isBroken: false });
+  expect(await driver.breakGrant("key", first.fencingToken + 4n, "test")).toMatchObject({ isBroken: true });
   const second = await grantOf(waiter);
   expect(events).toEqual(["broken", "granted"]);
   stop();

@@ -4,6 +4,7 @@ import { connect } from "holdfast/connect";
 import { etcd, type EtcdOptions } from "holdfast/etcd";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
+import { expectBoundedAudit, expectOneRecordAfterLostReply } from "../../support/audit-attacks.ts";
 import { onEtcd, startEtcd, type EtcdServer } from "../../support/etcd-server.ts";
 
 onEtcd("etcd under faults:", () => {
@@ -51,6 +52,20 @@ onEtcd("etcd under faults:", () => {
     expect(await open().tryAcquire("order")).toBeNull();
     expect(await lease.release()).toBe(true);
     expect(await open().tryAcquire("order")).not.toBeNull();
+  });
+
+  test("a break whose reply was lost has one record, and 1 000 records are kept", async () => {
+    const loss = losing((path, body) => path === "/v3/kv/txn" && body.includes("count_only"));
+    const [holder, other] = [open(), open()];
+    await expectOneRecordAfterLostReply(holder, open({ fetch: loss.fetch }), () => (loss.losses = 1));
+    const value = base64(JSON.stringify({ at: 1, note: JSON.stringify({ by: "ada", reason: "old" }) }));
+    for (let page = 0; page < 10; page += 1) {
+      const success = Array.from({ length: 100 }, (_, index) => ({
+        request_put: { key: base64(`holdfast/audit/k\0${page * 100 + index}`), value },
+      }));
+      await fetch(`${server.url}/v3/kv/txn`, { method: "POST", body: JSON.stringify({ success }) });
+    }
+    await expectBoundedAudit([holder, other]);
   });
 
   test("a release whose reply was lost is confirmed by the repeat", async () => {
@@ -133,6 +148,10 @@ function losing(applies: (path: string, body: string) => boolean): { fetch: type
     },
   };
   return loss;
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString("base64");
 }
 
 /** A `fetch` whose renewals are answered by a leader of an earlier term, and have no effect. */

@@ -1,9 +1,10 @@
-import { createLocks } from "holdfast";
+import { createLocks, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { mysql, type MysqlClient } from "holdfast/mysql";
 import { createPool, type Pool } from "mysql2/promise";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { expectBoundedAudit, expectOneRecordAfterLostReply } from "../../support/audit-attacks.ts";
 import { onMariaDb, startMariaDb, type MariaDbServer } from "../../support/mariadb-server.ts";
 
 onMariaDb("holdfast/mysql under faults", () => {
@@ -29,7 +30,7 @@ onMariaDb("holdfast/mysql under faults", () => {
       query: (sql) => pool.query(sql),
       execute: (sql, values) => {
         const execute = (): Promise<[unknown, unknown]> => pool.execute(sql, values);
-        return sql.startsWith(`CALL holdfast2_${name}(`) ? call(execute) : execute();
+        return sql.startsWith(`CALL holdfast3_${name}(`) ? call(execute) : execute();
       },
     };
     return createLocks(mysql(client));
@@ -81,6 +82,25 @@ onMariaDb("holdfast/mysql under faults", () => {
     await locks.close();
   });
 
+  test("a break whose reply is lost has one record, and 1 000 records are kept", async () => {
+    const locks = ["a", "b", "c"].map((owner) => createLocks(mysql(pool), { owner }));
+    let isLost = false;
+    const operator = altered("break", async (execute) => {
+      const reply = await execute();
+      if (isLost) {
+        isLost = false;
+        throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", errno: -104 });
+      }
+      return reply;
+    });
+    await expectOneRecordAfterLostReply(locks[0] as Locks, operator, () => (isLost = true));
+    await pool.query(
+      `INSERT INTO holdfast_audit SELECT seq, 0, 'k', 1, '{"by":"ada","reason":"old"}' FROM seq_1_to_1200`,
+    );
+    await expectBoundedAudit(locks);
+    await Promise.all([...locks, operator].map((one) => one.close()));
+  });
+
   test("a call that the server rolls back is repeated at once", async () => {
     let calls = 0;
     const locks = altered("acquire", (execute) => {
@@ -128,7 +148,7 @@ onMariaDb("holdfast/mysql under faults", () => {
     const locks = createLocks(mysql(pool));
     await locks.acquire("expired", { ttlMs: 100, renew: false });
     await expect.poll(async () => (await locks.inspect("expired")).holders).toEqual([]);
-    await pool.query("CALL holdfast2_release('expired', 'another token')");
+    await pool.query("CALL holdfast3_release('expired', 'another token')");
     await (await locks.acquire("expired")).release();
     const [rows] = await pool.query("SELECT token FROM holdfast_holders WHERE k = 'expired'");
     expect(rows).toEqual([]);

@@ -4,6 +4,7 @@ import { waitUntil } from "@holdfast/test-kit";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { expectBoundedAudit, expectOneRecordAfterLostReply } from "../../support/audit-attacks.ts";
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
 
 onPostgres("the schema", () => {
@@ -51,6 +52,45 @@ onPostgres("the schema", () => {
     await expect(missing.acquire("key")).rejects.toThrow('PostgreSQL: schema "missing" does not exist');
     await missing.close();
     await program.end();
+  });
+
+  test("keeps 1 000 records of breaks, also of concurrent ones and after a step of the clock", async () => {
+    const locks = ["a", "b", "c"].map((owner) =>
+      createLocks(postgres(pool, { schema: "records" }), { owner }),
+    );
+    await locks[0]?.inspect("creates the schema");
+    await pool.query(`INSERT INTO records.audit
+      SELECT id, 0, 'k', 1, '{"by":"ada","reason":"old"}' FROM generate_series(8999999999999001, 8999999999999999) id
+      UNION ALL SELECT 0, 0, '', 8999999999999999, ''`);
+    await expectBoundedAudit(locks);
+    await Promise.all(locks.map((one) => one.close()));
+  });
+
+  test("has one record of a break whose reply is lost, and none of a break without the right to write it", async () => {
+    const holder = createLocks(postgres(pool, { schema: "broken" }));
+    let isLost = false;
+    const operator = createLocks(
+      postgres(
+        async (sql, params) => {
+          const { rows } = await pool.query<object>(sql, params);
+          if (isLost && sql.includes("break_grant")) {
+            isLost = false;
+            throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+          }
+          return rows;
+        },
+        { schema: "broken" },
+      ),
+    );
+    await expectOneRecordAfterLostReply(holder, operator, () => (isLost = true));
+    await pool.query("ALTER TABLE broken.audit ADD CHECK (key <> 'refused')");
+    const lease = await holder.acquire("refused");
+    const { fencingToken } = lease;
+    await expect(operator.breakLock("refused", { fencingToken, reason: "test" })).rejects.toThrow(
+      "audit_key_check",
+    );
+    expect(await lease.release()).toBe(true);
+    await Promise.all([holder.close(), operator.close()]);
   });
 
   test("keeps no row of a free lock that was not used for an hour, and its fencing tokens still rise", async () => {

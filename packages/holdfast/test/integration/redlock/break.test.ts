@@ -61,7 +61,7 @@ onQuorum("an operator", () => {
     const aborted = abortOf(lease.signal);
     const late = proxies.slice(2);
     for (const proxy of late) {
-      proxy.holdBack(/breakGrant/);
+      proxy.holdBack(/recordedBreak/);
     }
     const isBroken = operator.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
     await aborted;
@@ -75,6 +75,40 @@ onQuorum("an operator", () => {
       proxy.releaseHeld();
     }
     expect(await isBroken).toBe(true);
+  });
+
+  test("has one record of a break, also if its replies are lost and it was completed by a repeat", async () => {
+    const nodes = await startNodes(3);
+    const proxies = await startProxies(nodes);
+    const [holder, operator] = [open(nodes, patient), openThrough(proxies, true)];
+    await Promise.all([warmUp(holder), warmUp(operator)]);
+    const key = newKey();
+    const { fencingToken } = await holder.acquire(key, { ttlMs });
+    const lost = proxies.map((proxy) => proxy.loseNextReply(/recordedBreak/));
+    const broken = operator.breakLock(key, { fencingToken, reason: "it hangs" }).catch(() => "unknown");
+    await Promise.all(lost);
+    await broken;
+    await waitUntil(
+      () => operator.breakLock(key, { fencingToken, reason: "again" }).then((again) => !again),
+      "the repeat breaks nothing",
+    );
+    const [record, ...others] = (await holder.audit({ key })).records;
+    expect([record?.reason, others]).toEqual(["it hangs", []]);
+    // The repeat of a break that has reached one node has another id on the other nodes.
+    const note = { key, by: record?.by, reason: "it hangs", fencingToken: fencingToken.toString() };
+    const [first, second] = ["100", "200"].map(
+      (id) => `${id} ${id} broken 7 ${JSON.stringify({ ...note, id })}`,
+    ) as [string, string];
+    const audit = "holdfast:audit:lock:";
+    await Promise.all([nodes[0]?.direct.zadd(audit, 1, first), nodes[1]?.direct.zadd(audit, 1, second)]);
+    const { records } = await holder.audit({ id: "200" });
+    expect(records).toMatchObject([{ id: "100", key, fencingToken, reason: "it hangs" }]);
+    expect((await holder.audit({ key })).records).toHaveLength(1);
+    nodes[2]?.freeze();
+    expect((await holder.audit({ key })).records).toHaveLength(1);
+    nodes[1]?.freeze();
+    const { error } = await rejection(open(nodes, { commandTimeoutMs: 300 }).audit({ key }));
+    expect(error).toMatchObject({ code: "quorum-not-reached" });
   });
 
   test("cannot break a lease without a majority, and gets an error", async () => {

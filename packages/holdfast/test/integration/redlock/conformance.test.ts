@@ -106,7 +106,7 @@ async function remainingKeys(probe: ReturnType<RedisServer["client"]>): Promise<
   const left: string[] = [];
   for (const key of await probe.keys("*")) {
     const ttlMs = await probe.pttl(key);
-    const mayStay = /^holdfast:(fence|client):/.test(key) && ttlMs > 0;
+    const mayStay = key.startsWith("holdfast:audit:") || (/^holdfast:(fence|client):/.test(key) && ttlMs > 0);
     if (!mayStay) {
       const value = await probe.get(key).catch(() => "no string");
       left.push(`${key} for ${ttlMs} ms: ${value}`);

@@ -1,11 +1,13 @@
+import { startProxy } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { zookeeper } from "holdfast/zookeeper";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { getChildren, multi, remove } from "../../../src/drivers/zookeeper/wire/operations.ts";
+import { create, getChildren, multi, remove } from "../../../src/drivers/zookeeper/wire/operations.ts";
 import { Session } from "../../../src/drivers/zookeeper/wire/session.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { systemRandom } from "../../../src/runtime/random.ts";
+import { expectBoundedAudit, expectOneRecordAfterLostReply } from "../../support/audit-attacks.ts";
 import { remainingAtLoss } from "../../support/loss.ts";
 import { onZooKeeper, startZooKeeper, type ZooKeeperServer } from "../../support/zookeeper-server.ts";
 
@@ -32,6 +34,25 @@ onZooKeeper("the inbox of a ZooKeeper driver:", () => {
     await remainingAtLoss(lease);
     expect(lease.signal.reason).toMatchObject({ code: "lease-lost", reason: "broken" });
     await Promise.all([here.close(), there.close()]);
+  });
+
+  test("a break whose reply is lost has one record, and 1 000 records are kept", async () => {
+    const proxy = await startProxy(server.port);
+    const [holder, other] = [open(), open()];
+    const operator = createLocks(zookeeper(`127.0.0.1:${proxy.port}`, { root: "/inbox" }));
+    await expectOneRecordAfterLostReply(holder, operator, () => {
+      void proxy.loseNextReply(/audit\/break-/);
+    });
+    const value = JSON.stringify({ key: "k", fencingToken: "1", note: '{"by":"ada","reason":"old"}' });
+    const record = create("/inbox/audit/break-", value, "persistent-sequential", "world");
+    const session = openSession();
+    for (let batch = 0; batch < 15; batch += 1) {
+      await session.request(multi(...Array.from({ length: 70 }, () => record)));
+    }
+    await session.close();
+    await expectBoundedAudit([holder, other]);
+    await Promise.all([holder.close(), other.close(), operator.close()]);
+    await proxy.stop();
   });
 
   async function childrenOf(path: string): Promise<string[]> {

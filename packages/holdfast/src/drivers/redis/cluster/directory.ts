@@ -3,11 +3,18 @@ import { invalidValue } from "../../../option-checks.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import { instantNow } from "../../../runtime/clock.ts";
 import { withTimeout } from "../../../runtime/timeout.ts";
-import { checkCursor, parsePage, type ServerDirectory, type Page } from "../single/server-directory.ts";
+import {
+  checkCursor,
+  parsePage,
+  type Page,
+  type ServerDirectory,
+  type StoredAudit,
+} from "../single/server-directory.ts";
 import { timeoutError } from "../server/errors.ts";
 import { parseHandshake, nodeStateOf } from "../server/handshake.ts";
+import { readAudits } from "./audits.ts";
 import { slotOf, tagOf } from "./hash-slot.ts";
-import { clientKey, type LockKeys } from "../protocol/keys.ts";
+import { clientKey, type KeySpace, type LockKeys } from "../protocol/keys.ts";
 import { RedisServer, type ServerListener } from "../server/server.ts";
 import type { ClusterSlot } from "../server/server-options.ts";
 import type { RedisSettings } from "../options.ts";
@@ -119,6 +126,16 @@ export class ClusterDirectory implements ServerDirectory {
       return { locks, cursor: `${address}|${next}` };
     }
     return { locks, cursor: following === undefined ? null : `${following}|0` };
+  }
+
+  auditSlotOf([lock]: LockKeys): { slot: number; tag: string } {
+    const slot = slotOf(lock);
+    return { slot, tag: tagOf(slot) };
+  }
+
+  async readAudits(keySpace: KeySpace, keepFrom: string): Promise<StoredAudit[]> {
+    await this.#inTime(this.#router.refresh().then(() => true));
+    return readAudits(this.#router.map, (...call) => this.#run(...call), keySpace, keepFrom);
   }
 
   async states(): Promise<NodeState[]> {

@@ -55,7 +55,11 @@ export class SlotMap {
   }
 
   countOf(primary: string): number {
-    return this.#owners.filter((owner) => owner === primary).length;
+    return this.slotsOf(primary).length;
+  }
+
+  slotsOf(primary: string): number[] {
+    return Array.from(this.#owners.keys()).filter((slot) => this.#owners[slot] === primary);
   }
 }
 

@@ -5,6 +5,7 @@ import { invalidCursor } from "../../../option-checks.ts";
 import { instantNow } from "../../../runtime/clock.ts";
 import { jittered } from "../../../runtime/random.ts";
 import type {
+  BrokenGrant,
   LeaseStore,
   StoreAttempt,
   StoreExtension,
@@ -164,8 +165,9 @@ export class LayoutStore implements LeaseStore {
     return { locks, cursor: next === "0" ? null : next };
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<string | null> {
-    return (await this.#run("break", key, ["", fencingToken, reason])) as string | null;
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<BrokenGrant | null> {
+    const token = (await this.#run("break", key, ["", fencingToken, reason])) as string | null;
+    return token === null ? null : { token };
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {

@@ -55,9 +55,17 @@ export class KeySpace {
     return `${clientKey("of")}:${this.#prefix}`;
   }
 
-  /** The audit of the breaks of locks with this prefix. */
-  get auditKey(): string {
-    return `${reservedPrefix}audit:${this.#prefix}`;
+  /**
+   * The audit of the breaks of locks with this prefix.
+   * @param tag the hash tag of a cluster's slot, because each slot has its own audit
+   */
+  auditKey(tag?: string): string {
+    return `${reservedPrefix}audit:${tag === undefined ? "" : `{${tag}}:`}${this.#prefix}`;
+  }
+
+  /** The prefix of all lock keys. */
+  get prefix(): string {
+    return this.#prefix;
   }
 
   /** The caller's key for a lock key; undefined if the lock key has another prefix. */

@@ -15,6 +15,7 @@ import type {
   VerifyResult,
 } from "../../../driver.ts";
 import { LockError } from "../../../errors.ts";
+import type { AuditPage, AuditQuery, BreakNote, BreakOutcome } from "../../../operator/audit.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
 import { UnorderedSet } from "../../../runtime/unordered-set.ts";
@@ -202,8 +203,12 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     return this.#watches.watch(target, signal);
   }
 
-  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    return this.#operatorApi.breakGrant(key, fencingToken, reason);
+  breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<BreakOutcome> {
+    return this.#operatorApi.breakGrant({ key, fencingToken, reason, note }, this.random);
+  }
+
+  audit(query: AuditQuery): Promise<AuditPage> {
+    return this.#operatorApi.audit(query);
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<FenceState> {

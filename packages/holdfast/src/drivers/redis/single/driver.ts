@@ -17,8 +17,9 @@ import type {
 import { isLockError } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
-import { auditPage, type AuditPage, type AuditQuery, type BreakNote } from "../../../operator/audit.ts";
+import type { AuditPage, AuditQuery, BreakNote, BreakOutcome } from "../../../operator/audit.ts";
 import { engineExpiry, validFrom } from "../../../validity.ts";
+import { Breaks } from "./breaks.ts";
 import type { ServerDirectory } from "./server-directory.ts";
 import { requestOnce } from "../server/perform-once.ts";
 import type { KeySpace } from "../protocol/keys.ts";
@@ -33,7 +34,6 @@ import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
 import { ServerAcquire } from "./request.ts";
 import { isTokenOf } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
-import { encodeNote, parseAuditRecord } from "../protocol/audit-record.ts";
 import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 
 /** Locks on one server, or on a cluster. The directory leads to the server of each lock. */
@@ -43,12 +43,12 @@ export class RedisDriver implements Driver {
   readonly capabilities: Capabilities;
   readonly latches: RedisLatches;
   readonly directory: RedisProcessDirectory;
-  readonly audit?: (query: AuditQuery) => Promise<AuditPage>;
   readonly #registry: RequestRegistry;
   readonly #releaseQueue: ReleaseQueue;
   readonly #serverDirectory: ServerDirectory;
   readonly #keySpace: KeySpace;
   readonly #inspector: LockInspector;
+  readonly #breaks: Breaks;
   /** Undefined: the locks of no other library are observed. */
   readonly #foreignLocks: ForeignLocks | undefined;
   readonly #watches = new PollingWatches(this);
@@ -75,9 +75,7 @@ export class RedisDriver implements Driver {
     this.#releaseQueue = releaseQueue;
     this.latches = latches;
     this.directory = this.#registry.processes;
-    if (this.#serverDirectory.readAudit) {
-      this.audit = (query) => this.#readAudit(query);
-    }
+    this.#breaks = new Breaks(directory, keySpace, this.random);
     const { observe } = settings;
     this.#foreignLocks = observe.length > 0 ? new ForeignLocks(this.#registry, observe) : undefined;
   }
@@ -200,25 +198,12 @@ export class RedisDriver implements Driver {
     return this.#watches.watch(target, signal);
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<boolean> {
-    const server = this.#serverDirectory.serverFor(this.#keySpace.keysOf(key));
-    if (!server.isTimeKnown) {
-      await server.handshake(); // only then is the kind of the holder's channel known
-    }
-    const args = [fencingToken.toString(), server.breakChannel, reason];
-    const reply =
-      note && this.audit
-        ? await this.#perform(
-            key,
-            ["recordedBreak", ...args, encodeNote(key, reason, note)],
-            this.#keySpace.auditKey,
-          )
-        : await this.#perform(key, ["breakGrant", ...args]);
-    const [isBroken, more] = reply.value as unknown[];
-    if (Number(more) === 1) {
-      this.#grantNext(key);
-    }
-    return Number(isBroken) === 1;
+  breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<BreakOutcome> {
+    return this.#breaks.breakGrant({ key, fencingToken, reason, note }, () => this.#grantNext(key));
+  }
+
+  audit(query: AuditQuery): Promise<AuditPage> {
+    return this.#breaks.read(query);
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
@@ -237,15 +222,6 @@ export class RedisDriver implements Driver {
     this.#serverDirectory.close();
   }
 
-  async #readAudit(query: AuditQuery): Promise<AuditPage> {
-    const members = (await this.#serverDirectory.readAudit?.(this.#keySpace.auditKey)) as unknown[];
-    const records = members.map((member) => parseAuditRecord(String(member)));
-    return auditPage(
-      records.filter((record) => record !== undefined),
-      query,
-    );
-  }
-
   /** Grants the lock to the next live waiter. The release of a token that holds nothing skips dead waiters, and is repeated until none is left. */
   #grantNext(key: string): void {
     const until = this.clock.now() + this.#registry.commandTimeoutMs;
@@ -253,8 +229,8 @@ export class RedisDriver implements Driver {
   }
 
   /** One operation, once. Rejects with an `EngineError`, at the latest after `commandTimeoutMs`. */
-  #perform(key: string, args: readonly string[], auditKey?: string): Promise<Reply> {
+  #perform(key: string, args: readonly string[]): Promise<Reply> {
     const keys = this.#keySpace.keysOf(key);
-    return requestOnce(this.#serverDirectory.serverFor(keys), { key, keys, args, auditKey });
+    return requestOnce(this.#serverDirectory.serverFor(keys), { key, keys, args });
   }
 }

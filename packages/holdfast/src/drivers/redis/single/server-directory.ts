@@ -1,6 +1,6 @@
 import { invalidCursor } from "../../../option-checks.ts";
 import type { NodeState } from "../../../lock-state.ts";
-import type { LockKeys } from "../protocol/keys.ts";
+import type { KeySpace, LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "../server/server.ts";
 import type { DirectoryLink } from "../processes/directory-link.ts";
 import { processesScript, scanScript } from "../protocol/scripts.generated.ts";
@@ -13,6 +13,12 @@ export interface Page {
   readonly locks: readonly string[];
   /** The cursor of the next page. Null after the last page. */
   readonly cursor: string | null;
+}
+
+/** The records of one server, or of one slot of a cluster. */
+export interface StoredAudit {
+  readonly slot?: number;
+  readonly members: readonly unknown[];
 }
 
 /** Leads from a lock to its server, and has all servers. */
@@ -28,8 +34,13 @@ export interface ServerDirectory {
   link(key: string): DirectoryLink;
   scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
   states(): Promise<NodeState[]>;
-  /** Reads the audit, oldest record first. Absent: a cluster has no slot that all locks share. */
-  readAudit?(auditKey: string): Promise<unknown>;
+  /** The slot of a cluster that has the audit of the lock; undefined: all locks share one audit. */
+  auditSlotOf(keys: LockKeys): { readonly slot: number; readonly tag: string } | undefined;
+  /**
+   * Reads the audits, each with its oldest record first.
+   * @param keepFrom in a cluster, records with a smaller id are removed; "0": no record is removed
+   */
+  readAudits(keySpace: KeySpace, keepFrom: string): Promise<StoredAudit[]>;
   close(): void;
 }
 
@@ -74,8 +85,14 @@ export class SingleServer implements ServerDirectory {
     return [await this.#server.state()];
   }
 
-  readAudit(auditKey: string): Promise<unknown> {
-    return this.#server.command("ZRANGE", [auditKey, "0", "-1"]);
+  auditSlotOf(): undefined {
+    return undefined;
+  }
+
+  async readAudits(keySpace: KeySpace): Promise<StoredAudit[]> {
+    return [
+      { members: (await this.#server.command("ZRANGE", [keySpace.auditKey(), "0", "-1"])) as unknown[] },
+    ];
   }
 
   close(): void {

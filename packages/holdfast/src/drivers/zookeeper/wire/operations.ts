@@ -25,14 +25,21 @@ export interface NodeData {
   readonly stat: Stat;
 }
 
-export type NodeKind = "persistent" | "ephemeral" | "ephemeral-sequential" | "container";
+export type NodeKind =
+  "persistent" | "ephemeral" | "persistent-sequential" | "ephemeral-sequential" | "container";
 
 /** The users of a node: all, or only its creator. */
 export type Access = "world" | "creator";
 
 const anyVersion = -1;
 
-const flags = { persistent: 0, ephemeral: 1, "ephemeral-sequential": 3, container: 4 };
+const flags = {
+  persistent: 0,
+  ephemeral: 1,
+  "persistent-sequential": 2,
+  "ephemeral-sequential": 3,
+  container: 4,
+};
 const createContainerCode = 19;
 const allPermissions = 31;
 const operationCodes = {

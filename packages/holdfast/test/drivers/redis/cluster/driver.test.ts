@@ -1,5 +1,5 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { createLocks, isLockError } from "holdfast";
+import { createLocks, isLockError, type BreakResult } from "holdfast";
 import { redis, redlock } from "holdfast/redis";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
@@ -7,11 +7,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { systemClock } from "../../../../src/runtime/clock.ts";
+import { systemRandom } from "../../../../src/runtime/random.ts";
 import { slotOf, tagOf } from "../../../../src/drivers/redis/cluster/hash-slot.ts";
 import { RedisServer as ServerClient } from "../../../../src/drivers/redis/server/server.ts";
 import { resolveRedis } from "../../../../src/drivers/redis/options.ts";
 import { ServerClock } from "../../../../src/drivers/redis/server/server-clock.ts";
-import { ClusterFixture, keysOnDifferentPrimaries } from "../../../support/cluster-fixture.ts";
+import { ClusterFixture, keysOnDifferentPrimaries, slotOfLock } from "../../../support/cluster-fixture.ts";
 import { onRedis } from "../../../support/servers.ts";
 
 const slotCount = 16_384;
@@ -62,6 +63,30 @@ onRedis("particulars of a cluster", () => {
     expect(found.sort()).toEqual(keys.sort());
     expect(pages).toBeGreaterThan(3);
     await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  test("the audit has the breaks of all slots in order, and old records are removed in all slots", async () => {
+    const random = { ...systemRandom, nextFloat: () => 0 };
+    const [locks, operator] = [fixture.locks(), fixture.locks({ random }, { owner: "ada" })];
+    const old = Array.from({ length: 600 }, (_, i) => [String(i), `${i} 1 broken 1 {"by":"old"}`]).flat();
+    const keys = keysOnDifferentPrimaries(3, "audited", 2).flat();
+    const [client, auditOf] = [
+      fixture.client(),
+      (key: string) => `holdfast:audit:{${tagOf(slotOfLock(key))}}:lock:`,
+    ];
+    await Promise.all(keys.slice(0, 2).map((key) => client.zadd(auditOf(key), ...old)));
+    const ids: (string | undefined)[] = [];
+    for (const key of keys) {
+      const { fencingToken } = await locks.acquire(key);
+      const onResult = ({ auditId }: BreakResult): unknown => ids.push(auditId);
+      expect(await operator.breakLock(key, { fencingToken, reason: "test", onResult })).toBe(true);
+    }
+    const { records } = await locks.audit({ limit: keys.length });
+    expect(records.map(({ id, key, by }) => [id, key, by])).toEqual(
+      keys.map((key, index) => [ids[index], key, "ada"]).reverse(),
+    );
+    const counts = await Promise.all(keys.map((key) => client.zcard(auditOf(key))));
+    expect(counts.reduce((a, b) => a + b)).toBe(1_000);
   });
 
   test("a cursor that no page has returned is refused", async () => {

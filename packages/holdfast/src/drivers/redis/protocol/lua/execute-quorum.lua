@@ -1,6 +1,7 @@
 -- Runs a batch of operations on locks of one node of a quorum, each isolated from the errors of the others.
 --
 --   KEYS      four for each operation: lock_key, its queue, its info, its fence
+--             The audit follows if an operation writes a record.
 --   ARGV[1]   how long a fence outlives its lock, ms
 --   ARGV[2]   the maximum length of a queue
 --   ARGV[3]   how long votes are delayed after a holder that expired without release, ms
@@ -78,6 +79,7 @@ local function prepare(is_all)
     return latch
   end
 
+  --- @include "common/recorded-break.lua"
   --- @include "common/dispatch.lua"
   return perform_isolated
 end

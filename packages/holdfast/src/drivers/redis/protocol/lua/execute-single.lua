@@ -61,7 +61,7 @@ local function prepare()
     return latch
   end
 
-  --- @include "single/recorded-break.lua"
+  --- @include "common/recorded-break.lua"
   --- @include "common/dispatch.lua"
   return perform_isolated
 end

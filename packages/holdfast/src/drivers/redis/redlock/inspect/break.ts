@@ -8,16 +8,24 @@ import type { QuorumLockView } from "./lock-view.ts";
 /** How long the break removes dead waiters, ms. Later, the poll of a live waiter removes them. */
 const breakTimeoutMs = 2_000;
 
+/** The break of a lease, as the operator ordered it. */
+export interface OrderedBreak {
+  readonly fencingToken: bigint;
+  readonly reason: string;
+  /** The note and the audit of each node; undefined: no node writes a record. */
+  readonly record: { readonly note: string; readonly auditKey: string } | undefined;
+}
+
 /**
- * Breaks the lease with this fencing token on every node that has the lease, whatever number the node gave.
+ * Breaks the lease with this fencing token on every node that has the lease, whatever number the node gave. Each node that breaks the
+ * lease writes its record in the same script.
  * @returns on how many nodes the break ended the lease. Rejects with a `QuorumError` if too few nodes reply.
  */
 export async function breakOnNodes(
   nodeSet: NodeSet,
   view: QuorumLockView,
   keys: LockKeys,
-  fencingToken: bigint,
-  reason: string,
+  { fencingToken, reason, record }: OrderedBreak,
 ): Promise<number> {
   const grants = view.grantsOf(fencingToken);
   if (!grants) {
@@ -35,7 +43,13 @@ export async function breakOnNodes(
           };
           server.perform({
             keys,
-            args: withProposedFence(["breakGrant", grant, server.channelKind, reason], proposedFence),
+            args: withProposedFence(
+              record
+                ? ["recordedBreak", grant, server.channelKind, reason, record.note]
+                : ["breakGrant", grant, server.channelKind, reason],
+              proposedFence,
+            ),
+            auditKey: record?.auditKey,
             answered: ({ value }) => {
               const [isBroken, more] = value as unknown[];
               if (isBroken === "error") {

@@ -1,11 +1,24 @@
 import type { ListQuery } from "../../../../driver.ts";
 import { QuorumError } from "../../../../errors.ts";
 import type { FenceState, LockState, NodeState } from "../../../../lock-state.ts";
+import type { AuditPage, AuditQuery, BreakNote, BreakOutcome } from "../../../../operator/audit.ts";
+import type { Random } from "../../../../runtime/random.ts";
+import { encodeNote } from "../../protocol/audit-record.ts";
 import type { KeySpace } from "../../protocol/keys.ts";
+import { quorumAuditId, readQuorumAudit } from "./audit.ts";
 import { breakOnNodes } from "./break.ts";
 import type { NodeSet } from "../node-set.ts";
 import { listByMajority } from "./list.ts";
 import { QuorumLockView } from "./lock-view.ts";
+
+/** The break of one lease. */
+export interface BreakRequest {
+  readonly key: string;
+  readonly fencingToken: bigint;
+  readonly reason: string;
+  /** undefined: no record is written. */
+  readonly note: BreakNote | undefined;
+}
 
 /** The operations for operators of a quorum. Each result is the state on a majority of the nodes. */
 export class OperatorApi {
@@ -30,15 +43,26 @@ export class OperatorApi {
     );
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+  /** @param random for an id that no other operator gives a record at the same time */
+  async breakGrant({ key, fencingToken, reason, note }: BreakRequest, random: Random): Promise<BreakOutcome> {
     const view = await this.#view(key, (view) => !view.isUnresolved(fencingToken));
     const keys = this.#keySpace.keysOf(key);
-    const broken = await breakOnNodes(this.#nodeSet, view, keys, fencingToken, reason);
+    const auditId = note && quorumAuditId(this.#nodeSet, random);
+    const record = auditId && {
+      note: encodeNote({ key, reason, ...note, id: auditId, fencingToken: fencingToken.toString() }),
+      auditKey: this.#keySpace.auditKey(),
+    };
+    const order = { fencingToken, reason, record: record || undefined };
+    const broken = await breakOnNodes(this.#nodeSet, view, keys, order);
     if (broken > 0 && broken < this.#nodeSet.majority) {
       // The holder releases a broken lease on all nodes, and its release may arrive at a node before the break.
       await this.#view(key, (view) => !view.isUnresolved(fencingToken) && !view.grantsOf(fencingToken));
     }
-    return broken > 0;
+    return broken > 0 ? { isBroken: true, auditId } : { isBroken: false };
+  }
+
+  audit(query: AuditQuery): Promise<AuditPage> {
+    return this.ready(undefined, () => readQuorumAudit(this.#nodeSet, this.#keySpace, query));
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {

@@ -48,7 +48,7 @@ export const liveError = computed(() => connection.value.error);
 export const ageMs = computed(() => Math.max(0, now.value - connection.value.aliveAt));
 export const liveState: ReadonlySignal<LiveState> = computed(() => {
   if (isPaused.value) return "paused";
-  if (!connection.value.isOpen) return connection.value.isListed ? "reconnecting" : "connecting";
+  if (!connection.value.isOpen) return connection.value.aliveAt > 0 ? "reconnecting" : "connecting";
   return ageMs.value > oldMs ? "old" : "live";
 });
 

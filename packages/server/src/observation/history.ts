@@ -53,6 +53,21 @@ export class HoldHistory {
     this.#counts.set(hold.key, (this.#counts.get(hold.key) ?? 0) + 1);
   }
 
+  /** The end of this hold was a break, which became known after the end. @returns false: the history has no such end */
+  wasBroken(key: string, fencingToken: string): boolean {
+    const index = this.#ends.findLastIndex((hold) => hold.key === key && hold.fencingToken === fencingToken);
+    const hold = this.#ends[index];
+    if (!hold) {
+      return false;
+    }
+    this.#ends[index] = { ...hold, end: "broken" };
+    const loss = this.#losses.findIndex((one) => one.key === key && one.at === hold.until);
+    if (hold.end === "expired" && loss >= 0) {
+      this.#losses.splice(loss, 1);
+    }
+    return true;
+  }
+
   /** How many holds expired in the last hour. At most 1 000 are remembered. */
   lostInLastHour(now: number, isShown: (key: string) => boolean): number {
     return this.#losses.filter(({ key, at }) => at > now - hourMs && isShown(key)).length;

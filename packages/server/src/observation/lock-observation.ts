@@ -230,6 +230,9 @@ export class LockObservation {
 
   readonly #onBroken = (message: unknown): void => {
     const { key, fencingToken } = message as { key: string; fencingToken: bigint };
+    if (this.#history.wasBroken(key, fencingToken.toString())) {
+      return; // the watch was faster than the reply to the break
+    }
     this.#broken.add(`${key} ${fencingToken}`);
     const [oldest] = this.#broken;
     if (this.#broken.size > maxBreaks && oldest !== undefined) {

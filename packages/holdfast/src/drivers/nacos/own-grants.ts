@@ -7,6 +7,8 @@ export interface OwnGrant {
   readonly version: string;
   /** The end of its TTL, on the scale of `clock.now()`. */
   readonly until: number;
+  /** The reply to its last extension was lost, so `until` is too late by an unknown time. */
+  readonly isLate?: boolean;
   /** A release was sent and may have been executed. */
   isEnding?: boolean;
 }

@@ -105,12 +105,15 @@ export class NacosStore implements LeaseStore {
     return inForce;
   }
 
-  /** Only the driver that has written a grant knows its remaining TTL. Another driver starts the TTL again, to know it too. */
+  /**
+   * Only the driver that has written a grant, and got the reply, knows its remaining TTL. Otherwise the TTL starts again, so that the
+   * driver knows it.
+   */
   async verify(key: string, token: string, fencingToken?: bigint): Promise<number | LossReason> {
     const own = this.#own.get(token);
     const { document } = await this.#documents.read(key);
     const grant = ownGrantIn(document, token, fencingToken);
-    if (grant === undefined || own?.version !== grant.version) {
+    if (grant === undefined || own?.version !== grant.version || own.isLate === true) {
       return grant
         ? this.extend({ key, token, fencingToken, ttlMs: 0, info: undefined })
         : lossOf(document, token);
@@ -225,7 +228,8 @@ export class NacosStore implements LeaseStore {
   #remainingOf({ token, version, ttlMs, at }: Grant, { readAt }: View): number {
     const own = this.#own.get(token);
     const ageMs = readAt === undefined || at === null ? 0 : Math.max(0, readAt - at);
-    const remainingMs = own?.version === version ? own.until - this.#clock.now() : ttlMs - ageMs;
+    const isExact = own?.version === version && own.isLate !== true;
+    const remainingMs = isExact ? own.until - this.#clock.now() : ttlMs - ageMs;
     return Math.max(0, Math.min(ttlMs, remainingMs));
   }
 
@@ -237,7 +241,7 @@ export class NacosStore implements LeaseStore {
       }
       if (grant.version !== version) {
         const until = this.#clock.now() + grant.ttlMs; // the reply to an extension was lost
-        return { result: { key, token, version: grant.version, until } };
+        return { result: { key, token, version: grant.version, until, isLate: true } };
       }
       return { result: undefined, next: changed(document, { grant: null }, this.#documents.stamp()) };
     });

@@ -1,7 +1,10 @@
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { nacos, type NacosOptions } from "holdfast/nacos";
+import { manualClock } from "holdfast/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
+import { resolveOptions } from "../../../src/drivers/nacos/options.ts";
+import { NacosStore } from "../../../src/drivers/nacos/store.ts";
 import { remainingAtLoss } from "../../support/loss.ts";
 import { isPublication, publishes } from "../../support/nacos-simulator/faults.ts";
 import { startNacos, type Simulator, type SimulatedServer } from "../../support/nacos-simulator/simulator.ts";
@@ -153,6 +156,28 @@ describe.each([
     next.throwIfLost();
     expect(await open().checkFence("order", next.fencingToken)).toBe("current");
     expect(await next.release()).toBe(true);
+  });
+
+  test("after a lost reply to an extension, a verified grant ends before the next holder's", async () => {
+    const clock = manualClock();
+    const stores = cluster.urls.map((url) => new NacosStore(resolveOptions(url, { clock })));
+    const [here, there] = stores as [NacosStore, NacosStore];
+    const attempt = { key: "order", token: "t1", ttlMs: 10_000, waitMs: null, owner: "o", entryTtlMs: 4_000 };
+    const rest = { lockMode: undefined, ticket: undefined, reason: undefined, labels: undefined };
+    expect(await here.acquire({ ...attempt, ...rest })).toMatchObject({ outcome: "granted" });
+    await clock.advance(5_000);
+    void server.faults.plan("lost", isGrant);
+    const extension = { key: "order", token: "t1", fencingToken: undefined, ttlMs: 10_000, info: undefined };
+    await expect(here.extend(extension)).rejects.toMatchObject({ outcome: "unknown" });
+    await there.inspect("order"); // the extension is known from now on
+    const before = server.requests.length;
+    await clock.advance(5_000); // the first driver looks for its grant, whose TTL has passed
+    await expect.poll(() => server.requests.length).toBeGreaterThan(before);
+    await here.inspect("order");
+    const remainingMs = Number(await here.verify("order", "t1"));
+    await clock.advance(remainingMs - 1);
+    expect(await there.acquire({ ...attempt, ...rest, token: "t2" })).toMatchObject({ outcome: "held" });
+    await Promise.all(stores.map((store) => store.close()));
   });
 
   test("two first requests for a key have one holder, although both creations succeed", async () => {

@@ -5,7 +5,7 @@ import { checkNacos } from "./engines/nacos-checks.ts";
 import { checkZooKeeper } from "./engines/zookeeper-checks.ts";
 import { sortFindings, type Diagnosis, type Finding } from "./finding.ts";
 
-/** What a driver reports about the servers of its locks. */
+/** The reply of a driver about the servers of its locks. */
 interface Report {
   readonly engine: string;
   readonly guarantee: Driver["capabilities"]["guarantee"];

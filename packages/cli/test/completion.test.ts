@@ -1,12 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 
+import { waitUntil } from "@holdfast/test-kit";
 import { beforeAll, describe, expect, test } from "vitest";
 
 import { commandLine } from "./support/cli.ts";
 import { onRedis } from "./support/servers.ts";
 
 const hasFish = spawnSync("fish", ["--version"]).error === undefined;
+const hasZsh = spawnSync("zsh", ["--version"]).error === undefined;
 
 /** Runs the completion function as bash does: the words are split at colons and equals signs. */
 const press = `
@@ -144,4 +146,31 @@ onRedis("completion", () => {
       expect(out.trimEnd()).toMatch(completed);
     });
   });
+
+  // With a pipe as its input, zsh has no line editor and completes nothing. Therefore the test gives zsh a terminal of its own.
+  test.skipIf(!hasZsh)(
+    "zsh completes commands, keys and the words of the command in its own terminal",
+    async () => {
+      const shell = cli.spawn("script", ["-qec", "exec zsh -f -i", "/dev/null"], {
+        env: { ...env(), TERM: "dumb", HOME: cli.file(".") },
+        isInteractive: true,
+      });
+      const type = (keys: string): void => void shell.child.stdin?.write(keys);
+      const shows = (text: string): Promise<void> =>
+        waitUntil(() => shell.out().includes(text), `zsh shows ${text}`, 20_000);
+      type("autoload -Uz compinit; compinit -u -D; source <(holdfast completion zsh); echo rea''dy\n");
+      await shows("ready\r\n");
+      const clear = "\u0015";
+      for (const [typed, completed] of [
+        ["holdfast insp", "holdfast inspect "],
+        ["holdfast inspect a", "holdfast inspect a\\ b "],
+        ["holdfast run deploy -- only-h", "-- only-here "],
+      ] as const) {
+        type(`${typed}\t`);
+        await shows(completed);
+        type(clear);
+      }
+      shell.kill("SIGKILL");
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 
 import { waitUntil } from "@holdfast/test-kit";
-import { newToken } from "@holdfast/server";
+import { createService, newToken } from "@holdfast/server";
 import { expect, test } from "vitest";
 
 import { commandLine, type ExitResult, type RunningProcess } from "./support/cli.ts";
@@ -123,6 +123,33 @@ onRedis("a service", () => {
       code: 79,
       err: expect.stringMatching(/lost: broken by .+@.+ \(stuck\); SIGKILL/) as unknown,
     });
+  });
+
+  test("doctor prints the findings of a service about its engine, or says that they are missing", async () => {
+    const { token, sha256 } = newToken();
+    const grants = [{ scope: "lock:acquire", prefix: "job:" }] as const;
+    const [full, limited] = await Promise.all([
+      serve(),
+      createService({ engine: cli.url, auth: { tokens: [{ name: "ci", sha256, grants }] } }),
+    ]);
+    const secured = await limited.listen({ port: 0 });
+    const doctor = (url: string, ...flags: string[]): Promise<ExitResult> =>
+      cli.run(["doctor", "--url", url, ...flags]);
+    const [found, quiet, refused] = await Promise.all([
+      doctor(full.url),
+      doctor(full.url, "--quiet", "--no-probe"),
+      doctor(secured.replace("//", `//:${token}@`)),
+    ]);
+    expect([found.code, quiet.code, refused.code]).toEqual([2, 2, 0]);
+    expect(found.out).toMatch(
+      /^service: 127[^]*\n\nCRITICAL:[^]* persistence [^]*\n\nPROBE: [^]*\d critical/,
+    );
+    expect(quiet.out).toMatch(/^CRITICAL:/);
+    expect(quiet.out).not.toMatch(/ critical,/);
+    expect(refused.out).toMatch(
+      /not-checked[^]*replies 403: Expected the scope admin[^]*"ci" may not do that[^]*0 critical/,
+    );
+    await limited.close();
   });
 
   test("invalid settings give 78, and so does a public address without authentication", async () => {

@@ -17,6 +17,7 @@ export function doctorCommand(program: Command): void {
     .summary("check a deployment for risks to locks")
     .description(
       "Checks the servers of a URL for risks to locks, and prints the reasons and the fixes. " +
+        "For the URL of a service, it prints what the service finds on its engine; the token needs the scope admin. " +
         "doctor changes no setting. It acquires a lock on a key of its own, to test all needed commands.",
     )
     .addOption(
@@ -46,6 +47,7 @@ export function doctorCommand(program: Command): void {
         probes: flags.probe,
         failOn: flags.failOn,
         json: flags.json === true,
+        isQuiet: flags.quiet === true,
       });
     });
 }

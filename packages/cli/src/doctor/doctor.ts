@@ -16,6 +16,8 @@ interface Checks {
 export interface DoctorOptions extends Checks {
   readonly failOn: Level | "never";
   readonly json: boolean;
+  /** Whether only the findings are printed. */
+  readonly isQuiet: boolean;
 }
 
 /**
@@ -26,7 +28,7 @@ export async function doctor(options: DoctorOptions): Promise<number> {
   using signals = new Signals();
   const diagnosis = await diagnoseTarget(options, signals.interrupted);
   process.stdout.write(
-    `${options.json ? JSON.stringify({ version: 1, ...diagnosis }) : report(diagnosis)}\n`,
+    options.json ? `${JSON.stringify({ version: 1, ...diagnosis })}\n` : report(diagnosis, options.isQuiet),
   );
   const [worst] = diagnosis.findings;
   if (worst === undefined || options.failOn === "never" || !isAtLeast(worst.level, options.failOn)) {

@@ -9,23 +9,23 @@ const titles = {
   info: "GOOD TO KNOW",
 } as const;
 
-/** Formats a diagnosis for people. */
-export function report({ topology, nodes, findings, probe }: Diagnosis): string {
+/** Formats a diagnosis for people, or only its findings. Empty if there is nothing to print. */
+export function report({ topology, nodes, findings, probe }: Diagnosis, onlyFindings: boolean): string {
   const parts = [
-    `${topology}: ${nodes.join(", ")}`,
+    onlyFindings ? "" : `${topology}: ${nodes.join(", ")}`,
     ...levels.map((level) =>
       section(
         titles[level],
         findings.filter((one) => one.level === level),
       ),
     ),
-    probe ? formatProbe(probe) : "",
-    formatCounts(findings),
+    probe && !onlyFindings ? formatProbe(probe) : "",
+    onlyFindings ? "" : formatCounts(findings),
   ];
   return parts
     .filter((part) => part !== "")
-    .map((part) => part.split("\n").map(sanitizeForTerminal).join("\n"))
-    .join("\n\n");
+    .map((part) => `${part.split("\n").map(sanitizeForTerminal).join("\n")}\n`)
+    .join("\n");
 }
 
 function section(title: string, findings: readonly Finding[]): string {

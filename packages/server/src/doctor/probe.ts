@@ -148,6 +148,18 @@ function* judgements(seen: { released: boolean; wasQueued: boolean; handover: nu
 }
 
 function failed(error: unknown): Finding {
+  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
+  if (cause?.code === "forbidden") {
+    // The token of an operator may lack the scope. That is no failure of the locks of other clients.
+    return {
+      level: "info",
+      id: "not-checked",
+      node: "probe",
+      observed: errorMessage(error),
+      impact: "no lock was acquired as a test",
+      fix: 'use a token with the scopes lock:acquire and lock:read for the prefix "holdfast-doctor:", or --no-probe',
+    };
+  }
   return {
     level: "critical",
     id: "probe-failed",

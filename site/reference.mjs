@@ -8,20 +8,17 @@ import { Application } from "typedoc";
 
 import { pages, root } from "./settings.mjs";
 
-const library = join(root, "packages", "holdfast");
+/** The packages whose entry points have pages. */
+const packages = ["holdfast", "nestjs"].map((folder) => join(root, "packages", folder));
 const reference = join(pages, "reference");
 
 /** @returns the names of the entry points */
 export async function writeReference() {
-  const { exports } = JSON.parse(readFileSync(join(library, "package.json"), "utf8"));
-  const entries = Object.entries(exports).flatMap(([path, conditions]) => {
-    const source = conditions["@holdfast/source"];
-    return source === undefined ? [] : [{ name: `holdfast${path.slice(1)}`, source: join(library, source) }];
-  });
+  const entries = packages.flatMap(entriesOf);
   const application = await Application.bootstrapWithPlugins({
     plugin: ["typedoc-plugin-markdown"],
     entryPoints: entries.map(({ source }) => source),
-    tsconfig: join(library, "tsconfig.json"),
+    tsconfig: join(root, "tsconfig.json"),
     readme: "none",
     out: reference,
     router: "module",
@@ -46,6 +43,14 @@ export async function writeReference() {
   await application.outputs.writeOutput({ name: "markdown", path: reference }, project);
   await writeFile(join(reference, "index.md"), index(entries));
   return entries.map(({ name: entry }) => entry);
+}
+
+function entriesOf(folder) {
+  const { name: own, exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  return Object.entries(exports).flatMap(([path, conditions]) => {
+    const source = conditions["@holdfast/source"];
+    return source === undefined ? [] : [{ name: `${own}${path.slice(1)}`, source: join(folder, source) }];
+  });
 }
 
 /** The modules of TypeDoc are named after their files; readers know the entry points. */

@@ -1,8 +1,6 @@
-import type { Channel, TracingChannel } from "node:diagnostics_channel";
-
 import type { LockMode } from "./driver.ts";
 import type { LockErrorCode, LossReason } from "./errors.ts";
-import { channel, tracingChannel } from "./runtime/channels.ts";
+import { channel, tracingChannel, type EventChannel, type TraceChannel } from "./runtime/channels.ts";
 
 /**
  * The events of Holdfast and their payloads. The channel of an event in `node:diagnostics_channel` is `holdfast:` and its name.
@@ -167,14 +165,14 @@ export interface HoldTrace extends LeaseFacts {
   overrunMs: number | undefined;
 }
 
-const events: Partial<Record<keyof Diagnostics, Channel>> = {};
+const events: Partial<Record<keyof Diagnostics, EventChannel>> = {};
 
 /** The tracing channels of operations with a start and an end. */
 export const traces = {
-  acquire: tracingChannel("holdfast:acquire") as TracingChannel<AcquireTrace, AcquireTrace>,
-  renew: tracingChannel("holdfast:renew") as TracingChannel<RenewTrace, RenewTrace>,
-  release: tracingChannel("holdfast:release") as TracingChannel<ReleaseTrace, ReleaseTrace>,
-  hold: tracingChannel("holdfast:hold") as TracingChannel<HoldTrace, HoldTrace>,
+  acquire: tracingChannel("holdfast:acquire") as TraceChannel<AcquireTrace>,
+  renew: tracingChannel("holdfast:renew") as TraceChannel<RenewTrace>,
+  release: tracingChannel("holdfast:release") as TraceChannel<ReleaseTrace>,
+  hold: tracingChannel("holdfast:hold") as TraceChannel<HoldTrace>,
 };
 
 /** Publishes an event if its channel has subscribers. */
@@ -190,7 +188,7 @@ export type Settled<Result> = { readonly result: Result } | { readonly error: un
 
 /** Runs `operation`, traced if the channel has subscribers. `describe` creates the context, and `finish` adds the result or the error. */
 export function trace<Context extends object, Result>(
-  trace: TracingChannel<Context, Context>,
+  trace: TraceChannel<Context>,
   describe: () => NoInfer<Context>,
   operation: () => Promise<Result>,
   finish: (context: NoInfer<Context>, settled: Settled<Result>) => void,
@@ -271,7 +269,7 @@ export function modeOf(lockMode: LockMode | null | undefined): LockFacts["mode"]
   return lockMode.kind === "semaphore" ? "semaphore" : lockMode.mode;
 }
 
-export function hasSubscribers<Context extends object>(trace: TracingChannel<Context, Context>): boolean {
+export function hasSubscribers<Context extends object>(trace: TraceChannel<Context>): boolean {
   return (
     trace.start.hasSubscribers ||
     trace.end.hasSubscribers ||

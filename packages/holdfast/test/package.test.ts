@@ -7,6 +7,7 @@ import { bundleForBrowsers } from "@holdfast/test-kit/edge";
 
 import {
   compile,
+  compileForBrowsers,
   dist,
   folder,
   onInstalledPackage,
@@ -127,6 +128,21 @@ describe("the built package", () => {
       export const byUrl = async () => createLocks(await connect("redlocks://a,b,c", connection));
       driverConformance({ test: (name, body) => [name, body], open: async () => ({ driver: memory() }) });
       done.catch((error: unknown) => isLockError(error, "wait-timeout") && error.key);
+    `);
+  });
+
+  test("has types for browsers that compile strictly without the types of Node", async () => {
+    await compileForBrowsers(`
+      import { createLocks, type Lease } from "holdfast";
+      import { fenced } from "holdfast/fencing";
+      import { http } from "holdfast/http";
+      import { memory } from "holdfast/memory";
+      import { upstash, type UpstashClient } from "holdfast/upstash";
+
+      export const page = createLocks(http("https://locks.example", { token: "t" }));
+      export const locks = createLocks(memory());
+      export const ofClient = (client: UpstashClient) => createLocks(upstash(client));
+      export const done = locks.withLock("key", (lease: Lease) => [lease.signal.aborted, fenced]);
     `);
   });
 });

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -66,7 +66,19 @@ export async function run(url: string): Promise<string> {
   return (await runNode(["--input-type=module", "-e", program, url])).stdout.trim();
 }
 
-export async function compile(source: string): Promise<void> {
+/** Compiles the program of a browser, with neither the types of Node nor any other library. */
+export async function compileForBrowsers(source: string): Promise<void> {
+  const types = join(folder, "node_modules", "@types");
+  const hidden = join(folder, "types-of-node");
+  await rename(types, hidden);
+  try {
+    await compile(source, { types: [], lib: ["ES2023", "ESNext.Disposable", "DOM"] });
+  } finally {
+    await rename(hidden, types);
+  }
+}
+
+export async function compile(source: string, options: object = {}): Promise<void> {
   const compilerOptions = {
     strict: true,
     exactOptionalPropertyTypes: true,
@@ -75,6 +87,7 @@ export async function compile(source: string): Promise<void> {
     target: "ES2022",
     types: ["node"],
     noEmit: true,
+    ...options,
   };
   await writeFile(join(folder, "consumer.mts"), source);
   await writeFile(

@@ -48,7 +48,7 @@ interface GlideMessage {
   readonly channel: string | Uint8Array;
 }
 
-/** What a client of Holdfast is opened for. */
+/** The purpose of a client of Holdfast: commands, or a subscription. */
 export interface GlidePurpose {
   /** Present for a client that subscribes. */
   readonly subscription?: {

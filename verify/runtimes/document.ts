@@ -18,13 +18,14 @@ empty folders, and runs one program in each cell. "Yes" means that the program h
 - It acquires a lock, waits for a lock and gets it by a hand-over, and reports a timeout with the holder.
 - A lease is renewed and extended. After an operator's break its signal aborts.
 - A semaphore has its limit, and the end of a block releases a lease.
-- \`connect(url)\` opens the client library. iovalkey and Bun's client have no URL: pass the client to \`redis(client)\`.
+- \`connect(url)\` opens the client library. iovalkey, Valkey GLIDE and Bun's client have no URL: pass the client to \`redis(client)\`.
 - After the server has closed all connections, a lock is granted and handed over again.
 - After \`close()\` the process ends without an exit call.`;
 }
 
 const notes = `## Notes
 
+- **Valkey GLIDE** prints warnings on standard output by default: [settings](drivers/redis.md#valkey-glide).
 - **Bun's own \`RedisClient\`** is a client of \`redis()\` too. It exists in Bun only.
 - **Versions:** a row or a column names the exact version that ran. The page has no result for other versions of a major version.
 - **Node:** 20.19 is the lowest version. \`require("holdfast")\` loads the ES modules, so a process has one copy.

@@ -125,7 +125,7 @@ const checks: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   },
 
   "connects by a URL": async ({ url, library }) => {
-    if (library === "iovalkey" || library === "bun") {
+    if (library !== "ioredis" && library !== "redis") {
       return; // `connect` opens clients of ioredis and node-redis only
     }
     const locks = createLocks(await connect(url));
@@ -167,6 +167,11 @@ async function openClient(): Promise<OpenClient> {
     client.on("error", () => undefined);
     await client.connect();
     return { client, close: () => ("close" in client ? client.close() : client.quit()) };
+  }
+  if (library === "@valkey/valkey-glide") {
+    const { hostname: host, port } = new URL(url);
+    const client = await loaded["GlideClient"].createClient({ addresses: [{ host, port: Number(port) }] });
+    return { client, close: async () => client.close() };
   }
   if (library === "bun") {
     const client = new loaded["RedisClient"](url);

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { transform } from "esbuild";
@@ -52,7 +52,7 @@ export async function installProject(workspace: string, pack: string, client: Cl
 export async function linkProject(workspace: string, pack: string, client: Client): Promise<Project> {
   const folder = join(workspace, client.name);
   const modules = join(folder, "node_modules");
-  await mkdir(modules, { recursive: true });
+  await mkdir(dirname(join(modules, client.library)), { recursive: true });
   await writeFile(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
   await runCommand("tar", ["-xzf", pack], { folder });
   await rename(join(folder, "package"), join(modules, "holdfast"));

@@ -11,7 +11,7 @@ export interface Runtime {
 export interface Client {
   readonly name: ClientName;
   readonly title: string;
-  readonly library: "ioredis" | "redis" | "iovalkey" | "bun";
+  readonly library: "ioredis" | "redis" | "iovalkey" | "@valkey/valkey-glide" | "bun";
   readonly range: string;
   /** The name of the package in this repository, for runs without a network. */
   readonly local: string;
@@ -32,7 +32,8 @@ export type ServerSource =
   | { readonly kind: "debian"; readonly suite: string; readonly package: string };
 
 type RuntimeName = "node20" | "node22" | "node24" | "node26" | "bun" | "deno";
-export type ClientName = "ioredis6" | "ioredis5" | "redis6" | "redis5" | "redis4" | "iovalkey" | "bunredis";
+export type ClientName =
+  "ioredis6" | "ioredis5" | "redis6" | "redis5" | "redis4" | "iovalkey" | "glide2" | "bunredis";
 export type ServerName = "redis7" | "redis62" | "redis8" | "valkey8" | "valkey9";
 
 export const runtimes: readonly Runtime[] = [
@@ -51,6 +52,13 @@ export const clients: readonly Client[] = [
   { name: "redis5", title: "node-redis 5", library: "redis", range: "5", local: "redis5" },
   { name: "redis4", title: "node-redis 4", library: "redis", range: "4", local: "redis4" },
   { name: "iovalkey", title: "iovalkey", library: "iovalkey", range: "0.4", local: "iovalkey" },
+  {
+    name: "glide2",
+    title: "Valkey GLIDE 2",
+    library: "@valkey/valkey-glide",
+    range: "2",
+    local: "@valkey/valkey-glide",
+  },
   { name: "bunredis", title: "Bun's RedisClient", library: "bun", range: "", local: "", runtime: "bun" },
 ];
 

@@ -11,7 +11,7 @@ export function ownerParts(owner: string): OwnerParts {
   return { name, host, ...(pid !== undefined && { pid }) };
 }
 
-/** The process of an owner: "process 41 on pod-7f9c". Undefined: the name does not tell. */
+/** The process of an owner: "process 41 on pod-7f9c". Undefined: the name has no host. */
 export function processOf(owner: string): string | undefined {
   const { host, pid } = ownerParts(owner);
   if (host === undefined) return undefined;

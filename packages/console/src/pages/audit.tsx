@@ -66,7 +66,7 @@ function Records({ records }: { records: readonly AuditRecord[] }) {
             <th scope="col">Former holder</th>
             <th scope="col">Reason</th>
             <th scope="col">Result</th>
-            <th scope="col">Fence</th>
+            <th scope="col">Fencing token</th>
           </tr>
         </thead>
         <tbody>

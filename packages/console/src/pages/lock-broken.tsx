@@ -11,11 +11,11 @@ export function BrokenNotice({ holds }: { holds: readonly PastHold[] }) {
   const broken = holds.find(({ end, until }) => end === "broken" && (until ?? 0) > now.value - shownMs);
   if (broken?.until == null) return null;
   const { owner, until, fencingToken } = broken;
-  const number = fencingToken === undefined ? "the number of its grant" : fencingToken;
+  const number = fencingToken === undefined ? "that of its grant" : fencingToken;
   return (
     <p class="warning" data-testid="still-to-do">
       The grant of <OwnerName owner={owner} /> was broken <Ago at={until} now={now.value} />. Its process was
-      not stopped: stop {processOf(owner) ?? "it"}, or let the resource refuse all fencing numbers up to{" "}
+      not stopped: stop {processOf(owner) ?? "it"}, or let the resource refuse all fencing tokens up to{" "}
       {number}.
     </p>
   );

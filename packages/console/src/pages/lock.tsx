@@ -35,9 +35,10 @@ export function LockPage() {
 }
 
 function OneLockPage({ lockKey: key }: { lockKey: string }) {
-  const { row, seen, error, refresh } = useLock(key);
+  const { row, seen, error, refresh: refreshLock } = useLock(key);
   const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
   const history = usePoll<History>("v1/history", { key }, 5_000);
+  const refresh = (): void => [refreshLock, history.refresh].forEach((each) => each());
   const owners = reply.data?.owners ?? reply.data?.processes ?? [];
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
@@ -205,7 +206,7 @@ function HoldersPanel({ row, refresh }: { row: Row; refresh: () => void }) {
                 .filter(Boolean)
                 .join(", ")}
             </span>
-            <span class="num muted">fence {holder.fencingToken ?? "unknown"}</span>
+            <span class="num muted">fencing token {holder.fencingToken ?? "unknown"}</span>
             {canBreak(row.key) && (
               <button
                 type="button"

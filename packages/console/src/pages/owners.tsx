@@ -181,7 +181,7 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
               Margin
             </th>
             <th scope="col" class="right">
-              Waits in it
+              Own waiters
             </th>
             <th scope="col">Reason</th>
           </tr>

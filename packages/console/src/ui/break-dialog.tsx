@@ -204,8 +204,8 @@ function warningOf(targets: readonly BreakTarget[]): string {
   const stop = owners.size === 1 ? `Stop ${processOf(owner) ?? "it"}` : "Stop them";
   const numbers =
     targets.length === 1
-      ? `protect the resource: it must refuse all fencing numbers up to ${targets[0]?.fencingToken}`
-      : "protect the resources: each must refuse all fencing numbers up to that of its broken grant";
+      ? `protect the resource: it must refuse all fencing tokens up to ${targets[0]?.fencingToken}`
+      : "protect the resources: each must refuse all fencing tokens up to that of its broken grant";
   return `${learns} ${stop}, or ${numbers}.`;
 }
 
@@ -223,7 +223,7 @@ function Targets({ targets }: { targets: readonly BreakTarget[] }) {
             {", "}
             {waiters === 0 ? "no waiter" : waiters === 1 ? "1 waits" : `${waiters} wait`}
           </span>
-          <small class="num muted">fence {fencingToken}</small>
+          <small class="num muted">fencing token {fencingToken}</small>
         </li>
       ))}
       {targets.length > shown.length && <li class="muted">and {targets.length - shown.length} more</li>}

@@ -25,12 +25,17 @@ export function row(state: LockState): string[] {
     kind,
     holdersCell(state),
     holder?.fencingToken?.toString() ?? "-",
-    holder?.heldMs === undefined ? "-" : formatDuration(holder.heldMs),
-    remainingMs === null ? "-" : formatDuration(remainingMs),
+    durationCell(holder?.heldMs),
+    durationCell(remainingMs),
     String(waiterCount),
-    oldestWaitMs === undefined ? "-" : formatDuration(oldestWaitMs),
+    durationCell(oldestWaitMs),
     holder?.reason ?? "",
   ];
+}
+
+/** A duration, or a dash for none. */
+export function durationCell(ms: number | null | undefined): string {
+  return typeof ms === "number" ? formatDuration(ms) : "-";
 }
 
 /** The first holder and the number of the others; of a latch, its count. */

@@ -54,7 +54,7 @@ export async function* allLocks(locks: Locks, prefix: string): AsyncGenerator<Lo
 }
 
 /** Whether the lock has an unknown holder, or no expiry. Such a lock may never be released. */
-export function isStale({ holders, remainingMs, remaining }: LockState): boolean {
+function isStale({ holders, remainingMs, remaining }: LockState): boolean {
   return (
     remaining === undefined && holders.some((holder) => holder.owner === "unknown" || remainingMs === null)
   );

@@ -1,6 +1,6 @@
+import { longHoldOf } from "@holdfast/console/long-hold";
+import { isStaleState, stateOf, type StateWord } from "@holdfast/console/states";
 import type { LockState } from "holdfast";
-
-import { isStale } from "../inspect/list.ts";
 
 /** One observed hold of a lock, from first to last sight, in milliseconds on one clock. */
 export interface HoldSpan {
@@ -15,14 +15,14 @@ export interface LockHistory {
   readonly state: LockState;
   /** How long the present grant has lasted, ms; if the engine does not know, since the first snapshot with it. */
   readonly heldMs: number;
+  /** The state in the words of the console. */
+  readonly word: StateWord;
   /** The lock is not renewed, or may never be released. */
   readonly isStale: boolean;
   readonly history: readonly HoldSpan[];
 }
 
 const maxSpans = 50;
-/** Healthy clients renew after a third of the TTL. A lease with less than this part of its TTL is stale. */
-const renewedFraction = 0.5;
 
 /** Derives from several snapshots how long a lock is held, and whether it is renewed. */
 export class Observation {
@@ -43,7 +43,8 @@ export class Observation {
     const span = history.at(-1);
     const observedMs = state.holders.length > 0 && span !== undefined ? now - span.from : 0;
     const heldMs = state.holders[0]?.heldMs ?? observedMs;
-    return { state, heldMs, history, isStale: isStale(state) || this.#isNotRenewed(state) };
+    const word = wordOf(state, heldMs, this.#ttlOf(state));
+    return { state, heldMs, history, word, isStale: isStaleState(word) };
   }
 
   #historyOf({ key, holders: [holder] }: LockState, now: number): readonly HoldSpan[] {
@@ -60,16 +61,23 @@ export class Observation {
     return history;
   }
 
-  #isNotRenewed({ key, holders: [holder], remainingMs }: LockState): boolean {
+  /** The longest remaining time of the present grant that was seen: a lower bound of its TTL. */
+  #ttlOf({ key, holders: [holder], remainingMs }: LockState): number | undefined {
     if (holder === undefined || remainingMs === null) {
-      return false;
+      return undefined;
     }
     const token = String(holder.fencingToken);
     const most = this.#maxRemainingMs.get(key);
-    if (most?.token !== token || remainingMs > most.ms) {
-      this.#maxRemainingMs.set(key, { token, ms: remainingMs });
-      return false;
+    if (most?.token === token && remainingMs <= most.ms) {
+      return most.ms;
     }
-    return remainingMs < most.ms * renewedFraction;
+    this.#maxRemainingMs.set(key, { token, ms: remainingMs });
+    return remainingMs;
   }
+}
+
+/** Without a history of earlier holds, the TTL decides which hold is long. */
+function wordOf(state: LockState, heldMs: number, ttlMs: number | undefined): StateWord {
+  const word = stateOf(state, ttlMs);
+  return word === "held" && heldMs > longHoldOf(ttlMs ?? 0, undefined).afterMs ? "held long" : word;
 }

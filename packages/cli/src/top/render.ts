@@ -1,5 +1,7 @@
+import { lockStates, stateTitles } from "@holdfast/console/states";
+
 import { formatDuration } from "../duration.ts";
-import { describeLock, holdersCell } from "../inspect/describe.ts";
+import { describeLock, durationCell, holdersCell } from "../inspect/describe.ts";
 import { sanitizeForTerminal, table } from "../inspect/table.ts";
 import type { LockHistory, HoldSpan } from "./observation.ts";
 import { actionFor, shownLocks, type View } from "./view.ts";
@@ -30,10 +32,12 @@ const help = [
   "space          mark; u then breaks all marked locks",
   "u              break, after a question; the holder is notified, but may still work for a moment",
   "/              only keys and owners that contain what you type; Escape: all again",
-  "s              only stale locks: not renewed, of an unknown holder, or without an expiry",
+  "s              only stale locks: late, foreign, or no expiry",
   "a  t  o  w     sort by age, time left, owner, waiters",
   "p              pause and continue",
   "q, Ctrl-C      quit",
+  "",
+  ...lockStates.map((word) => `${word.padEnd(15)}${stateTitles[word]}`),
 ];
 
 /** Renders a frame as lines that fit the screen. */
@@ -78,7 +82,25 @@ function footing({ view, locks }: Frame): string {
   return view.mode === "filter" || view.filter !== "" ? `/${view.filter}` : "";
 }
 
-function list({ locks, view }: Frame, room: number): string[] {
+/** A narrow terminal shows the columns without the first ones of these. The reason is shortened before. */
+const droppable = ["REASON", "KIND", "FENCE", "LEFT", "OLDEST WAIT", "WAITING"];
+const columns = [
+  "",
+  "KEY",
+  "KIND",
+  "HOLDER",
+  "FENCE",
+  "HELD",
+  "LEFT",
+  "WAITING",
+  "OLDEST WAIT",
+  "STATE",
+  "REASON",
+] as const;
+/** The shortest useful column of reasons. */
+const minReason = 12;
+
+function list({ locks, view, size }: Frame, room: number): string[] {
   const all = shownLocks(locks, view);
   const at = Math.max(
     0,
@@ -86,12 +108,27 @@ function list({ locks, view }: Frame, room: number): string[] {
   );
   const first = Math.max(0, Math.min(at - Math.floor(room / 2), all.length - room + 1));
   const rows = all.slice(first, first + room - 1).map((one) => row(one, view, all[at]));
-  return table([["", "KEY", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "REASON"], ...rows]).split("\n");
+  return table(fitting([columns, ...rows], size.columns)).split("\n");
+}
+
+/** The rows with the columns that fit. */
+function fitting(rows: readonly (readonly string[])[], width: number): string[][] {
+  const widths = columns.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const shown = new Set<string>(columns);
+  const total = (): number =>
+    columns.reduce((sum, name, column) => {
+      const own = name === "REASON" ? Math.min(minReason, widths[column] ?? 0) : (widths[column] ?? 0);
+      return shown.has(name) ? sum + own + 2 : sum;
+    }, -2);
+  for (const name of droppable) {
+    if (total() > width) shown.delete(name);
+  }
+  return rows.map((row) => row.filter((_, column) => shown.has(columns[column] ?? "")));
 }
 
 function row(one: LockHistory, view: View, under: LockHistory | undefined): string[] {
-  const { state, heldMs, isStale } = one;
-  const { key, kind, holders, remainingMs, waiterCount } = state;
+  const { state, heldMs, isStale, word } = one;
+  const { key, kind, holders, remainingMs, waiterCount, oldestWaitMs } = state;
   const [holder] = holders;
   const marks = [one === under ? ">" : " ", view.selected.has(key) ? "*" : " ", isStale ? "!" : " "].join("");
   return [
@@ -99,9 +136,12 @@ function row(one: LockHistory, view: View, under: LockHistory | undefined): stri
     key,
     kind,
     holdersCell(state),
+    holder?.fencingToken?.toString() ?? "-",
     `${formatDuration(heldMs)}${holder?.heldMs === undefined ? "+" : ""}`,
-    remainingMs === null ? "-" : formatDuration(remainingMs),
+    durationCell(remainingMs),
     String(waiterCount),
+    durationCell(oldestWaitMs),
+    word,
     holder?.reason ?? "",
   ];
 }

@@ -27,9 +27,24 @@ onRedis("top", () => {
     const { code, out } = await cli.run(["top", "once:", "--once"]);
     expect(code).toBe(0);
     expect(out).toMatch(/1 held, 0 waiting, 0 stale/);
-    expect(out).toMatch(/^> +once:a +mutex +ada +\d+m?s +\d+s +0 +why not$/m);
+    expect(out).toMatch(/^> +once:a +mutex +ada +\d+ +\d+m?s +\d+s +0 +- +held +why not$/m);
     expect(out).not.toContain("\u001b");
     expect(out).not.toContain("q quit");
+  });
+
+  test("a narrow terminal shows the key, the holder, the age and the state, and a wide one all columns", async () => {
+    await cli.run(["acquire", "-k", "narrow:a", "--owner", "ada", "--reason", "why not"]);
+    await cli.redis.client().set("lock:narrow:b", "another's", "PX", 60_000);
+    const frame = async (columns: number): Promise<string> =>
+      (await cli.run(["top", "narrow:", "--once"], { env: { COLUMNS: String(columns) } })).out;
+    expect(await frame(160)).toMatch(
+      /^ +KEY +KIND +HOLDER +FENCE +HELD +LEFT +WAITING +OLDEST WAIT +STATE +REASON$/m,
+    );
+    const [wide, narrow] = [await frame(75), await frame(45)];
+    expect(wide).toMatch(/^ +KEY +HOLDER +HELD +LEFT +WAITING +OLDEST WAIT +STATE$/m);
+    expect(narrow).toMatch(/^ +KEY +HOLDER +HELD +STATE$/m);
+    expect(narrow).toMatch(/^> +narrow:a +ada +\d+m?s +held$/m);
+    expect(narrow).toMatch(/^ +! +narrow:b +unknown +\S+ +foreign$/m);
   });
 
   test("--analyze shows what ls --json wrote", async () => {
@@ -97,9 +112,11 @@ onRedis("top", () => {
   });
 
   test("a lease without renewals is stale", async () => {
-    await cli.run(["acquire", "-k", "stale:a", "--ttl", "3s"]);
     const top = live("stale:");
+    await waitUntil(() => top.screen().includes("0 held"), "the first frame");
+    await cli.run(["acquire", "-k", "stale:a", "--ttl", "3s"]);
     await waitUntil(() => top.screen().includes("1 stale"), "it is stale");
+    expect(top.screen()).toMatch(/stale:a .* late/);
     top.type("q");
     expect((await top.ended).code).toBe(0);
   });

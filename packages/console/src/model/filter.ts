@@ -1,5 +1,6 @@
 import { parseDuration } from "./duration.ts";
-import { heldMs, isLong, isStale, leftMs, rowStates, type Row } from "./row.ts";
+import { heldMs, isLong, isStale, leftMs, type Row } from "./row.ts";
+import { lockStates } from "./states.ts";
 
 /** A parsed text of the filter box. */
 export interface Filter {
@@ -13,7 +14,7 @@ export interface Filter {
 type Test = (row: Row, now: number) => boolean;
 
 const kinds = ["mutex", "read-write", "semaphore", "latch"];
-const stateWords = [...rowStates.map((state) => state.replace(" ", "-")), "stale", "waiting"];
+const stateWords = [...lockStates.map((state) => state.replace(" ", "-")), "stale", "waiting"];
 
 /**
  * Parses a filter. Its terms are `prefix:`, `owner:`, `label.NAME:`, `reason:`, `kind:`, `state:`, `waiters>N`, `held>5m`, `left<10s`,

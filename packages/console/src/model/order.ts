@@ -1,4 +1,5 @@
-import { leftMs, oldestWaitMs, stateAt, type Row, type RowState } from "./row.ts";
+import { leftMs, oldestWaitMs, stateAt, type Row } from "./row.ts";
+import type { StateWord } from "./states.ts";
 
 /** The sort orders of the locks. */
 const orders = ["key", "kind", "holder", "held", "left", "waiting", "state"] as const;
@@ -10,7 +11,7 @@ export interface Sort {
   readonly isDescending: boolean;
 }
 
-const severity: Readonly<Record<RowState, number>> = {
+const severity: Readonly<Record<StateWord, number>> = {
   foreign: 0,
   "no expiry": 1,
   late: 2,

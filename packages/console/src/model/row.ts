@@ -1,12 +1,6 @@
 import type { HoldTimes, Holder, Lock } from "../api/types.ts";
 import { longHoldOf, type LongHold } from "./long-hold.ts";
-
-/**
- * The state of a lock in words. `held long`: renewed in time, and much older than usual. `late`: not renewed in time. `foreign`: the
- * holder is not a Holdfast client. `no expiry`: only a release or a break ends the hold.
- */
-export const rowStates = ["held", "held long", "late", "foreign", "no expiry", "latch", "free"] as const;
-export type RowState = (typeof rowStates)[number];
+import { isStaleState, stateOf, type StateWord } from "./states.ts";
 
 /** A lock as the console knows it. Times are ms since 1970 by the browser's clock. `structuredClone` copies a row between tabs. */
 export interface Row {
@@ -17,7 +11,7 @@ export interface Row {
   /** When this state was received. */
   readonly at: number;
   /** Never `held long`, which depends on the time: see {@link stateAt}. */
-  readonly state: Exclude<RowState, "held long">;
+  readonly state: Exclude<StateWord, "held long">;
   /** Since when the first holder holds the lock. */
   readonly since: number | undefined;
   /** Whether the engine reported `since`. Otherwise the hold may be older. */
@@ -32,8 +26,6 @@ export interface Row {
   readonly long: LongHold | undefined;
 }
 
-/** Healthy clients renew after a third of the TTL. A lease with less than this part of its TTL is late. */
-const renewedFraction = 0.5;
 /** A smaller increase of the remaining time can come from the journey of the reply. */
 const renewalNoiseMs = 300;
 
@@ -64,7 +56,7 @@ export function rowOf(lock: Lock, at: number, before: Row | undefined, usual?: H
 }
 
 /** The state that the page shows. */
-export function stateAt(row: Row, now: number): RowState {
+export function stateAt(row: Row, now: number): StateWord {
   return isLong(row, now) ? "held long" : row.state;
 }
 
@@ -102,7 +94,7 @@ export function isRenewing({ state, renewedAt }: Row): boolean {
 
 /** Whether the lock may never be released without help: not renewed, of an unknown holder, or without an expiry. */
 export function isStale({ state }: Row): boolean {
-  return state === "late" || state === "foreign" || state === "no expiry";
+  return isStaleState(state);
 }
 
 function sortKeyOf(key: string, before: Row | undefined): string {
@@ -128,12 +120,4 @@ function renewedAtOf(
   if (known === undefined || typeof before !== "number" || remainingMs === null) return known?.renewedAt;
   const expected = before - (at - known.at);
   return remainingMs > expected + renewalNoiseMs ? at - (ttlMs - remainingMs) : known.renewedAt;
-}
-
-function stateOf({ holders, remaining, remainingMs }: Lock, ttlMs: number | undefined): Row["state"] {
-  if (remaining !== undefined) return "latch";
-  if (holders.length === 0) return "free";
-  if (holders.some(({ owner }) => owner === "unknown")) return "foreign";
-  if (remainingMs === null) return "no expiry";
-  return remainingMs < (ttlMs ?? 0) * renewedFraction ? "late" : "held";
 }

@@ -3,21 +3,12 @@ import type { ComponentChildren } from "preact";
 import { formatTicking, formatTime } from "../model/duration.ts";
 import { longText, type LongHold } from "../model/long-hold.ts";
 import { ownerParts } from "../model/owner.ts";
-import { leftMs, type Row, type RowState } from "../model/row.ts";
+import { leftMs, type Row } from "../model/row.ts";
+import { stateTitles, type StateWord } from "../model/states.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
-const stateTitles: Readonly<Record<RowState, string>> = {
-  held: "Held, and renewed in time",
-  "held long": "The holder renews in time, and holds the lock much longer than usual",
-  late: "The holder has not renewed in time",
-  foreign: "The holder is not a Holdfast client",
-  "no expiry": "Only a release or a break ends the hold",
-  latch: "A latch has no holder",
-  free: "No holder",
-};
-
 /** The state of a lock, as a word with a sign. */
-export function StateChip({ state, long }: { state: RowState; long?: LongHold }) {
+export function StateChip({ state, long }: { state: StateWord; long?: LongHold }) {
   const why = state === "held long" && long !== undefined ? `: ${longText(long)}` : "";
   return (
     <span class={`chip chip-${state.replace(" ", "-")}`} title={`${stateTitles[state]}${why}`}>

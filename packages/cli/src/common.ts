@@ -12,7 +12,10 @@ export function withCommon(command: Command): Command {
       "-u, --url <url>",
       "the engine or the service; by default HOLDFAST_URL. Put passwords into the environment or a file instead",
     )
-    .option("--url-file <file>", "a file that contains the URL; by default HOLDFAST_URL_FILE")
+    .option(
+      "--url-file <file>",
+      "a file that contains the URL, instead of HOLDFAST_URL; by default HOLDFAST_URL_FILE",
+    )
     .option("-q, --quiet", "print only the requested data")
     .option("-v, --verbose", "say more");
 }

@@ -100,17 +100,20 @@ function locate(target: Target): Location {
   return location;
 }
 
-function find({ url, urlFile = process.env["HOLDFAST_URL_FILE"] }: Target): Location | undefined {
+function find({ url, urlFile }: Target): Location | undefined {
+  const { HOLDFAST_URL: fromEnvironment, HOLDFAST_URL_FILE: fileFromEnvironment } = process.env;
   if (url !== undefined) {
     return { url, source: "--url" };
-  }
-  const fromEnvironment = process.env["HOLDFAST_URL"];
-  if (fromEnvironment !== undefined && fromEnvironment !== "") {
+  } else if (urlFile !== undefined) {
+    return readUrl(urlFile);
+  } else if (fromEnvironment !== undefined && fromEnvironment !== "") {
     return { url: fromEnvironment, source: "HOLDFAST_URL" };
   }
-  if (urlFile === undefined) {
-    return undefined;
-  }
+  return fileFromEnvironment === undefined ? undefined : readUrl(fileFromEnvironment);
+}
+
+/** @throws {Exit} if the file cannot be read */
+function readUrl(urlFile: string): Location {
   try {
     return { url: readFileSync(urlFile, "utf8").trim(), source: "the URL of the file" };
   } catch (error) {

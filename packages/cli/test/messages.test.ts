@@ -62,6 +62,8 @@ onRedis("messages", () => {
       ["hold k --for 5m", 64, "holdfast: expected --reason TEXT too, for a lock that is held by hand\n"],
       ["release k", 64, /no lease is given; .*: holdfast release --force k --reason TEXT\n/],
       ["release k --force other --reason x", 64, /one key, got "k" and --force other/],
+      ["release k --reason x", 64, /expected --force with --fence and --reason/],
+      ["ls --url-file no-such-file", 78, /cannot read the file with the URL: ENOENT/],
       ["release --force --owner po --reason x", 79, /"po" holds no lock; .*--owner is the whole name/],
       ["--url redis://127.0.0.1:1 ls", 69, /^[^(]*connect ECONNREFUSED 127.0.0.1:1\n$/],
       ["-u redis://127.0.0.1:1", 64, /expected a command after -u/],

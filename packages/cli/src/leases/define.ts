@@ -105,6 +105,12 @@ export function releaseCommand(program: Command): void {
     .option("-y, --yes", "break without a question")
     .option("--json", "print the result of each break as JSON; only with --force")
     .action(async (key: string | undefined, flags: ReleaseFlags) => {
+      if (flags.force === undefined && (flags.fence !== undefined || flags.reason !== undefined)) {
+        throw new Exit(
+          exitCodes.usage,
+          "expected --force with --fence and --reason, which are for the break of a lock",
+        );
+      }
       if (flags.force === undefined && flags.owner === undefined) {
         if (flags.json === true) {
           throw new Exit(exitCodes.usage, "expected --json only with --force");

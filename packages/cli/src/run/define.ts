@@ -99,7 +99,8 @@ export function onceCommandDefinition(program: Command): void {
     }
     const options = {
       ...commonOf(words, { ...flags, ttl: Math.min(flags.ttl, Math.max(keepForMs, minPeriodMs)) }),
-      labels: onceLabels("running", keepForMs),
+      // A lease of several keys keeps its labels, so they would be wrong after the run.
+      ...(keys.length === 1 && { labels: onceLabels("running", keepForMs) }),
       keys,
       among: "one",
       waitMs: 0,

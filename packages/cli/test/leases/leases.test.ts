@@ -147,7 +147,7 @@ onRedis("leases for scripts", () => {
     const again = await once("echo", "done");
     expect(again).toMatchObject({ code: 0, out: "" });
     expect(again.err).toMatch(
-      /"daily" ran within the last 1h, started by .*; the next run is possible in \d+m/,
+      /"daily" ran within the last 1h, started by .*; the next run is possible in \d+[hm]/,
     );
     expect(await cli.redis.client().pttl("lock:daily")).toBeGreaterThan(3_500_000);
     expect((await cli.run(["once", "daily", "--for", "1h", "-E", "3", "--", "true"])).code).toBe(3);
@@ -159,6 +159,9 @@ onRedis("leases for scripts", () => {
     const first = cli.start(["once", "short", "--for", "2s", "--", "sh", "-c", script]);
     await waitUntil(() => first.out() !== "", "it runs");
     const client = cli.redis.client();
+    const both = ["once", "-k", "short:a", "-k", "short:b", "--for", "1h", "--", "true"];
+    expect((await cli.run(both)).code).toBe(0);
+    expect((await cli.run(both)).err).toMatch(/"short:[ab]" is held by .*, so it ran already, or runs now/);
     const second = await cli.run(["once", "short", "--for", "1h", "--", "true"]);
     expect(second.err).toMatch(
       /"short" is being run by .*; the next run is possible in .*Z, or at once if that/,

@@ -1,3 +1,4 @@
+import { createConnection } from "mysql2/promise";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { onMariaDb, startMariaDb, type MariaDbServer } from "../../holdfast/test/support/mariadb-server.ts";
@@ -16,6 +17,23 @@ onMariaDb("holdfast, with the URL of MariaDB,", () => {
 
   test("runs a command under a lock", async () => {
     expect((await cli.run(command, { env: { HOLDFAST_URL: server.url } })).code).toBe(0);
+  });
+
+  test("doctor finds what puts grants at risk, and times a lock", async () => {
+    const doctor = async (): Promise<{ findings: object[]; probe: object | null }> => {
+      const { out } = await cli.run(["doctor", "--json"], { env: { HOLDFAST_URL: server.url } });
+      return JSON.parse(out) as Awaited<ReturnType<typeof doctor>>;
+    };
+    const found = await doctor();
+    expect(found.findings).toMatchObject([{ id: "not-durable", level: "critical" }]);
+    expect(found.probe).toMatchObject({ acquire: expect.any(Number) as number });
+    const admin = await createConnection(server.url);
+    await admin.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    expect((await doctor()).findings).toEqual([]);
+    await admin.query("SET GLOBAL read_only = 1");
+    expect((await doctor()).findings).toMatchObject([{ id: "standby", level: "critical" }]);
+    await admin.query("SET GLOBAL read_only = 0");
+    await admin.end();
   });
 
   test("exits with 77 if the server refuses the password", async () => {

@@ -79,7 +79,10 @@ onPostgres("holdfast, with the URL of PostgreSQL,", () => {
       probe: { acquire: number } | null;
     };
     expect(found.topology).toBe("postgres");
-    expect(found.findings).toMatchObject([{ id: "not-durable", level: "critical" }]);
+    expect(found.findings).toMatchObject([
+      { id: "not-durable", level: "critical" },
+      { id: "idle-in-transaction", level: "info" },
+    ]);
     expect(found.probe?.acquire).toBeGreaterThan(0);
     expect((await run("doctor", "--no-probe")).out).toContain("fsync is off");
   });

@@ -112,6 +112,16 @@ onRedis("doctor", () => {
       .toMatchObject({ "failover-loses-locks": "risk", "isolated-primary": "risk" });
   });
 
+  test("refused writes without replicas are critical, and slow scripts are a risk", async () => {
+    const one = await server("--min-replicas-to-write", "1");
+    await one.client().eval("local t = redis.call('TIME') local now = t repeat now = redis.call('TIME') until (now[1] - t[1]) * 1000000 + now[2] - t[2] > 60000", 0); // prettier-ignore
+    const told = await diagnose(`redis://127.0.0.1:${one.port}`, "--no-probe", "--ttl", "150ms");
+    expect(levelsOf(told)).toMatchObject({ "too-few-replicas": "critical", "slow-scripts": "risk" });
+    expect(told.findings.find(({ id }) => id === "too-few-replicas")?.observed).toContain(
+      "expected 1 replicas",
+    );
+  });
+
   test("an unselectable database is named, with the fix", async () => {
     const { port } = cli.redis;
     const client = cli.redis.client();

@@ -24,6 +24,8 @@ const engines: Readonly<Record<string, () => Promise<EngineDoctor>>> = {
   etcds: async () => (await import("./engines/etcd.ts")).examineEtcd,
   http: async () => (await import("./engines/service.ts")).examineService,
   https: async () => (await import("./engines/service.ts")).examineService,
+  mariadb: async () => (await import("./engines/mysql.ts")).examineMysql,
+  mysql: async () => (await import("./engines/mysql.ts")).examineMysql,
   nacos: async () => (await import("./engines/nacos.ts")).examineNacos,
   nacoss: async () => (await import("./engines/nacos.ts")).examineNacos,
   postgres: async () => (await import("./engines/postgres.ts")).examinePostgres,

@@ -29,6 +29,8 @@ export interface ServerFacts {
     readonly commands: string;
   } | null;
   readonly clock: ClockSample | null;
+  /** The longest run of a script in the slow log, ms; null: none, or the log is not readable. */
+  readonly slowestScriptMs?: number | null;
   readonly refused: ReadonlyMap<string, string>;
 }
 
@@ -49,6 +51,7 @@ export async function readFacts({ name, host, client }: Server): Promise<ServerF
   const info = await attempt("INFO", () => client.info("everything"));
   const config = await attempt("CONFIG GET", () => client.call("CONFIG", "GET", "*"));
   const user = await attempt("ACL", () => userOf(client));
+  const slowestScriptMs = await slowestScriptOf(client).catch(() => null);
   const clock = await attempt("TIME", () => sampleClock(client));
   return {
     node: name,
@@ -57,6 +60,7 @@ export async function readFacts({ name, host, client }: Server): Promise<ServerF
     config: new Map(pairsOf(config).filter(([name]) => !secretSettings.test(name))),
     user: user ?? null,
     clock: clock ?? null,
+    slowestScriptMs,
     refused,
   };
 }
@@ -92,6 +96,13 @@ export function pairsOf(answer: unknown): [string, string][] {
   }
   const entries = answer instanceof Map ? [...answer] : Object.entries(answer ?? {});
   return entries.map(([name, value]) => [String(name), String(value)]);
+}
+
+/** An entry of the slow log: id, time, duration in µs, arguments. Only the name of the command is read. */
+async function slowestScriptOf(client: Redis): Promise<number | null> {
+  const entries = (await client.call("SLOWLOG", "GET", "128")) as [number, number, number, unknown[]][];
+  const scripts = entries.filter(([, , , [name]]) => /^(eval|evalsha|fcall)/i.test(String(name)));
+  return scripts.length === 0 ? null : Math.max(...scripts.map(([, , micros]) => micros)) / 1_000;
 }
 
 async function userOf(client: Redis): Promise<NonNullable<ServerFacts["user"]>> {

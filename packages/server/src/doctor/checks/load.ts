@@ -32,7 +32,15 @@ const keepAlive: Check = (facts) => {
 const slowScripts: Check = (facts, { ttlMs }) => {
   const limitMs = Number(settingOf(facts, "busy-reply-threshold", "lua-time-limit") ?? 0);
   const keys = Number(/calls=(\d+)/.exec(facts.info.get("cmdstat_keys") ?? "")?.[1] ?? 0);
+  const slowest = facts.slowestScriptMs ?? 0;
   return [
+    slowest > ttlMs / 20 &&
+      finding(slowest > ttlMs / 3 ? "risk" : "perf", "slow-scripts", {
+        observed: `a script in the slow log blocked the server for ${formatDuration(slowest)}; the TTL is ${formatDuration(ttlMs)}`,
+        impact: "renewals wait for the script, and locks with a short TTL are lost",
+        fix: "find the script, and run it on another server; afterwards clear the log",
+        command: "SLOWLOG GET 128; SLOWLOG RESET",
+      }),
     limitMs >= ttlMs &&
       finding("risk", "busy-scripts", {
         observed: `a script may block the server for ${formatDuration(limitMs)} before clients get an error; the TTL is ${formatDuration(ttlMs)}`,

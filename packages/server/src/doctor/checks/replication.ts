@@ -58,6 +58,22 @@ const lag: Check = (facts, { ttlMs }) => {
   );
 };
 
+/** With fewer replicas than `min-replicas-to-write` the primary refuses every write (`NOREPLICAS`). */
+const tooFewReplicas: Check = (facts) => {
+  const needed = Number(settingOf(facts, "min-replicas-to-write", "min-slaves-to-write") ?? 0);
+  const good = numberOf(facts, "min_slaves_good_slaves") ?? numberOf(facts, "connected_slaves") ?? 0;
+  return (
+    facts.info.get("role") === "master" &&
+    needed > good &&
+    finding("critical", "too-few-replicas", {
+      observed: `expected ${needed} replicas (min-replicas-to-write), got ${good}`,
+      impact: "the server refuses writes, so no lock can be acquired or extended",
+      fix: "start the replicas, or lower the setting to their number",
+      command: `CONFIG SET min-replicas-to-write ${good}`,
+    })
+  );
+};
+
 const writableReplica: Check = (facts) => {
   const isWritable = settingOf(facts, "replica-read-only", "slave-read-only") === "no";
   return (
@@ -100,6 +116,7 @@ export const replicationChecks: readonly Check[] = [
   role,
   failover,
   lag,
+  tooFewReplicas,
   writableReplica,
   laggingReplicas,
   multiMaster,

@@ -15,6 +15,8 @@ interface Facts {
   readonly synchronousStandbys: string;
   readonly standbys: number;
   readonly isolation: string;
+  /** `0`: no limit. */
+  readonly idleInTransaction: string;
   /** Whether several clients share one connection to the server. */
   readonly isPooled: boolean;
   readonly mode: string | null;
@@ -29,7 +31,8 @@ const sql = `SELECT current_setting('server_version_num')::integer AS version, p
   current_setting('synchronous_commit') AS "synchronousCommit",
   current_setting('synchronous_standby_names') AS "synchronousStandbys",
   (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
-  current_setting('transaction_isolation') AS isolation`;
+  current_setting('transaction_isolation') AS isolation,
+  current_setting('idle_in_transaction_session_timeout') AS "idleInTransaction"`;
 
 /** Checks the durability and the role of a PostgreSQL server, and whether a pooler is between. */
 export const examinePostgres: EngineDoctor = async (url) => {
@@ -146,6 +149,18 @@ const checks: readonly Check[] = [
           fix: "name the server itself in the URL, or add listen=false to the URL",
         };
   },
+  ({ idleInTransaction }) =>
+    idleInTransaction === "0"
+      ? {
+          level: "info",
+          id: "idle-in-transaction",
+          observed: "expected a limit of idle_in_transaction_session_timeout, got 0",
+          impact:
+            "a frozen client whose open transaction has called `assertHeld` keeps the key from all other clients",
+          fix: "set a limit longer than your transactions, if you use `assertHeld`",
+          command: "ALTER ROLE <user> SET idle_in_transaction_session_timeout = '60s'",
+        }
+      : undefined,
   ({ version }) =>
     version < 140_000
       ? {

@@ -1,0 +1,109 @@
+import { createConnection, type Connection, type RowDataPacket } from "mysql2/promise";
+
+import type { EngineDoctor } from "../engines.ts";
+import { errorMessage, UnreachableError } from "../errors.ts";
+import type { Finding } from "../finding.ts";
+
+type Variables = ReadonlyMap<string, string>;
+
+type Check = (variables: Variables) => Omit<Finding, "node"> | undefined;
+
+const timeoutMs = 3_000;
+/** The options of the driver in a URL. The other parameters are for `mysql2`. */
+const driverOptions = ["createSchema", "commandTimeoutMs", "maxConnections"];
+
+/** Checks the version, the durability and the role of a server of MySQL or MariaDB. */
+export const examineMysql: EngineDoctor = async (url) => {
+  const address = new URL(url);
+  for (const name of driverOptions) {
+    address.searchParams.delete(name);
+  }
+  const node = address.host;
+  let connection: Connection | undefined;
+  try {
+    connection = await createConnection({ uri: address.href, connectTimeout: timeoutMs });
+    connection.on("error", () => undefined);
+    const variables = new Map([
+      ...(await namesAndValues(connection, "SHOW GLOBAL VARIABLES")),
+      ...(await namesAndValues(connection, "SHOW GLOBAL STATUS")),
+    ]);
+    const findings = checks.flatMap((check) => check(variables) ?? []);
+    return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
+  } catch (error) {
+    throw new UnreachableError(`${node}: ${errorMessage(error)}`, { cause: error });
+  } finally {
+    connection?.destroy();
+  }
+};
+
+/** The names in lower case, because MySQL and MariaDB differ. */
+async function namesAndValues(connection: Connection, sql: string): Promise<[string, string][]> {
+  const [rows] = await connection.query<RowDataPacket[]>({ sql, timeout: timeoutMs });
+  return rows.map((row) => [String(row["Variable_name"]).toLowerCase(), String(row["Value"])]);
+}
+
+const checks: readonly Check[] = [
+  (variables) => {
+    const text = variables.get("version") ?? "";
+    const [major = 0, minor = 0] = text.split(/[.-]/).map((part) => Number.parseInt(part, 10));
+    const [least, name] = /mariadb/i.test(text)
+      ? ([1_006, "MariaDB 10.6"] as const)
+      : ([800, "MySQL 8.0.1"] as const);
+    return major * 100 + minor < least
+      ? {
+          level: "critical",
+          id: "too-old",
+          observed: `expected ${name} or newer, got ${text}`,
+          impact: "the statements of the driver need a newer version, so no lock can be acquired",
+          fix: "upgrade the server",
+        }
+      : undefined;
+  },
+  (variables) =>
+    variables.get("read_only") !== undefined && variables.get("read_only") !== "OFF"
+      ? {
+          level: "critical",
+          id: "standby",
+          observed: `expected read_only OFF, got ${variables.get("read_only")}`,
+          impact: "a replica accepts no writes, so no lock can be acquired or extended",
+          fix: "name the primary in the URL",
+        }
+      : undefined,
+  (variables) => {
+    const flush = variables.get("innodb_flush_log_at_trx_commit");
+    const sync = variables.get("log_bin") === "ON" ? variables.get("sync_binlog") : "1";
+    return flush === "1" && sync === "1"
+      ? undefined
+      : {
+          level: "critical",
+          id: "not-durable",
+          observed: `expected innodb_flush_log_at_trx_commit 1 and sync_binlog 1, got ${flush} and ${sync}`,
+          impact: "a crash may lose grants that are in use, and these get a second holder",
+          fix: "write every commit to disk before the reply",
+          command: "SET GLOBAL innodb_flush_log_at_trx_commit = 1; SET GLOBAL sync_binlog = 1",
+        };
+  },
+  (variables) => {
+    const [used, most] = [variables.get("threads_connected"), variables.get("max_connections")].map(Number);
+    return used !== undefined && most !== undefined && used > 0.8 * most
+      ? {
+          level: "risk",
+          id: "connections-nearly-full",
+          observed: `${used} of ${most} connections are taken`,
+          impact: "a holder that has to connect anew is refused, and loses its lock",
+          fix: "raise max_connections, or find the program that opens many connections",
+          command: `SET GLOBAL max_connections = ${2 * most}`,
+        }
+      : undefined;
+  },
+  (variables) =>
+    variables.get("wsrep_on") === "ON" && variables.get("wsrep_cluster_status") !== "Primary"
+      ? {
+          level: "critical",
+          id: "no-majority",
+          observed: `expected wsrep_cluster_status Primary, got ${variables.get("wsrep_cluster_status")}`,
+          impact: "the node is in a minority and refuses writes, so no lock can be acquired or extended",
+          fix: "repair the network between the nodes, or name a node of the majority in the URL",
+        }
+      : undefined,
+];

@@ -1,12 +1,22 @@
 import axe from "axe-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { waitUntil } from "@holdfast/test-kit";
 import { hasBrowser, launchBrowser, type Browser, type BrowserContext } from "@holdfast/test-kit/edge";
 
 import { createService, newToken, type Service } from "../src/index.ts";
 import { openConsole, row } from "./support/console-page.ts";
-import { acquire } from "./support/service.ts";
+import { acquire, inspect, sendRequest } from "./support/service.ts";
 
-const pages = ["", "lock?key=order:1", "owners", "contention", "nodes", "doctor", "audit"];
+/** The pages, and an element that they have with data. The engine in memory has no doctor. */
+const pages = [
+  ["", "tr[data-key]"],
+  ["lock?key=order:1", ".waiters li"],
+  ["owners", ".card"],
+  ["contention", ".contention tbody tr"],
+  ["nodes", ".nodes tbody tr"],
+  ["doctor", "h1"],
+  ["audit", ".audit tbody tr"],
+] as const;
 const widths = [360, 820, 1_440];
 const [reader, operator] = [newToken(), newToken()];
 
@@ -40,6 +50,7 @@ describe.skipIf(isSkipped)("the console for everyone, and with tokens", () => {
     );
     const about = { owner: "billing@web-1:42", reason: "charge the card", ttlMs: 600_000 };
     for (const key of ["order:1", "order:2"]) await acquire(openUrl, { key, ...about });
+    await breakAndWait(openUrl);
     browser = await launchBrowser();
     context = await browser.newContext();
   });
@@ -49,9 +60,10 @@ describe.skipIf(isSkipped)("the console for everyone, and with tokens", () => {
     await Promise.all(services.map((service) => service.close()));
   });
 
-  test.each(pages)("axe finds nothing, and nothing overflows: /console/%s", async (path) => {
+  test.each(pages)("axe finds nothing, and nothing overflows: /console/%s", async (path, shown) => {
     const { page, problems } = await openConsole(context, openUrl, path);
     await page.locator("#main h1").first().waitFor({ state: "attached" });
+    await page.locator(`#main ${shown}`).first().waitFor();
     await page.evaluate(axe.source);
     const found: string[] = [];
     for (const colorScheme of ["light", "dark"] as const) {
@@ -122,3 +134,15 @@ describe.skipIf(isSkipped)("the console for everyone, and with tokens", () => {
     await page.close();
   });
 });
+
+/** Leaves a record in the audit, and a waiter for `order:1`. */
+async function breakAndWait(url: string): Promise<void> {
+  const key = "order:3";
+  const { fencingToken } = await acquire(url, { key, owner: "billing@web-2:43" });
+  const reason = "its pod was evicted, and the charge is done by hand";
+  expect((await sendRequest(url, "POST", "/v1/lock/break", { key, fencingToken, reason })).status).toBe(200);
+  await sendRequest(url, "GET", "/v1/contention");
+  const waiter = { key: "order:1", owner: "worker@web-3:44", waitMs: 60_000 };
+  void acquire(url, waiter).catch(() => undefined);
+  await waitUntil(async () => (await inspect(url, "order:1")).waiterCount === 1, "the waiter is queued");
+}

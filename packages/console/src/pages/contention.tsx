@@ -9,6 +9,7 @@ import { Sparkline } from "../ui/sparkline.tsx";
 import { usePoll } from "../ui/use-poll.ts";
 
 const bucketS = 10;
+const buckets = 60;
 
 /** The keys with the most waiting. */
 export function ContentionPage() {
@@ -24,53 +25,58 @@ export function ContentionPage() {
           <p>Every lock was free when a caller asked for it.</p>
         </Notice>
       ) : (
-        <div class="table-scroll">
-          <table class="table contention">
-            <thead>
-              <tr>
-                <th scope="col">Key</th>
-                <th scope="col" class="right">
-                  Waiting
-                </th>
-                <th scope="col" class="right">
-                  Oldest
-                </th>
-                <th scope="col">Waiters, last 10 minutes</th>
-                <th scope="col" class="right">
-                  Wait p50
-                </th>
-                <th scope="col" class="right">
-                  Wait p99
-                </th>
-                <th scope="col" class="right">
-                  Hold p50
-                </th>
-                <th scope="col" class="right">
-                  Hold p99
-                </th>
-                <th scope="col" class="right">
-                  Waits
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.keys.map((one) => (
-                <KeyLine key={one.key} one={one} age={Math.max(0, now.value - at)} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <KeysTable keys={data.keys} age={Math.max(0, now.value - at)} />
       )}
     </div>
+  );
+}
+
+/** The table of keys. The engine may not report how long callers wait, and then it has no columns for that. */
+function KeysTable({ keys, age }: { keys: readonly ContendedKey[]; age: number }) {
+  const hasWaits = keys.some(({ waits, oldestMs }) => waits.count > 0 || oldestMs !== undefined);
+  return (
+    <div class="table-scroll">
+      <table class="table contention">
+        <thead>
+          <tr>
+            <th scope="col">Key</th>
+            <Heading title="Waiting" />
+            {hasWaits && <Heading title="Oldest" />}
+            <th scope="col">Last 10 minutes</th>
+            {hasWaits && <Heading title="Waits" isMinor />}
+            {hasWaits && <Heading title="Wait p50" isMinor />}
+            {hasWaits && <Heading title="Wait p99" />}
+            <Heading title="Hold p50" isMinor />
+            <Heading title="Hold p99" />
+          </tr>
+        </thead>
+        <tbody>
+          {keys.map((one) => (
+            <KeyLine key={one.key} one={one} age={age} hasWaits={hasWaits} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** @param isMinor whether narrow screens leave the column out */
+function Heading({ title, isMinor = false }: { title: string; isMinor?: boolean }) {
+  return (
+    <th scope="col" class={isMinor ? "right minor" : "right"}>
+      {title}
+    </th>
   );
 }
 
 function KeyLine({
   one: { key, waiting, oldestMs, waits, holds, recent },
   age,
+  hasWaits,
 }: {
   one: ContendedKey;
   age: number;
+  hasWaits: boolean;
 }) {
   const most = Math.max(0, ...recent);
   return (
@@ -81,16 +87,20 @@ function KeyLine({
         </a>
       </td>
       <td class="num right">{waiting}</td>
-      <td class="num right">{oldestMs === undefined ? "–" : formatTicking(oldestMs + age)}</td>
+      {hasWaits && <td class="num right">{oldestMs === undefined ? "–" : formatTicking(oldestMs + age)}</td>}
       <td>
-        <Sparkline
-          values={recent}
-          label={`At most ${most} waiters in the last ${formatDuration(recent.length * bucketS * 1_000)}`}
-        />
+        <span class="trend">
+          <Sparkline
+            values={recent}
+            length={buckets}
+            label={`At most ${most} waiters in the last ${formatDuration(recent.length * bucketS * 1_000)}`}
+          />
+          <small class="num muted">peak {most}</small>
+        </span>
       </td>
-      <Quantiles of={waits} />
+      {hasWaits && <td class="num right muted minor">{waits.count}</td>}
+      {hasWaits && <Quantiles of={waits} />}
       <Quantiles of={holds} />
-      <td class="num right muted">{waits.count}</td>
     </tr>
   );
 }
@@ -98,7 +108,7 @@ function KeyLine({
 function Quantiles({ of: { count, p50Ms, p99Ms } }: { of: ContendedKey["waits"] }) {
   return (
     <>
-      <td class="num right">{count === 0 ? "–" : formatDuration(p50Ms)}</td>
+      <td class="num right minor">{count === 0 ? "–" : formatDuration(p50Ms)}</td>
       <td class="num right">{count === 0 ? "–" : formatDuration(p99Ms)}</td>
     </>
   );

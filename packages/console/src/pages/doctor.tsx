@@ -66,6 +66,10 @@ function partsOf({ why, impact, advice, fix, command }: Finding) {
     : { danger, text: advice, line: command ?? fix };
 }
 
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 function FindingItem({ finding }: { finding: Finding }) {
   const { id, node, observed, doc } = finding;
   const { danger, text, line } = partsOf(finding);
@@ -78,7 +82,7 @@ function FindingItem({ finding }: { finding: Finding }) {
           {node !== undefined && ` · ${node}`}
         </small>
       </h3>
-      {danger !== undefined && <p>{danger}</p>}
+      {danger !== undefined && <p>{capitalized(danger)}</p>}
       {text !== undefined && (
         <p>
           <strong>Do:</strong> {text}

@@ -130,7 +130,7 @@ function Actions({ row, refresh }: { row: Row; refresh: () => void }) {
       <div class="lock-ttl">
         <TtlBar row={row} now={now.value} isLarge />
         {row.lock.remainingMs !== null && row.ttlMs !== undefined && (
-          <small class="muted">left of the TTL</small>
+          <small class="muted ttl-note">left of the TTL</small>
         )}
       </div>
       <Votes row={row} />

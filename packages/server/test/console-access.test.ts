@@ -17,7 +17,12 @@ const pages = [
   ["doctor", "h1"],
   ["audit", ".audit tbody tr"],
 ] as const;
-const widths = [360, 820, 1_440];
+const views = [
+  { width: 360, colorScheme: "dark" },
+  { width: 820, colorScheme: "light" },
+  { width: 1_440, colorScheme: "dark" },
+  { width: 1_440, colorScheme: "light" },
+] as const;
 const [reader, operator] = [newToken(), newToken()];
 
 let browser: Browser;
@@ -66,15 +71,13 @@ describe.skipIf(isSkipped)("the console for everyone, and with tokens", () => {
     await page.locator(`#main ${shown}`).first().waitFor();
     await page.evaluate(axe.source);
     const found: string[] = [];
-    for (const colorScheme of ["light", "dark"] as const) {
+    for (const { width, colorScheme } of views) {
+      await page.setViewportSize({ width, height: 800 });
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
       for (const { id, nodes } of violations) {
-        found.push(...nodes.map(({ html }) => `${colorScheme}: ${id}: ${html}`));
+        found.push(...nodes.map(({ html }) => `${colorScheme}, ${width} px: ${id}: ${html}`));
       }
-    }
-    for (const width of widths) {
-      await page.setViewportSize({ width, height: 800 });
       const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
       if (overflow > 0) found.push(`${width} px wide: ${overflow} px of overflow`);
     }

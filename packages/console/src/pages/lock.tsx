@@ -39,14 +39,15 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
   const history = usePoll<History>("v1/history", { key }, 5_000);
   const refresh = (): void => [refreshLock, history.refresh].forEach((each) => each());
-  const owners = reply.data?.owners ?? reply.data?.processes ?? [];
+  const reported = reply.data?.owners ?? reply.data?.processes ?? [];
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
     return <p class="loading">{error === undefined ? "Reading the lock…" : error.message}</p>;
+  const owners = aged(reported, Math.max(0, row.at - reply.at));
   const holds = mergedHolds(history.data?.holds ?? [], seen, row.lock.kind !== "mutex");
   return (
     <div class="page page-lock">
-      <Headline row={row} holds={holds} owners={owners} askedAt={reply.at} />
+      <Headline row={row} holds={holds} owners={owners} />
       <BrokenNotice holds={holds} />
       <Actions row={row} refresh={refresh} />
       <div class="columns">
@@ -77,17 +78,22 @@ function breakRow(row: Row, refresh: () => void, holders?: readonly Holder[]): v
   if (canBreak(row.key)) askToBreak({ targets: targetsOf(row, now.value, holders), done: refresh });
 }
 
-interface HeadlineProps {
-  readonly row: Row;
-  readonly holds: History["holds"];
-  readonly owners: readonly Owner[];
-  /** When the owners answered. */
-  readonly askedAt: number;
+/** The owners some time after their reply: waits and the times since renewals are longer. */
+function aged(owners: readonly Owner[], ms: number): Owner[] {
+  return owners.map((owner) => ({
+    ...owner,
+    holds: owner.holds.map((hold) =>
+      hold.renewedMs === undefined ? hold : { ...hold, renewedMs: hold.renewedMs + ms },
+    ),
+    waits: owner.waits.map((wait) =>
+      wait.oldestMs === undefined ? wait : { ...wait, oldestMs: wait.oldestMs + ms },
+    ),
+  }));
 }
 
-function Headline({ row, holds, owners, askedAt }: HeadlineProps) {
+function Headline({ row, holds, owners }: { row: Row; holds: History["holds"]; owners: readonly Owner[] }) {
   const reportedMs = renewedOf(row, owners);
-  const renewedAt = Math.max(row.renewedAt ?? 0, reportedMs === undefined ? 0 : askedAt - reportedMs);
+  const renewedAt = Math.max(row.renewedAt ?? 0, reportedMs === undefined ? 0 : row.at - reportedMs);
   const renewedMs = renewedAt === 0 ? undefined : Math.max(0, now.value - renewedAt);
   const last = holds.find(({ until }) => until !== null);
   const known = { ...row, oldestWaitMs: row.oldestWaitMs ?? oldestOf(row, owners) };

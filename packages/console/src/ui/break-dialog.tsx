@@ -34,7 +34,7 @@ export function BreakDialog() {
 
 function OpenDialog({ asked }: { asked: BreakRequest }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const { reason, typed, isBusy, moved, phrase, isReady, submit } = useAttempt(asked);
+  const { reason, typed, isBusy, moved, phrase, problem, isReady, submit } = useAttempt(asked);
   const hasMoved = moved.value.some(({ result }) => result === "moved");
   useEffect(() => dialog.current?.showModal(), []);
   return (
@@ -64,6 +64,9 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
           <UsualReasons reason={reason} />
         </Field>
         {phrase !== undefined && <Confirmation phrase={phrase} typed={typed} targets={asked.targets} />}
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
         <footer>
           <CopyCommand asked={asked} reason={reason.value.trim()} />
           <button type="button" onClick={() => dialog.current?.close()}>
@@ -74,7 +77,7 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
               type="submit"
               class="danger"
               data-testid="break-submit"
-              disabled={!isReady || isBusy.value}
+              aria-disabled={!isReady || isBusy.value}
             >
               {isBusy.value ? "Breaking…" : "Break"}
             </button>
@@ -93,10 +96,21 @@ function useAttempt(asked: BreakRequest) {
   const moved = useSignal<readonly BreakOutcome[]>([]);
   const phrase = phraseFor(asked);
   const isConfirmed = phrase === undefined || typed.value.trim() === phrase;
-  const isReady = isConfirmed && reason.value.trim().length >= shortestReason;
+  const isExplained = reason.value.trim().length >= shortestReason;
+  const isReady = isConfirmed && isExplained;
+  const problem = useSignal("");
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
-    if (!isReady || isBusy.value) return;
+    if (isBusy.value) return;
+    if (!isReady) {
+      problem.value = isExplained
+        ? `Type ${phrase} in the last field.`
+        : `The reason has fewer than ${shortestReason} characters.`;
+      const field = isExplained ? "confirm" : "reason";
+      (event.target as Element).querySelector<HTMLElement>(`[name=${field}]`)?.focus();
+      return;
+    }
+    problem.value = "";
     isBusy.value = true;
     const outcomes = await breakAll(asked.targets, reason.value.trim(), asked.owner);
     isBusy.value = false;
@@ -105,7 +119,7 @@ function useAttempt(asked: BreakRequest) {
     for (const { text, detail } of summaries(outcomes)) toast(text, { detail });
     if (moved.value.length === 0) request.value = undefined;
   };
-  return { reason, typed, isBusy, moved, phrase, isReady, submit };
+  return { reason, typed, isBusy, moved, phrase, problem, isReady, submit };
 }
 
 interface ConfirmationProps {

@@ -20,7 +20,6 @@ const pages = [
 const views = [
   { width: 360, colorScheme: "dark" },
   { width: 820, colorScheme: "light" },
-  { width: 1_440, colorScheme: "dark" },
   { width: 1_440, colorScheme: "light" },
 ] as const;
 const [reader, operator] = [newToken(), newToken()];

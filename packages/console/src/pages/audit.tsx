@@ -4,7 +4,7 @@ import { get } from "../api/client.ts";
 import type { AuditPage as Page, AuditRecord } from "../api/types.ts";
 import { now } from "../live/live.ts";
 import { hrefOf, route } from "../router.ts";
-import { Ago, Notice, OwnerName, PageHead } from "../ui/parts.tsx";
+import { Ago, Notice, OwnerName, PageHead, TableScroll } from "../ui/parts.tsx";
 import { PollNotice } from "../ui/poll-notice.tsx";
 import { toast } from "../ui/toast.tsx";
 import { usePoll } from "../ui/use-poll.ts";
@@ -56,7 +56,7 @@ export function AuditPage() {
 
 function Records({ records }: { records: readonly AuditRecord[] }) {
   return (
-    <div class="table-scroll">
+    <TableScroll label="Breaks">
       <table class="table audit">
         <thead>
           <tr>
@@ -93,6 +93,6 @@ function Records({ records }: { records: readonly AuditRecord[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </TableScroll>
   );
 }

@@ -3,7 +3,7 @@ import { now } from "../live/live.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
 import { observedText } from "../model/sentence.ts";
 import { hrefOf } from "../router.ts";
-import { Notice, PageHead } from "../ui/parts.tsx";
+import { Notice, PageHead, TableScroll } from "../ui/parts.tsx";
 import { PollNotice } from "../ui/poll-notice.tsx";
 import { Sparkline } from "../ui/sparkline.tsx";
 import { usePoll } from "../ui/use-poll.ts";
@@ -35,7 +35,7 @@ export function ContentionPage() {
 function KeysTable({ keys, age }: { keys: readonly ContendedKey[]; age: number }) {
   const hasWaits = keys.some(({ waits, oldestMs }) => waits.count > 0 || oldestMs !== undefined);
   return (
-    <div class="table-scroll">
+    <TableScroll label="Keys">
       <table class="table contention">
         <thead>
           <tr>
@@ -56,7 +56,7 @@ function KeysTable({ keys, age }: { keys: readonly ContendedKey[]; age: number }
           ))}
         </tbody>
       </table>
-    </div>
+    </TableScroll>
   );
 }
 

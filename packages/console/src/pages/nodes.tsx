@@ -2,7 +2,7 @@ import type { Node, Nodes } from "../api/types.ts";
 import { formatDuration } from "../model/duration.ts";
 import { isUsable, lossOfOne } from "../model/nodes.ts";
 import { Icon } from "../ui/icons.tsx";
-import { PageHead } from "../ui/parts.tsx";
+import { PageHead, TableScroll } from "../ui/parts.tsx";
 import { PollNotice } from "../ui/poll-notice.tsx";
 import { usePoll } from "../ui/use-poll.ts";
 
@@ -19,7 +19,7 @@ export function NodesPage() {
           {verdict !== "" && ` · ${verdict}`}
         </p>
       </PageHead>
-      <div class="table-scroll">
+      <TableScroll label="Nodes">
         <table class="table nodes">
           <thead>
             <tr>
@@ -46,7 +46,7 @@ export function NodesPage() {
             ))}
           </tbody>
         </table>
-      </div>
+      </TableScroll>
     </div>
   );
 }

@@ -10,7 +10,7 @@ import { askToBreak } from "../ui/break-dialog.tsx";
 import { targetsOfOwner } from "../ui/break.ts";
 import { Icon } from "../ui/icons.tsx";
 import { focusField, useKeys } from "../ui/keys.ts";
-import { Notice, OwnerName, PageHead } from "../ui/parts.tsx";
+import { Notice, OwnerName, PageHead, TableScroll } from "../ui/parts.tsx";
 import { PollNotice } from "../ui/poll-notice.tsx";
 import { usePoll } from "../ui/use-poll.ts";
 
@@ -165,7 +165,7 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
   const { holds, waits } = owner;
   const total = holdCountOf(owner);
   return (
-    <div class="table-scroll">
+    <TableScroll label={`Holds and waits of ${owner.owner}`}>
       <table class="table holdings">
         <thead>
           <tr>
@@ -207,7 +207,7 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
         </tbody>
       </table>
       {total > mostHoldings && <p class="muted">and {total - Math.min(mostHoldings, holds.length)} more</p>}
-    </div>
+    </TableScroll>
   );
 }
 

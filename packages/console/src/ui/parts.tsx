@@ -111,6 +111,15 @@ export function PageHead({ title, children }: { title: string; children?: Compon
   );
 }
 
+/** A wide table, which the keyboard can scroll on a narrow screen. */
+export function TableScroll({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="table-scroll" role="group" aria-label={label} tabIndex={0}>
+      {children}
+    </div>
+  );
+}
+
 /** A command to copy. */
 export function Command({ text }: { text: string }) {
   return <code class="command">{text}</code>;

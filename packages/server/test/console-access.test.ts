@@ -1,20 +1,20 @@
 import axe from "axe-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { waitUntil } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { hasBrowser, launchBrowser, type Browser, type BrowserContext } from "@holdfast/test-kit/edge";
 
 import { createService, newToken, type Service } from "../src/index.ts";
 import { openConsole, row } from "./support/console-page.ts";
 import { acquire, inspect, sendRequest } from "./support/service.ts";
 
-/** The pages, and an element that they have with data. The engine in memory has no doctor. */
+/** The pages, and an element that they have with data. */
 const pages = [
   ["", "tr[data-key]"],
   ["lock?key=order:1", ".waiters li"],
   ["owners", ".card"],
   ["contention", ".contention tbody tr"],
   ["nodes", ".nodes tbody tr"],
-  ["doctor", "h1"],
+  ["doctor", ".finding"],
   ["audit", ".audit tbody tr"],
 ] as const;
 const views = [
@@ -24,6 +24,7 @@ const views = [
 ] as const;
 const [reader, operator] = [newToken(), newToken()];
 
+let redis: RedisServer;
 let browser: Browser;
 let context: BrowserContext;
 let services: Service[];
@@ -48,7 +49,11 @@ describe.skipIf(isSkipped)("the console for everyone, and with tokens", () => {
         })),
       },
     ];
-    services = [await createService(), await createService({ auth: { tokens } })];
+    redis = await startRedis();
+    services = [
+      await createService({ engine: `redis://127.0.0.1:${redis.port}` }),
+      await createService({ auth: { tokens } }),
+    ];
     [openUrl = "", closedUrl = ""] = await Promise.all(
       services.map((service) => service.listen({ port: 0 })),
     );
@@ -62,6 +67,7 @@ describe.skipIf(isSkipped)("the console for everyone, and with tokens", () => {
   afterAll(async () => {
     await browser.close();
     await Promise.all(services.map((service) => service.close()));
+    await redis.stop();
   });
 
   test.each(pages)("axe finds nothing, and nothing overflows: /console/%s", async (path, shown) => {

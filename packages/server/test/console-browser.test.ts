@@ -86,7 +86,7 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
     await first.release();
     const second = await waiting.acquire("moved");
     const refused = page.waitForResponse((response) => response.url().endsWith("/v1/lock/break"));
-    await submitBreak(page, "moved", reason);
+    await submitBreak(page, reason);
     expect((await refused).status()).toBe(412);
     await page.getByTestId("break-dialog").getByRole("alert").filter({ hasText: "moved on" }).waitFor();
     await second.extend();
@@ -112,7 +112,10 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
     await page.locator('[data-testid="break-reason"]:focus').waitFor();
     await page.keyboard.type(reason);
     await page.keyboard.press("Tab");
-    await page.keyboard.type("keys:42");
+    await page.locator('[data-testid="break-confirm"]:focus').waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").filter({ hasText: "still runs" }).waitFor();
+    await page.keyboard.press("Space");
     await page.keyboard.press("Enter");
     await page.getByTestId("toast").filter({ hasText: "keys:42 is broken" }).waitFor();
     await page.getByTestId("still-to-do").filter({ hasText: "billing" }).waitFor();

@@ -1,11 +1,11 @@
 import { signal, useSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 import { serviceUrl } from "../api/client.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
 import { processOf, shellQuote } from "../model/owner.ts";
 import { route } from "../router.ts";
+import { Confirmation, confirmationOf, Field } from "./break-fields.tsx";
 import { breakAll, type BreakOutcome, type BreakTarget } from "./break.ts";
 import { OwnerName } from "./parts.tsx";
 import { copy, toast } from "./toast.tsx";
@@ -34,7 +34,7 @@ export function BreakDialog() {
 
 function OpenDialog({ asked }: { asked: BreakRequest }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const { reason, typed, isBusy, moved, phrase, problem, isReady, submit } = useAttempt(asked);
+  const { reason, confirmed, isBusy, moved, confirmation, problem, isReady, submit } = useAttempt(asked);
   const hasMoved = moved.value.some(({ result }) => result === "moved");
   useEffect(() => dialog.current?.showModal(), []);
   return (
@@ -63,7 +63,7 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
         >
           <UsualReasons reason={reason} />
         </Field>
-        {phrase !== undefined && <Confirmation phrase={phrase} typed={typed} targets={asked.targets} />}
+        <Confirmation confirmation={confirmation} value={confirmed} />
         <p class="problem" role="alert">
           {problem.value}
         </p>
@@ -91,11 +91,11 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
 /** The fields of the dialog, and the attempt to break. */
 function useAttempt(asked: BreakRequest) {
   const reason = useSignal(route.peek().params.get("reason") ?? "");
-  const typed = useSignal("");
+  const confirmed = useSignal("");
   const isBusy = useSignal(false);
   const moved = useSignal<readonly BreakOutcome[]>([]);
-  const phrase = phraseFor(asked);
-  const isConfirmed = phrase === undefined || typed.value.trim() === phrase;
+  const confirmation = confirmationOf(asked.targets, asked.owner);
+  const isConfirmed = confirmation === undefined || confirmed.value.trim() === confirmation.value;
   const isExplained = reason.value.trim().length >= shortestReason;
   const isReady = isConfirmed && isExplained;
   const problem = useSignal("");
@@ -104,7 +104,7 @@ function useAttempt(asked: BreakRequest) {
     if (isBusy.value) return;
     if (!isReady) {
       problem.value = isExplained
-        ? `Type ${phrase} in the last field.`
+        ? (confirmation?.problem ?? "")
         : `The reason has fewer than ${shortestReason} characters.`;
       const field = isExplained ? "confirm" : "reason";
       (event.target as Element).querySelector<HTMLElement>(`[name=${field}]`)?.focus();
@@ -119,55 +119,7 @@ function useAttempt(asked: BreakRequest) {
     for (const { text, detail } of summaries(outcomes)) toast(text, { detail });
     if (moved.value.length === 0) request.value = undefined;
   };
-  return { reason, typed, isBusy, moved, phrase, problem, isReady, submit };
-}
-
-interface ConfirmationProps {
-  readonly phrase: string;
-  readonly typed: Signal<string>;
-  readonly targets: readonly BreakTarget[];
-}
-
-function Confirmation({ phrase, typed, targets }: ConfirmationProps) {
-  const title = (
-    <>
-      Type <code>{phrase}</code> to confirm
-    </>
-  );
-  const life = targets[0]?.renewal === "renewed" ? "still renews" : "may still run";
-  const hint = targets.length > 1 ? "because several grants end" : `because its holder ${life}`;
-  return <Field name="confirm" value={typed} title={title} hint={hint} />;
-}
-
-interface FieldProps {
-  readonly name: "reason" | "confirm";
-  readonly title: ComponentChildren;
-  readonly hint: string;
-  readonly value: Signal<string>;
-  readonly children?: ComponentChildren;
-}
-
-function Field({ name, title, hint, value, children }: FieldProps) {
-  return (
-    <div class="field">
-      <label>
-        <span>
-          {title} <small>{hint}</small>
-        </span>
-        <input
-          name={name}
-          data-testid={`break-${name}`}
-          autocomplete="off"
-          spellcheck={name === "reason"}
-          maxLength={1024}
-          autofocus={name === "reason"}
-          value={value.value}
-          onInput={({ currentTarget }) => (value.value = currentTarget.value)}
-        />
-      </label>
-      {children}
-    </div>
-  );
+  return { reason, confirmed, isBusy, moved, confirmation, problem, isReady, submit };
 }
 
 /** Reasons to choose. The Tab key passes them by after a typed reason. */
@@ -192,13 +144,6 @@ function UsualReasons({ reason }: { reason: Signal<string> }) {
   );
 }
 
-/** The text to type. Undefined: a single grant that is not renewed needs none. */
-function phraseFor({ targets, owner }: BreakRequest): string | undefined {
-  if (owner !== undefined) return owner;
-  if (targets.length > 1) return `break ${targets.length}`;
-  return targets[0]?.isAlive === true ? targets[0].key : undefined;
-}
-
 function titleOf({ targets, owner }: BreakRequest): string {
   if (owner !== undefined) return `Break all ${targets.length} locks of ${owner}?`;
   return targets.length === 1 ? `Break ${targets[0]?.key}?` : `Break ${targets.length} locks?`;
@@ -211,16 +156,12 @@ function warningOf(targets: readonly BreakTarget[]): string {
     longest === 0 ? "" : `, within ${formatDuration(Math.max(1_000, Math.ceil(longest / 3_000) * 1_000))}`;
   const owners = new Set(targets.map(({ owner }) => owner));
   const [owner = ""] = owners;
-  const learns =
-    owners.size === 1
-      ? `A break does not stop the holder’s process, which learns of it at its next renewal${within}.`
-      : `A break does not stop the holders’ processes, which learn of it at their next renewals${within}.`;
-  const stop = owners.size === 1 ? `Stop ${processOf(owner) ?? "it"}` : "Stop them";
-  const numbers =
-    targets.length === 1
-      ? `protect the resource: it must refuse all fencing tokens up to ${targets[0]?.fencingToken}`
-      : "protect the resources: each must refuse all fencing tokens up to that of its broken grant";
-  return `${learns} ${stop}, or ${numbers}.`;
+  const isOne = owners.size === 1;
+  const processes = isOne ? (processOf(owner) ?? "the holder’s process") : "the holders’ processes";
+  const learn = isOne ? "which learns of it at its next renewal" : "which learn of it at their next renewals";
+  const upTo = targets.length === 1 ? String(targets[0]?.fencingToken) : "that of its broken grant";
+  const resources = targets.length === 1 ? "let the resource" : "let each resource";
+  return `The break does not stop ${processes}, ${learn}${within}. Stop ${isOne ? "it" : "them"}, or ${resources} refuse all fencing tokens up to ${upTo}.`;
 }
 
 function Targets({ targets }: { targets: readonly BreakTarget[] }) {

@@ -194,6 +194,7 @@ test("the OpenAPI document describes every path", async () => {
     "/v1/events",
     "/v1/fence/check",
     "/v1/history",
+    "/v1/hold-times",
     "/v1/leases",
     "/v1/leases/{leaseId}",
     "/v1/leases/{leaseId}/downgrade",

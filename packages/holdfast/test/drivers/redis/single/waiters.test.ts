@@ -209,7 +209,7 @@ describeWaiters(() => {
 /** The id of the subscribed connection among the connections of that name. */
 async function subscriberOf(name: string): Promise<string> {
   const list = String(await probe.client("LIST"));
-  const ids = Array.from(list.matchAll(/^id=(\d+) .* name=(\S*) .* ssub=1 /gm));
+  const ids = Array.from(list.matchAll(/^id=(\d+) .* name=(\S*) .* s?sub=1 /gm));
   return ids.find(([, , given]) => given === name)?.[1] as string;
 }
 

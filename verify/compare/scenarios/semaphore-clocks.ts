@@ -13,6 +13,8 @@ const shortTtlMs = 1_000;
 const aheadMs = 11_000;
 const limit = 1;
 const waitMs = 500;
+/** The first acquire also connects. */
+const connectMs = 10_000;
 
 type Permit = (key: string, options: PermitOptions) => ReturnType<Locks["acquire"]>;
 
@@ -30,7 +32,7 @@ export const semaphoreClocks: Scenario = {
 };
 
 async function withShorterTtl(first: Permit, second: Permit): Promise<string[]> {
-  const holder = await first("ttl", { limit, ttlMs: longTtlMs, waitMs });
+  const holder = await first("ttl", { limit, ttlMs: longTtlMs, waitMs: connectMs });
   await pause(shortTtlMs + 200);
   const other = await withTimeout(3_000, second("ttl", { limit, ttlMs: shortTtlMs, waitMs }));
   return other.state === "fulfilled" && holder.isHeld()

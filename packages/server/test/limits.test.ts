@@ -65,7 +65,7 @@ test("a client that is refused an event stream asks again after seconds, and not
     while (refusals === turn && waitedMs < 60_000) {
       await clock.advance(1_000);
       waitedMs += 1_000;
-      await inspect(at, "k"); // the client reads the replies meanwhile
+      await inspect(at, "k"); // gives the client time to read the replies
     }
     expect(waitedMs).toBeGreaterThanOrEqual(5_000);
     expect(refusals).toBe(turn + 1);

@@ -13,7 +13,7 @@ const shortTtlMs = 1_000;
 const aheadMs = 11_000;
 const limit = 1;
 const waitMs = 500;
-/** The first acquire also connects. */
+/** The first acquire also opens the connection. */
 const connectMs = 10_000;
 
 type Permit = (key: string, options: PermitOptions) => ReturnType<Locks["acquire"]>;

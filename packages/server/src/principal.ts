@@ -11,7 +11,7 @@ export interface Principal {
 
 /** The principal of every request to a service without authentication. */
 export const anonymous: Principal = {
-  name: "anybody",
+  name: "anonymous",
   grants: [
     { scope: "lock:acquire", prefix: "" },
     { scope: "lock:read", prefix: "" },

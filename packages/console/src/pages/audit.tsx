@@ -67,15 +67,16 @@ function Records({ records }: { records: readonly AuditRecord[] }) {
             <th scope="col">Reason</th>
             <th scope="col">Result</th>
             <th scope="col">Fencing token</th>
+            <th scope="col">Record</th>
           </tr>
         </thead>
         <tbody>
           {records.map(({ id, at, principal, key, owner, reason, result, fencingToken }) => (
-            <tr key={id} title={`Audit record ${id}`}>
+            <tr key={id}>
               <td>
                 <Ago at={at} now={now.value} />
               </td>
-              <td>{principal === "anybody" ? "anybody, not signed in" : principal}</td>
+              <td>{principal}</td>
               <td>
                 <a href={hrefOf("lock", { key })}>
                   <code>{key}</code>
@@ -89,6 +90,7 @@ function Records({ records }: { records: readonly AuditRecord[] }) {
                 </span>
               </td>
               <td class="num muted">{fencingToken}</td>
+              <td class="num muted">{id}</td>
             </tr>
           ))}
         </tbody>

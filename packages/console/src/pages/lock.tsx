@@ -6,7 +6,7 @@ import { stateAt, type Row } from "../model/row.ts";
 import { sentenceOf } from "../model/sentence.ts";
 import { go, hrefOf, route } from "../router.ts";
 import { canBreak } from "../session.ts";
-import { targetsOf } from "../ui/break.ts";
+import { targetsOf, withOwnBreak } from "../ui/break.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
 import { commandFor } from "../ui/command.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -44,7 +44,8 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   if (row === undefined)
     return <p class="loading">{error === undefined ? "Reading the lock…" : error.message}</p>;
   const owners = aged(reported, Math.max(0, row.at - reply.at));
-  const holds = mergedHolds(history.data?.holds ?? [], seen, row.lock.kind !== "mutex");
+  const merged = mergedHolds(history.data?.holds ?? [], seen, row.lock.kind !== "mutex");
+  const holds = merged.map(withOwnBreak);
   return (
     <div class="page page-lock">
       <Headline row={row} holds={holds} owners={owners} />

@@ -1,5 +1,5 @@
 import { ApiError, get, post } from "../api/client.ts";
-import type { Broken, BrokenLocks, Holder, Lock, Owner } from "../api/types.ts";
+import type { Broken, BrokenLocks, Holder, Lock, Owner, PastHold } from "../api/types.ts";
 import { heldMs, isRenewing, type Row } from "../model/row.ts";
 
 /** One grant to break, as it was shown. */
@@ -24,6 +24,15 @@ export interface BreakOutcome {
 }
 
 const movedText = "It moved on, look again.";
+
+/** The grants that this page has broken, as `key token`. The history of the service learns of the ends later. */
+const brokenHere = new Set<string>();
+
+/** The hold, with the end that this page has caused. */
+export function withOwnBreak(hold: PastHold): PastHold {
+  const isBroken = hold.until !== null && brokenHere.has(`${hold.key} ${hold.fencingToken}`);
+  return isBroken ? { ...hold, end: "broken" } : hold;
+}
 
 /** Breaks the grants with the fencing tokens that were shown, and no others. */
 export async function breakAll(
@@ -92,6 +101,9 @@ async function breakOwner(
   const locks = targets.map(({ key, fencingToken }) => ({ key, fencingToken }));
   try {
     const { results } = await post<BrokenLocks>("v1/owners/break", { owner, reason, locks });
+    for (const { key, fencingToken, broken } of results) {
+      if (broken === true) brokenHere.add(`${key} ${fencingToken}`);
+    }
     return results.map(({ key, broken }) => ({ key, ...outcomeOf(broken) }));
   } catch (error) {
     if (error instanceof ApiError && error.isMissing) return undefined;
@@ -102,6 +114,7 @@ async function breakOwner(
 async function breakOne({ key, fencingToken }: BreakTarget, reason: string): Promise<BreakOutcome> {
   try {
     const { auditId } = await post<{ auditId?: string }>("v1/lock/break", { key, fencingToken, reason });
+    brokenHere.add(`${key} ${fencingToken}`);
     const audit = auditId === undefined ? "" : `, audit record ${auditId}`;
     return { key, result: "broken", text: `${await nextHolder(key)}${audit}` };
   } catch (error) {

@@ -136,7 +136,7 @@ export class Operator {
     this.#coordinator.assertOpen();
     if (!driver.audit) {
       const { engine } = driver.capabilities;
-      const reason = "it has no place of Holdfast for records in one step with a break";
+      const reason = "it cannot write a record in the same step as a break";
       const message = `This engine (${engine}) keeps no audit of breaks, because ${reason}`;
       throw new LockError(message, { code: "unsupported" });
     }

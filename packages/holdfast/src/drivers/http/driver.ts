@@ -172,8 +172,9 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
     if (response.status !== 200 && problemOf(response).code !== "fence-mismatch") {
       throw errorOf(problemOf(response), key);
     }
-    const { auditId } = response.body as { auditId?: string };
-    return response.status === 200 ? { isBroken: true, auditId } : { isBroken: false };
+    return response.status === 200
+      ? { isBroken: true, auditId: (response.body as { auditId?: string } | undefined)?.auditId }
+      : { isBroken: false };
   }
 
   async audit({ key, id, cursor, limit }: AuditQuery): Promise<AuditPage> {

@@ -114,8 +114,9 @@ onSharedRedis("a watchdog thread", () => {
   test("renews many leases, also after a failed connection", async () => {
     const locks = open();
     const keys = Array.from({ length: 200 }, () => newKey());
+    await waitUntil(async () => (await connectionsOfThread()).length > 0, "the thread has connected");
     const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ttlMs })));
-    block(ttlMs); // the thread has connected and renewed
+    block(ttlMs); // the thread has renewed
     for (const id of await connectionsOfThread()) {
       await direct.client("KILL", "ID", id);
     }

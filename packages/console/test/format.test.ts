@@ -91,6 +91,8 @@ test("the history of the service and the holds that the page has seen are one li
   expect(
     mergedHolds([hold("2", 20, "released")], [hold("3", 30), hold("2", 21), hold("1", 10)], true),
   ).toEqual([hold("3", 30), hold("2", 20, "released"), hold("1", 10)]);
+  const ended: PastHold = { ...hold("2", 20), until: 25, end: "unknown" };
+  expect(mergedHolds([hold("2", 20)], [ended], false)).toEqual([ended]);
 });
 
 test("a hold of a mutex ends when the next one begins", () => {

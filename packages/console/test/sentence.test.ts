@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { Lock } from "../src/api/types.ts";
-import { rowOf, type Row } from "../src/model/row.ts";
+import { rowOf, stateAt, type Row } from "../src/model/row.ts";
 import { plainText, sentenceOf, type Extras } from "../src/model/sentence.ts";
 import { foreign, free, lockOf } from "./support/locks.ts";
 
@@ -19,8 +19,8 @@ test("a renewal says that the process lives, and not that its work advances", ()
   const row = { ...rowOf(lock, now, before), renewedAt: now - 4_000 };
   expect(read(row)).toBe(
     "order:555 is held by billing@pod-7:4711 for 2h 13m (reason “charge”), renewed 4s ago, 3 wait, " +
-      "the oldest for 1h 58m. Its process renews the lease; whether its work advances is not known. " +
-      "It is held long: longer than 10m.",
+      "the oldest for 1h 58m. Its process renews the lease, so the lock does not free itself. " +
+      "It is held long: longer than 1m while others wait. If its log shows no progress, break the lock.",
   );
   const usual = { key: "order:555", count: 12, p50Ms: 2_000, p95Ms: 4_000 };
   expect(read({ ...rowOf(lock, now, before, usual), renewedAt: now })).toContain(
@@ -34,8 +34,16 @@ test("a renewal that the process reports counts too", () => {
   });
   expect(text).toBe(
     "k is held by billing@pod-7:4711 for 1m, renewed 3s ago, 1 waits for 2s. " +
-      "Its process renews the lease; whether its work advances is not known.",
+      "Its process renews the lease, so the lock does not free itself. The lease does not show whether its work advances.",
   );
+});
+
+test("a hold is long after a minute while others wait, and after ten without a waiter", () => {
+  const stateOf = (heldMs: number, waiterCount: number, ttlMs = 30_000): string =>
+    stateAt(rowOf(lockOf("k", { heldMs, remainingMs: ttlMs }, { waiterCount }), now, undefined), now);
+  expect([stateOf(59_000, 1), stateOf(61_000, 1), stateOf(61_000, 0)]).toEqual(["held", "held long", "held"]);
+  expect([stateOf(599_000, 0), stateOf(601_000, 0)]).toEqual(["held", "held long"]);
+  expect([stateOf(200_000, 1, 120_000), stateOf(241_000, 1, 120_000)]).toEqual(["held", "held long"]);
 });
 
 test("a late holder loses the lock, and a hold without a known start says so", () => {

@@ -79,5 +79,6 @@ export class Observation {
 /** Without a history of earlier holds, the TTL decides which hold is long. */
 function wordOf(state: LockState, heldMs: number, ttlMs: number | undefined): StateWord {
   const word = stateOf(state, ttlMs);
-  return word === "held" && heldMs > longHoldOf(ttlMs ?? 0, undefined).afterMs ? "held long" : word;
+  const { afterMs } = longHoldOf(ttlMs ?? 0, undefined, state.waiterCount > 0);
+  return word === "held" && heldMs > afterMs ? "held long" : word;
 }

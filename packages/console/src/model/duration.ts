@@ -29,6 +29,12 @@ export function formatTime(ms: number): string {
   return new Date(ms).toLocaleString("sv-SE");
 }
 
+/** The browser's time zone at a point in time: "GMT+1". */
+export function timeZone(ms: number): string {
+  const parts = new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(ms);
+  return parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
+}
+
 /** Reads "500ms", "30s", "5m", "2h" or "1d" as milliseconds. Undefined: another text. */
 export function parseDuration(text: string): number | undefined {
   const [, number = "", unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];

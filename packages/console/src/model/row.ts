@@ -51,7 +51,7 @@ export function rowOf(lock: Lock, at: number, before: Row | undefined, usual?: H
     ttlMs,
     renewedAt: renewedAtOf(lock, at, known, ttlMs),
     oldestWaitMs: lock.oldestWaitMs,
-    long: ttlMs === undefined ? undefined : longHoldOf(ttlMs, usual),
+    long: ttlMs === undefined ? undefined : longHoldOf(ttlMs, usual, lock.waiterCount > 0),
   };
 }
 

@@ -125,8 +125,11 @@ function prognosis(row: Row, now: number, renewedMs: number | undefined): string
 
 /** A renewal proves that the process lives, and not that its work advances. */
 function renewingText(row: Row, now: number): string {
-  const long = isLong(row, now) && row.long ? ` It is held long: ${longText(row.long)}.` : "";
-  return `Its process renews the lease; whether its work advances is not known.${long}`;
+  const advice =
+    isLong(row, now) && row.long
+      ? `It is held long: ${longText(row.long)}. If its log shows no progress, break the lock.`
+      : "The lease does not show whether its work advances.";
+  return `Its process renews the lease, so the lock does not free itself. ${advice}`;
 }
 
 /** Before the first renewal that this page sees. A healthy client renews after a third of the TTL. */

@@ -1,6 +1,7 @@
 /**
- * The states of a lock in words, for the console and for `holdfast top`. `held long`: renewed in time, and much older than usual. `late`:
- * not renewed in time. `foreign`: the holder is not a Holdfast client. `no expiry`: only a release or a break ends the hold.
+ * The states of a lock in words, for the console and for `holdfast top`. `held long`: renewed in time, and held longer than usual, or for long
+ * while others wait. `late`: not renewed in time. `foreign`: the holder is not a Holdfast client. `no expiry`: only a release or a break ends
+ * the hold.
  */
 export const lockStates = ["held", "held long", "late", "foreign", "no expiry", "latch", "free"] as const;
 export type StateWord = (typeof lockStates)[number];
@@ -8,7 +9,8 @@ export type StateWord = (typeof lockStates)[number];
 /** The meaning of each state, for people. */
 export const stateTitles: Readonly<Record<StateWord, string>> = {
   held: "Held, and renewed in time",
-  "held long": "The holder renews in time, and holds the lock much longer than usual",
+  "held long":
+    "The holder renews in time, and holds the lock longer than usual, or for long while others wait",
   late: "The holder has not renewed in time",
   foreign: "The holder is not a Holdfast client",
   "no expiry": "Only a release or a break ends the hold",

@@ -55,7 +55,10 @@ export function lanesOf(bars: readonly Bar[], mostLanes: number): number[] {
   return lanes;
 }
 
-/** The holds of the service's history and those that the page has seen, the newest first. The history knows better how a hold ended. */
+/**
+ * The holds of the service's history and those that the page has seen, the newest first. The history knows better how a hold ended, and the
+ * page knows sooner that it has ended.
+ */
 export function mergedHolds(
   known: readonly PastHold[],
   seen: readonly PastHold[],
@@ -64,7 +67,9 @@ export function mergedHolds(
   const identity = ({ owner, fencingToken, since }: PastHold): string => `${owner} ${fencingToken ?? since}`;
   const identities = new Set(known.map(identity));
   const others = seen.filter((hold) => !identities.has(identity(hold)));
-  const holds = [...known, ...others].toSorted((a, b) => b.since - a.since);
+  const ended = new Map(seen.filter(({ until }) => until !== null).map((hold) => [identity(hold), hold]));
+  const present = known.map((hold) => (hold.until === null ? (ended.get(identity(hold)) ?? hold) : hold));
+  const holds = [...present, ...others].toSorted((a, b) => b.since - a.since);
   return isShared ? holds : holds.map((hold, index) => endedBy(hold, holds[index - 1]));
 }
 

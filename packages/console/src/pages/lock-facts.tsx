@@ -1,13 +1,15 @@
 import type { ComponentChildren } from "preact";
 
 import type { Holder, Owner } from "../api/types.ts";
-import { formatDuration, formatTime } from "../model/duration.ts";
+import { formatDuration, formatTime, timeZone } from "../model/duration.ts";
 import type { Row } from "../model/row.ts";
 import { hrefOf } from "../router.ts";
 
 interface Fact {
   readonly name: string;
   readonly value: ComponentChildren;
+  /** The meaning of an uncommon name. */
+  readonly title?: string;
 }
 
 /** The facts about a lock and its holder. */
@@ -24,8 +26,8 @@ export function Facts({
     <section class="panel">
       <h2>Facts</h2>
       <dl class="facts">
-        {factsOf(row, owners).map(({ name, value }) => (
-          <div key={name}>
+        {factsOf(row, owners).map(({ name, value, title }) => (
+          <div key={name} title={title}>
             <dt>{name}</dt>
             <dd>{value}</dd>
           </div>
@@ -52,16 +54,24 @@ function lockFacts({ key, lock }: Row): Fact[] {
   ];
 }
 
+const renewalMarginTitle = "For how long the holder can miss renewals before it declares the lease lost";
+const lagTitle = "How late the event loop of the process ran a timer: a large value is a blocked process";
+
 function timeFacts(row: Row, process: Owner | undefined): Fact[] {
   const hold = process?.holds.find(({ key }) => key === row.key);
   const since =
     row.since === undefined
       ? []
-      : [{ name: row.isSinceExact ? "Held since" : "Seen since", value: formatTime(row.since) }];
+      : [
+          {
+            name: row.isSinceExact ? "Held since" : "Seen since",
+            value: `${formatTime(row.since)} ${timeZone(row.since)}`,
+          },
+        ];
   return [
     ...since,
     ...timeFact("TTL", hold?.ttlMs ?? row.ttlMs, hold?.ttlMs === undefined ? "at least " : ""),
-    ...timeFact("Renewal margin", hold?.marginMs),
+    ...timeFact("Renewal margin", hold?.marginMs, "", renewalMarginTitle),
   ];
 }
 
@@ -86,11 +96,11 @@ function asLabel(text: string): ComponentChildren {
 function processFacts(process: Owner | undefined): Fact[] {
   if (process === undefined) return [];
   const version = process.version === undefined ? [] : [{ name: "Client version", value: process.version }];
-  return [...timeFact("Event-loop lag", process.lagMs), ...version];
+  return [...timeFact("Event-loop lag", process.lagMs, "", lagTitle), ...version];
 }
 
-function timeFact(name: string, ms: number | undefined, before = ""): Fact[] {
-  return ms === undefined
-    ? []
-    : [{ name, value: <span class="num">{`${before}${formatDuration(ms)}`}</span> }];
+function timeFact(name: string, ms: number | undefined, before = "", title = ""): Fact[] {
+  if (ms === undefined) return [];
+  const value = <span class="num">{`${before}${formatDuration(ms)}`}</span>;
+  return [{ name, value, ...(title !== "" && { title }) }];
 }

@@ -1,4 +1,5 @@
 import { useComputed } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 
 import type { History, Holder, Owner } from "../api/types.ts";
 import { now, rows } from "../live/live.ts";
@@ -39,6 +40,8 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
   const history = usePoll<History>("v1/history", { key }, 5_000);
   const refresh = (): void => [refreshLock, history.refresh].forEach((each) => each());
+  const grant = row?.lock.holders[0]?.fencingToken;
+  useEffect(() => [reply, history].forEach((each) => each.refresh()), [grant]);
   const reported = reply.data?.owners ?? reply.data?.processes ?? [];
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
@@ -49,7 +52,7 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   return (
     <div class="page page-lock">
       <Headline row={row} holds={holds} owners={owners} />
-      <BrokenNotice holds={holds} />
+      <BrokenNotice holds={holds} owners={owners} />
       <Actions row={row} refresh={refresh} />
       <div class="columns">
         <WaitersPanel row={row} owners={owners} />
@@ -76,7 +79,7 @@ function useLockPageKeys(key: string, row: Row | undefined, refresh: () => void)
 }
 
 function breakRow(row: Row, refresh: () => void, holders?: readonly Holder[]): void {
-  if (canBreak(row.key)) askToBreak({ targets: targetsOf(row, now.value, holders), done: refresh });
+  if (canBreak(row.key)) askToBreak({ targets: targetsOf(row, holders), done: refresh });
 }
 
 /** The owners some time after their reply: waits and the times since renewals are longer. */
@@ -130,14 +133,14 @@ function renewedOf({ lock, key }: Row, owners: readonly Owner[]): number | undef
 
 function Actions({ row, refresh }: { row: Row; refresh: () => void }) {
   const { key, lock } = row;
-  const targets = targetsOf(row, now.value);
+  const targets = targetsOf(row);
   return (
     <div class="lock-bar">
       <StateChip state={stateAt(row, now.value)} {...(row.long && { long: row.long })} />
       <div class="lock-ttl">
         <TtlBar row={row} now={now.value} isLarge />
         {row.lock.remainingMs !== null && row.ttlMs !== undefined && (
-          <small class="muted ttl-note">left of the TTL</small>
+          <small class="muted ttl-note">left without a renewal</small>
         )}
       </div>
       <Votes row={row} />

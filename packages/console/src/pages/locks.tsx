@@ -72,7 +72,7 @@ function useLockKeys(reveal: { value: number | undefined }): void {
 function askForBreak(keys: readonly string[]): void {
   const targets = keys.flatMap((key) => {
     const row = rowOfKey(key);
-    return row !== undefined && canBreak(key) ? targetsOf(row, now.value) : [];
+    return row !== undefined && canBreak(key) ? targetsOf(row) : [];
   });
   askToBreak({ targets, done: () => (view.selected.value = new Set()) });
 }

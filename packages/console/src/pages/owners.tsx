@@ -72,7 +72,7 @@ function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { 
               key={`${owner.owner} ${owner.instance}`}
               owner={owner}
               isOpen={shown.length <= 2}
-              age={Math.max(0, now.value - at)}
+              at={at}
               refresh={refresh}
             />
           ))}
@@ -102,16 +102,17 @@ function OwnerFilter() {
 interface CardProps {
   readonly owner: Owner;
   readonly isOpen: boolean;
-  /** How old the data are. */
-  readonly age: number;
+  /** When the owner was reported. */
+  readonly at: number;
   readonly refresh: () => void;
 }
 
-function OwnerCard({ owner: one, isOpen, age, refresh }: CardProps) {
+function OwnerCard({ owner: one, isOpen, at, refresh }: CardProps) {
   const open = useSignal<boolean | undefined>(undefined);
   const { owner, waits, version, lagMs, seenMs, answered } = one;
-  const targets = targetsOfOwner(one).filter(({ key }) => canBreak(key));
+  const targets = targetsOfOwner(one, at).filter(({ key }) => canBreak(key));
   const isShown = open.value ?? isOpen;
+  const age = Math.max(0, now.value - at);
   const waiting = Math.max(
     one.waitCount ?? 0,
     waits.reduce((sum, { count }) => sum + count, 0),

@@ -2,10 +2,11 @@ import { signal, useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import { serviceUrl } from "../api/client.ts";
-import { formatDuration, formatTicking } from "../model/duration.ts";
+import { now } from "../live/live.ts";
+import { formatTicking } from "../model/duration.ts";
 import { processOf, shellQuote } from "../model/owner.ts";
 import { route } from "../router.ts";
-import { Confirmation, confirmationOf, Field } from "./break-fields.tsx";
+import { Confirmation, confirmationOf, Field, HowToFence } from "./break-fields.tsx";
 import { breakAll, type BreakOutcome, type BreakTarget } from "./break.ts";
 import { OwnerName } from "./parts.tsx";
 import { copy, toast } from "./toast.tsx";
@@ -22,8 +23,6 @@ export interface BreakRequest {
 const request = signal<BreakRequest | undefined>(undefined);
 const shortestReason = 8;
 const usualReasons = ["its work is stuck", "its host is gone"];
-declare const DOCS_URL: string;
-
 export function askToBreak(asked: BreakRequest): void {
   if (asked.targets.length > 0) request.value = asked;
 }
@@ -48,12 +47,11 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
       <form onSubmit={(event) => void submit(event)}>
         <h2 id="break-title">{titleOf(asked)}</h2>
         <Targets targets={asked.targets} />
-        <p class="warning">
-          {warningOf(asked.targets)}{" "}
-          <a href={`${DOCS_URL}/fencing.md`} target="_blank" rel="noreferrer">
-            How to fence
-          </a>
-        </p>
+        {confirmation?.boxText === undefined && (
+          <p class="warning">
+            {warningOf(asked.targets)} <HowToFence />
+          </p>
+        )}
         {moved.value.length > 0 && <Moved outcomes={moved.value} />}
         <Field
           name="reason"
@@ -68,10 +66,6 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
           {problem.value}
         </p>
         <footer>
-          <CopyCommand asked={asked} reason={reason.value.trim()} />
-          <button type="button" onClick={() => dialog.current?.close()}>
-            {moved.value.length > 0 ? "Look again" : "Cancel"}
-          </button>
           {!hasMoved && (
             <button
               type="submit"
@@ -82,6 +76,10 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
               {isBusy.value ? "Breaking…" : "Break"}
             </button>
           )}
+          <button type="button" onClick={() => dialog.current?.close()}>
+            {moved.value.length > 0 ? "Look again" : "Cancel"}
+          </button>
+          <CopyCommand asked={asked} reason={reason.value.trim()} />
         </footer>
       </form>
     </dialog>
@@ -151,29 +149,26 @@ function titleOf({ targets, owner }: BreakRequest): string {
 
 /** A break frees the lock, and does not end the work of its holder. */
 function warningOf(targets: readonly BreakTarget[]): string {
-  const longest = Math.max(0, ...targets.map(({ ttlMs = 0 }) => ttlMs));
-  const within =
-    longest === 0 ? "" : `, within ${formatDuration(Math.max(1_000, Math.ceil(longest / 3_000) * 1_000))}`;
   const owners = new Set(targets.map(({ owner }) => owner));
   const [owner = ""] = owners;
   const isOne = owners.size === 1;
   const processes = isOne ? (processOf(owner) ?? "the holder’s process") : "the holders’ processes";
-  const learn = isOne ? "which learns of it at its next renewal" : "which learn of it at their next renewals";
   const upTo = targets.length === 1 ? String(targets[0]?.fencingToken) : "that of its broken grant";
   const resources = targets.length === 1 ? "let the resource" : "let each resource";
-  return `The break does not stop ${processes}, ${learn}${within}. Stop ${isOne ? "it" : "them"}, or ${resources} refuse all fencing tokens up to ${upTo}.`;
+  return `The break does not stop ${processes}. Stop ${isOne ? "it" : "them"}, or ${resources} refuse all fencing tokens up to ${upTo}.`;
 }
 
 function Targets({ targets }: { targets: readonly BreakTarget[] }) {
   const shown = targets.slice(0, 6);
   return (
     <ul class="targets">
-      {shown.map(({ key, owner, heldMs, isHeldExact, waiters, fencingToken, renewal }) => (
+      {shown.map(({ key, owner, since, isHeldExact, waiters, fencingToken, renewal }) => (
         <li key={`${key} ${fencingToken}`}>
           {targets.length > 1 && <code class="target-key">{key}</code>}
           <span>
             held by <OwnerName owner={owner} />
-            {heldMs !== undefined && ` for ${isHeldExact ? "" : "at least "}${formatTicking(heldMs)}`}
+            {since !== undefined &&
+              ` for ${isHeldExact ? "" : "at least "}${formatTicking(Math.max(0, now.value - since))}`}
             {renewal !== "" && `, ${renewal}`}
             {", "}
             {waiters === 0 ? "no waiter" : waiters === 1 ? "1 waits" : `${waiters} wait`}

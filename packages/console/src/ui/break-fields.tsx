@@ -4,6 +4,8 @@ import type { ComponentChildren } from "preact";
 import { processOf } from "../model/owner.ts";
 import type { BreakTarget } from "./break.ts";
 
+declare const DOCS_URL: string;
+
 /** What the operator confirms. */
 interface Confirmed {
   /** The text to type, or the value of the ticked box. */
@@ -31,7 +33,7 @@ export function Confirmation({ confirmation, value }: ConfirmationProps) {
     return <Field name="confirm" value={value} title={title} hint="because several grants may end" />;
   }
   return (
-    <label class="tick">
+    <label class="warning tick">
       <input
         type="checkbox"
         name="confirm"
@@ -39,8 +41,18 @@ export function Confirmation({ confirmation, value }: ConfirmationProps) {
         checked={value.value === expected}
         onInput={({ currentTarget }) => (value.value = currentTarget.checked ? expected : "")}
       />
-      {boxText}
+      <span>
+        {boxText} <HowToFence />
+      </span>
     </label>
+  );
+}
+
+export function HowToFence() {
+  return (
+    <a href={`${DOCS_URL}/fencing.md`} target="_blank" rel="noreferrer">
+      How to fence
+    </a>
   );
 }
 
@@ -58,7 +70,7 @@ export function confirmationOf(
   const process = processOf(target.owner) ?? "the holder’s process";
   return {
     value: "known",
-    boxText: `I know that ${process} still runs after the break`,
+    boxText: `I know that ${process} still runs after the break. I will stop it, or the resource refuses its fencing token.`,
     problem: `Tick that ${process} still runs.`,
   };
 }

@@ -1,13 +1,14 @@
 import { ApiError, get, post } from "../api/client.ts";
 import type { Broken, BrokenLocks, Holder, Lock, Owner, PastHold } from "../api/types.ts";
-import { heldMs, isRenewing, type Row } from "../model/row.ts";
+import { isRenewing, type Row } from "../model/row.ts";
 
 /** One grant to break, as it was shown. */
 export interface BreakTarget {
   readonly key: string;
   readonly owner: string;
   readonly fencingToken: string;
-  readonly heldMs: number | undefined;
+  /** Since when the grant is held, ms since 1970 by the browser's clock. */
+  readonly since: number | undefined;
   readonly isHeldExact: boolean;
   readonly waiters: number;
   /** Whether the holder may be alive: it renews, or its next renewal is not due yet. */
@@ -50,20 +51,15 @@ export async function breakAll(
 }
 
 /** The targets of a row: one for each holder with a fencing token. */
-export function targetsOf(
-  row: Row,
-  now: number,
-  holders: readonly Holder[] = row.lock.holders,
-): BreakTarget[] {
+export function targetsOf(row: Row, holders: readonly Holder[] = row.lock.holders): BreakTarget[] {
   return holders.flatMap((holder) => {
     const { owner, fencingToken } = holder;
     if (fencingToken === undefined) return [];
-    const held = holder.heldMs === undefined ? heldMs(row, now) : holder.heldMs + Math.max(0, now - row.at);
     return {
       key: row.key,
       owner,
       fencingToken,
-      heldMs: held,
+      since: holder.heldMs === undefined ? row.since : row.at - holder.heldMs,
       isHeldExact: holder.heldMs !== undefined || row.isSinceExact,
       waiters: row.lock.waiterCount,
       isAlive: row.state === "held",
@@ -73,8 +69,9 @@ export function targetsOf(
   });
 }
 
-export function targetsOfOwner({ owner, holds, answered }: Owner): BreakTarget[] {
-  return holds.flatMap(({ key, fencingToken, heldMs: held, localWaiters: waiters = 0, ttlMs }) => {
+/** @param at when the owner was reported */
+export function targetsOfOwner({ owner, holds, answered }: Owner, at: number): BreakTarget[] {
+  return holds.flatMap(({ key, fencingToken, heldMs, localWaiters: waiters = 0, ttlMs }) => {
     if (fencingToken === undefined) return [];
     const renewal = answered ? "renewed" : "";
     return [
@@ -82,7 +79,7 @@ export function targetsOfOwner({ owner, holds, answered }: Owner): BreakTarget[]
         key,
         owner,
         fencingToken,
-        heldMs: held,
+        since: heldMs === undefined ? undefined : at - heldMs,
         isHeldExact: true,
         waiters,
         isAlive: answered,

@@ -37,11 +37,8 @@ export function LockPage() {
 
 function OneLockPage({ lockKey: key }: { lockKey: string }) {
   const { row, seen, error, refresh: refreshLock } = useLock(key);
-  const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
-  const history = usePoll<History>("v1/history", { key }, 5_000);
+  const { reply, history } = useReports(key, row?.lock.holders[0]?.fencingToken);
   const refresh = (): void => [refreshLock, history.refresh].forEach((each) => each());
-  const grant = row?.lock.holders[0]?.fencingToken;
-  useEffect(() => [reply, history].forEach((each) => each.refresh()), [grant]);
   const reported = reply.data?.owners ?? reply.data?.processes ?? [];
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
@@ -67,6 +64,14 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
       {row.lock.holders.length > 1 && <HoldersPanel row={row} refresh={refresh} />}
     </div>
   );
+}
+
+/** The reports of the processes, and the history of the service. Another grant makes both old. */
+function useReports(key: string, grant: string | undefined) {
+  const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
+  const history = usePoll<History>("v1/history", { key }, 5_000);
+  useEffect(() => [reply, history].forEach((each) => each.refresh()), [grant]);
+  return { reply, history };
 }
 
 function useLockPageKeys(key: string, row: Row | undefined, refresh: () => void): void {

@@ -37,13 +37,12 @@ export function LockPage() {
 
 function OneLockPage({ lockKey: key }: { lockKey: string }) {
   const { row, seen, error, refresh: refreshLock } = useLock(key);
-  const { reply, history } = useReports(key, row?.lock.holders[0]?.fencingToken);
+  const { reported, at, history } = useReports(key, row);
   const refresh = (): void => [refreshLock, history.refresh].forEach((each) => each());
-  const reported = reply.data?.owners ?? reply.data?.processes ?? [];
   useLockPageKeys(key, row, refresh);
   if (row === undefined)
     return <p class="loading">{error === undefined ? "Reading the lock…" : error.message}</p>;
-  const owners = aged(reported, Math.max(0, row.at - reply.at));
+  const owners = aged(reported, Math.max(0, row.at - at));
   const merged = mergedHolds(history.data?.holds ?? [], seen, row.lock.kind !== "mutex");
   const holds = merged.map(withOwnBreak);
   return (
@@ -67,11 +66,13 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
 }
 
 /** The reports of the processes, and the history of the service. Another grant makes both old. */
-function useReports(key: string, grant: string | undefined) {
+function useReports(key: string, row: Row | undefined) {
+  const grant = row?.lock.holders[0]?.fencingToken;
   const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
   const history = usePoll<History>("v1/history", { key }, 5_000);
   useEffect(() => [reply, history].forEach((each) => each.refresh()), [grant]);
-  return { reply, history };
+  const reported = reply.data?.owners ?? reply.data?.processes ?? [];
+  return { reported, at: reply.at, history };
 }
 
 function useLockPageKeys(key: string, row: Row | undefined, refresh: () => void): void {

@@ -19,8 +19,8 @@ test("a renewal says that the process lives, and not that its work advances", ()
   const row = { ...rowOf(lock, now, before), renewedAt: now - 4_000 };
   expect(read(row)).toBe(
     "order:555 is held by billing@pod-7:4711 for 2h 13m (reason “charge”), renewed 4s ago, 3 wait, " +
-      "the oldest for 1h 58m. Its process renews the lease, so the lock does not free itself. " +
-      "It is held long: longer than 1m while others wait. If its log shows no progress, break the lock.",
+      "the oldest for 1h 58m. Process 4711 on pod-7 is alive and renews the lease, so the lock does not free itself. " +
+      "It is held long: longer than 1m while others wait. If the log of the process shows no progress, break the lock.",
   );
   const usual = { key: "order:555", count: 12, p50Ms: 2_000, p95Ms: 4_000 };
   expect(read({ ...rowOf(lock, now, before, usual), renewedAt: now })).toContain(
@@ -34,7 +34,7 @@ test("a renewal that the process reports counts too", () => {
   });
   expect(text).toBe(
     "k is held by billing@pod-7:4711 for 1m, renewed 3s ago, 1 waits for 2s. " +
-      "Its process renews the lease, so the lock does not free itself. The lease does not show whether its work advances.",
+      "Process 4711 on pod-7 is alive and renews the lease.",
   );
 });
 

@@ -11,24 +11,25 @@ export interface Sort {
   readonly isDescending: boolean;
 }
 
+/** The states that need a look come first. The others are equal, so that the key orders them. */
 const severity: Readonly<Record<StateWord, number>> = {
   foreign: 0,
   "no expiry": 1,
   late: 2,
   "held long": 3,
   free: 4,
-  held: 5,
-  latch: 6,
+  held: 4,
+  latch: 4,
 };
 
 export function parseSort(text: string | null): Sort {
   const isDescending = text?.startsWith("-") === true;
   const name = isDescending ? text?.slice(1) : text;
-  return { by: orders.find((order) => order === name) ?? "key", isDescending };
+  return { by: orders.find((order) => order === name) ?? "state", isDescending };
 }
 
 export function formatSort({ by, isDescending }: Sort): string | undefined {
-  return by === "key" && !isDescending ? undefined : `${isDescending ? "-" : ""}${by}`;
+  return by === "state" && !isDescending ? undefined : `${isDescending ? "-" : ""}${by}`;
 }
 
 /** The order after a press on the heading of a column. The numbers begin with the largest. */

@@ -1,6 +1,7 @@
 import type { Lock, PastHold } from "../api/types.ts";
 import { formatTicking, formatTime } from "./duration.ts";
 import { longText } from "./long-hold.ts";
+import { processOf } from "./owner.ts";
 import { heldMs, isLong, isRenewing, leftMs, oldestWaitMs, type Row } from "./row.ts";
 
 /** A part of a sentence. */
@@ -125,11 +126,10 @@ function prognosis(row: Row, now: number, renewedMs: number | undefined): string
 
 /** A renewal proves that the process lives, and not that its work advances. */
 function renewingText(row: Row, now: number): string {
-  const advice =
-    isLong(row, now) && row.long
-      ? `It is held long: ${longText(row.long)}. If its log shows no progress, break the lock.`
-      : "The lease does not show whether its work advances.";
-  return `Its process renews the lease, so the lock does not free itself. ${advice}`;
+  const process = processOf(row.lock.holders[0]?.owner ?? "") ?? "its process";
+  const lives = `${process.charAt(0).toUpperCase()}${process.slice(1)} is alive and renews the lease`;
+  if (!isLong(row, now) || row.long === undefined) return `${lives}.`;
+  return `${lives}, so the lock does not free itself. It is held long: ${longText(row.long)}. If the log of the process shows no progress, break the lock.`;
 }
 
 /** Before the first renewal that this page sees. A healthy client renews after a third of the TTL. */

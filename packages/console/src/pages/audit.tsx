@@ -11,7 +11,7 @@ import { usePoll } from "../ui/use-poll.ts";
 
 const pageSize = "100";
 const results: Readonly<Record<string, { readonly word: string; readonly chip: string }>> = {
-  broken: { word: "broken", chip: "held" },
+  broken: { word: "broken", chip: "free" },
   unknown: { word: "unknown", chip: "late" },
 };
 

@@ -191,13 +191,21 @@ function HoldsTable({ holds, now: time }: { holds: readonly PastHold[]; now: num
               <OwnerName owner={hold.owner} />
             </td>
             <td class="num right">{formatTicking((hold.until ?? time) - hold.since)}</td>
-            <td class="muted">{endWords[endOf(hold)]}</td>
+            <td class="muted">{isEndAwaited(hold, time) ? "" : endWords[endOf(hold)]}</td>
             <td class="muted num right">{hold.until === null ? "" : <Ago at={hold.until} now={time} />}</td>
           </tr>
         ))}
       </tbody>
     </table>
   );
+}
+
+/** How long the history of the service may take to learn how a hold ended, ms. */
+const reportMs = 10_000;
+
+/** Whether the page has seen the end of a hold, and the history does not have it yet. */
+function isEndAwaited(hold: PastHold, time: number): boolean {
+  return endOf(hold) === "unknown" && time - (hold.until ?? 0) < reportMs;
 }
 
 /** The signs at the ends of bars, besides their colours: a cross, a slash and a ring. */

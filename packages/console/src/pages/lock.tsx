@@ -146,7 +146,7 @@ function Actions({ row, refresh }: { row: Row; refresh: () => void }) {
       <div class="lock-ttl">
         <TtlBar row={row} now={now.value} isLarge />
         {row.lock.remainingMs !== null && row.ttlMs !== undefined && (
-          <small class="muted ttl-note">left without a renewal</small>
+          <small class="muted ttl-note">until expiry if renewals stop</small>
         )}
       </div>
       <Votes row={row} />
@@ -159,7 +159,7 @@ function Actions({ row, refresh }: { row: Row; refresh: () => void }) {
             title={targets.length === 0 ? "The grant has no fencing token to be broken by" : "b"}
             onClick={() => breakRow(row, refresh, lock.holders.slice(0, 1))}
           >
-            Break…
+            Break… <kbd aria-hidden="true">b</kbd>
           </button>
         )}
         <button type="button" title="c" onClick={() => void copy(commandFor(key), "the command")}>

@@ -1,10 +1,10 @@
 import { useComputed, useSignal } from "@preact/signals";
 
 import type { Owner, OwnerHold, Owners } from "../api/types.ts";
-import { now, rows } from "../live/live.ts";
+import { now, rowOfKey, rows } from "../live/live.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
 import { holdCountOf, matchingOwners, ownersOf } from "../model/owners.ts";
-import { hrefOf, route, setParams } from "../router.ts";
+import { go, hrefOf, route, setParams } from "../router.ts";
 import { canBreak } from "../session.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
 import { targetsOfOwner } from "../ui/break.ts";
@@ -142,7 +142,7 @@ function OwnerCard({ owner: one, isOpen, at, refresh }: CardProps) {
             class="danger ghost"
             onClick={() => askToBreak({ targets, owner, done: refresh })}
           >
-            Break all {targets.length}…
+            {targets.length === 1 ? "Break…" : `Break all ${targets.length}…`}
           </button>
         )}
       </div>
@@ -182,7 +182,7 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
               Margin
             </th>
             <th scope="col" class="right">
-              Own waiters
+              Waiters
             </th>
             <th scope="col">Reason</th>
           </tr>
@@ -192,7 +192,7 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
             <HoldLine key={`${hold.key} ${hold.fencingToken}`} hold={hold} age={age} />
           ))}
           {waits.slice(0, mostHoldings).map(({ key, kind, count, oldestMs }) => (
-            <tr key={`wait ${key}`}>
+            <tr key={`wait ${key}`} class="opens" onClick={() => go("lock", { key })}>
               <td>
                 <a href={hrefOf("lock", { key })}>
                   <code>{key}</code>
@@ -214,8 +214,9 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
 
 function HoldLine({ hold, age }: { hold: OwnerHold; age: number }) {
   const { key, kind, mode, heldMs, renewedMs, marginMs, localWaiters = 0, reason } = hold;
+  const waiters = rowOfKey(key)?.lock.waiterCount ?? localWaiters;
   return (
-    <tr>
+    <tr class="opens" onClick={() => go("lock", { key })}>
       <td>
         <a href={hrefOf("lock", { key })}>
           <code>{key}</code>
@@ -225,7 +226,7 @@ function HoldLine({ hold, age }: { hold: OwnerHold; age: number }) {
       <td class="num right">{heldMs === undefined ? "–" : formatTicking(heldMs + age)}</td>
       <td class="num right">{renewedMs === undefined ? "–" : formatTicking(renewedMs + age)}</td>
       <td class="num right">{marginMs === undefined ? "–" : formatDuration(marginMs)}</td>
-      <td class="num right">{localWaiters === 0 ? "–" : localWaiters}</td>
+      <td class="num right">{waiters === 0 ? "–" : waiters}</td>
       <td class="muted">{reason}</td>
     </tr>
   );

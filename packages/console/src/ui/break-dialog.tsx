@@ -22,7 +22,7 @@ export interface BreakRequest {
 
 const request = signal<BreakRequest | undefined>(undefined);
 const shortestReason = 8;
-const usualReasons = ["its work is stuck", "its host is gone"];
+const usualReasons = ["its log shows no progress", "its host is gone"];
 export function askToBreak(asked: BreakRequest): void {
   if (asked.targets.length > 0) request.value = asked;
 }
@@ -72,6 +72,7 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
               class="danger"
               data-testid="break-submit"
               aria-disabled={!isReady || isBusy.value}
+              title={isReady ? "Enter" : "A reason and the confirmation are missing"}
             >
               {isBusy.value ? "Breaking…" : "Break"}
             </button>
@@ -120,7 +121,7 @@ function useAttempt(asked: BreakRequest) {
   return { reason, confirmed, isBusy, moved, confirmation, problem, isReady, submit };
 }
 
-/** Reasons to choose. The Tab key passes them by after a typed reason. */
+/** Reasons to choose. */
 function UsualReasons({ reason }: { reason: Signal<string> }) {
   return (
     <span class="reasons">
@@ -129,7 +130,6 @@ function UsualReasons({ reason }: { reason: Signal<string> }) {
           key={text}
           type="button"
           class="pill"
-          tabIndex={reason.value === "" ? 0 : -1}
           onClick={({ currentTarget }) => {
             reason.value = text;
             currentTarget.closest("form")?.querySelector<HTMLElement>("[name=confirm]")?.focus();
@@ -162,7 +162,7 @@ function Targets({ targets }: { targets: readonly BreakTarget[] }) {
   const shown = targets.slice(0, 6);
   return (
     <ul class="targets">
-      {shown.map(({ key, owner, since, isHeldExact, waiters, fencingToken, renewal }) => (
+      {shown.map(({ key, owner, since, isHeldExact, waiters, next, fencingToken, renewal }) => (
         <li key={`${key} ${fencingToken}`}>
           {targets.length > 1 && <code class="target-key">{key}</code>}
           <span>
@@ -172,6 +172,12 @@ function Targets({ targets }: { targets: readonly BreakTarget[] }) {
             {renewal !== "" && `, ${renewal}`}
             {", "}
             {waiters === 0 ? "no waiter" : waiters === 1 ? "1 waits" : `${waiters} wait`}
+            {next !== undefined && (
+              <>
+                {waiters === 1 ? ": " : ", the next is "}
+                <OwnerName owner={next} />
+              </>
+            )}
           </span>
           <small class="num muted">fencing token {fencingToken}</small>
         </li>
@@ -207,5 +213,5 @@ function CopyCommand({ asked: { targets }, reason }: { asked: BreakRequest; reas
 function summaries(outcomes: readonly BreakOutcome[]): { text: string; detail: string }[] {
   const broken = outcomes.filter(({ result }) => result === "broken");
   if (broken.length > 1) return [{ text: `${broken.length} locks are broken`, detail: "" }];
-  return broken.map(({ key, text }) => ({ text: `${key} is broken`, detail: text }));
+  return broken.map(({ key, text }) => ({ text: `The grant of ${key} is broken`, detail: text }));
 }

@@ -42,16 +42,16 @@ export function Confirmation({ confirmation, value }: ConfirmationProps) {
         onInput={({ currentTarget }) => (value.value = currentTarget.checked ? expected : "")}
       />
       <span>
-        {boxText} <HowToFence />
+        {boxText} <HowToFence text="fence it off" />
       </span>
     </label>
   );
 }
 
-export function HowToFence() {
+export function HowToFence({ text = "How to fence" }: { text?: string }) {
   return (
     <a href={`${DOCS_URL}/fencing.md`} target="_blank" rel="noreferrer">
-      How to fence
+      {text}
     </a>
   );
 }
@@ -70,7 +70,7 @@ export function confirmationOf(
   const process = processOf(target.owner) ?? "the holder’s process";
   return {
     value: "known",
-    boxText: `I know that ${process} still runs after the break. I will stop it, or the resource refuses its fencing token.`,
+    boxText: `I know that ${process} still runs after the break, and that I must stop it or`,
     problem: `Tick that ${process} still runs.`,
   };
 }
@@ -86,22 +86,23 @@ interface FieldProps {
 export function Field({ name, title, hint, value, children }: FieldProps) {
   return (
     <div class="field">
-      <label>
+      <label for={`break-${name}`}>
         <span>
           {title} <small>{hint}</small>
         </span>
-        <input
-          name={name}
-          data-testid={`break-${name}`}
-          autocomplete="off"
-          spellcheck={name === "reason"}
-          maxLength={1024}
-          autofocus={name === "reason"}
-          value={value.value}
-          onInput={({ currentTarget }) => (value.value = currentTarget.value)}
-        />
       </label>
       {children}
+      <input
+        id={`break-${name}`}
+        name={name}
+        data-testid={`break-${name}`}
+        autocomplete="off"
+        spellcheck={name === "reason"}
+        maxLength={1024}
+        autofocus={name === "reason"}
+        value={value.value}
+        onInput={({ currentTarget }) => (value.value = currentTarget.value)}
+      />
     </div>
   );
 }

@@ -11,6 +11,8 @@ export interface BreakTarget {
   readonly since: number | undefined;
   readonly isHeldExact: boolean;
   readonly waiters: number;
+  /** The first waiter, if known. */
+  readonly next?: string | undefined;
   /** Whether the holder may be alive: it renews, or its next renewal is not due yet. */
   readonly isAlive: boolean;
   /** For the description: "renewed". */
@@ -62,6 +64,7 @@ export function targetsOf(row: Row, holders: readonly Holder[] = row.lock.holder
       since: holder.heldMs === undefined ? row.since : row.at - holder.heldMs,
       isHeldExact: holder.heldMs !== undefined || row.isSinceExact,
       waiters: row.lock.waiterCount,
+      next: row.lock.waiters[0]?.owner,
       isAlive: row.state === "held",
       renewal: isRenewing(row) ? "renewed" : row.state === "late" ? "not renewed" : "",
       ttlMs: row.ttlMs,

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 
 import { chunksOf, eventsOf, type ServerEvent } from "../src/api/sse.ts";
-import type { Node, PastHold } from "../src/api/types.ts";
+import type { Node, Owner, PastHold } from "../src/api/types.ts";
 import { formatDuration, formatTicking, parseDuration } from "../src/model/duration.ts";
 import { lossOfOne } from "../src/model/nodes.ts";
-import { matchingOwners, ownersOf } from "../src/model/owners.ts";
+import { firstOwners, matchingOwners, ownersOf } from "../src/model/owners.ts";
 import { ownerParts, shellQuote } from "../src/model/owner.ts";
 import { rowOf } from "../src/model/row.ts";
 import { lanesOf, mergedHolds, timelineOf } from "../src/model/timeline.ts";
@@ -64,6 +64,15 @@ test("owners are derived from locks where the service has no directory", () => {
     ["ci", 0, 2],
   ]);
   expect(matchingOwners(owners, "POD-7").map(({ owner }) => owner)).toEqual(["billing@pod-7:4711"]);
+  const held = (owner: string, holdCount: number): Owner => ({
+    owner,
+    holdCount,
+    answered: true,
+    holds: [],
+    waits: [],
+  });
+  const many = firstOwners([held("c", 3), held("b", 1), held("a", 2)], 2);
+  expect(many.map(({ owner }) => owner)).toEqual(["a", "c"]);
 });
 
 test("the timeline places holds between the oldest and now, and overlapping ones in lanes", () => {

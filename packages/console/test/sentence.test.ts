@@ -19,12 +19,12 @@ test("a renewal says that the process lives, and not that its work advances", ()
   const row = { ...rowOf(lock, now, before), renewedAt: now - 4_000 };
   expect(read(row)).toBe(
     "order:555 is held by billing@pod-7:4711 for 2h 13m (reason “charge”), renewed 4s ago, 3 wait, " +
-      "the oldest for 1h 58m. Process 4711 on pod-7 is alive and renews the lease, so the lock does not free itself. " +
-      "It is held long: longer than 1m while others wait. If the log of the process shows no progress, break the lock.",
+      "the oldest for 1h 58m. The process is alive and renews the lease, which is held long: longer than 1m while others wait. " +
+      "If its log shows no progress, stop process 4711 on pod-7, and the lock frees itself when the lease ends. Or break the lock.",
   );
   const usual = { key: "order:555", count: 12, p50Ms: 2_000, p95Ms: 4_000 };
   expect(read({ ...rowOf(lock, now, before, usual), renewedAt: now })).toContain(
-    "It is held long: 95 % of the last 12 holds took at most 4s.",
+    "held long: 95 % of the last 12 holds took at most 4s.",
   );
 });
 
@@ -34,7 +34,7 @@ test("a renewal that the process reports counts too", () => {
   });
   expect(text).toBe(
     "k is held by billing@pod-7:4711 for 1m, renewed 3s ago, 1 waits for 2s. " +
-      "Process 4711 on pod-7 is alive and renews the lease.",
+      "The process is alive and renews the lease.",
   );
 });
 

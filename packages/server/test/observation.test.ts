@@ -96,6 +96,24 @@ test("the owners are the processes and the other holders, within the prefixes of
   });
   expect(own?.waits).toMatchObject([{ key: "order:1", kind: "mutex", count: 2 }]);
 
+  const worked = new AbortController();
+  const work = (async () => {
+    while (!worked.signal.aborted) await (await worker.acquire("order:8")).release();
+  })();
+  const foreign = { key: "order:9", owner: "worker@pod:1", ttlMs: 60_000 };
+  await sendRequest(url, "POST", "/v1/leases", foreign, headers);
+  const rowsOfWorker = async (): Promise<OwnerReply[]> =>
+    (await get("/v1/owners")).body.owners.filter(({ owner }) => owner === "worker@pod:1");
+  await waitUntil(
+    async () => (await rowsOfWorker()).length > 1,
+    "the other holder of the same name has a row",
+  );
+  worked.abort();
+  await work;
+  const [row, other, ...more] = await rowsOfWorker();
+  expect([row?.answered, other?.answered, more]).toEqual([true, false, []]);
+  expect(other?.holds.map(({ key }) => key)).toEqual(["order:9"]);
+
   const limited = await get("/v1/owners", reader.token);
   expect(JSON.stringify(limited.body)).not.toContain("secret");
   expect(find(limited, "worker@pod:1")).toMatchObject({ holdCount: 1, holds: [{ key: "order:1" }] });

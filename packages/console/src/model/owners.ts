@@ -33,12 +33,18 @@ export function ownersOf(rows: readonly Row[], now: number): Owner[] {
   }));
 }
 
-/** The owners whose name contains a text, those with the most locks first. */
+/** The owners whose name contains a text. */
 export function matchingOwners(owners: readonly Owner[], text: string): Owner[] {
   const wanted = text.toLowerCase();
+  return owners.filter(({ owner, host = "" }) => `${owner}\n${host}`.toLowerCase().includes(wanted));
+}
+
+/** The owners with the most locks, by name, so that they keep their places. */
+export function firstOwners(owners: readonly Owner[], most: number): Owner[] {
   return owners
-    .filter(({ owner, host = "" }) => `${owner}\n${host}`.toLowerCase().includes(wanted))
-    .toSorted((a, b) => holdCountOf(b) - holdCountOf(a) || (a.owner < b.owner ? -1 : 1));
+    .toSorted((a, b) => holdCountOf(b) - holdCountOf(a))
+    .slice(0, most)
+    .toSorted((a, b) => (a.owner < b.owner ? -1 : a.owner > b.owner ? 1 : 0));
 }
 
 /** The number of holds of an owner. */

@@ -126,10 +126,10 @@ function prognosis(row: Row, now: number, renewedMs: number | undefined): string
 
 /** A renewal proves that the process lives, and not that its work advances. */
 function renewingText(row: Row, now: number): string {
-  const process = processOf(row.lock.holders[0]?.owner ?? "") ?? "its process";
-  const lives = `${process.charAt(0).toUpperCase()}${process.slice(1)} is alive and renews the lease`;
+  const lives = "The process is alive and renews the lease";
   if (!isLong(row, now) || row.long === undefined) return `${lives}.`;
-  return `${lives}, so the lock does not free itself. It is held long: ${longText(row.long)}. If the log of the process shows no progress, break the lock.`;
+  const process = processOf(row.lock.holders[0]?.owner ?? "") ?? "the process";
+  return `${lives}, which is held long: ${longText(row.long)}. If its log shows no progress, stop ${process}, and the lock frees itself when the lease ends. Or break the lock.`;
 }
 
 /** Before the first renewal that this page sees. A healthy client renews after a third of the TTL. */
@@ -139,7 +139,7 @@ function dueText({ ttlMs = 0 }: Row, left: number): string {
   return `The next renewal ${due}; without one the lease ends in ${formatTicking(left)}.`;
 }
 
-/** Since when the service has observed the locks. */
+/** Since when the service has observed the locks. It does so while a console is open. */
 export function observedText(knownSince: number, now: number): string {
   const isToday = formatTime(knownSince).slice(0, 10) === formatTime(now).slice(0, 10);
   return `observed since ${formatTime(knownSince).slice(isToday ? 11 : 0)}`;

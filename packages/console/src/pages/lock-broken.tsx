@@ -1,25 +1,43 @@
-import type { Owner, OwnerHold, PastHold } from "../api/types.ts";
+import type { OwnerHold, Owners, PastHold } from "../api/types.ts";
 import { now } from "../live/live.ts";
 import { processOf } from "../model/owner.ts";
+import { hrefOf } from "../router.ts";
+import { HowToFence } from "../ui/break-fields.tsx";
 import { Ago, OwnerName } from "../ui/parts.tsx";
+import { usePoll } from "../ui/use-poll.ts";
 
 /** For how long the page shows what is left to do, ms. */
 const shownMs = 3_600_000;
 
 /** What is left to do after a break, because it does not stop the process of the former holder. */
-export function BrokenNotice({ holds, owners }: { holds: readonly PastHold[]; owners: readonly Owner[] }) {
+export function BrokenNotice({ holds }: { holds: readonly PastHold[] }) {
   const broken = holds.find(({ end, until }) => end === "broken" && (until ?? 0) > now.value - shownMs);
-  if (broken?.until == null) return null;
-  const { owner, until, fencingToken } = broken;
+  return broken?.until == null ? null : <StillToDo broken={broken} until={broken.until} />;
+}
+
+function StillToDo({ broken, until }: { broken: PastHold; until: number }) {
+  const { owner, fencingToken } = broken;
+  const { data } = usePoll<Owners>("v1/owners", {}, 5_000);
   const number = fencingToken === undefined ? "that of its grant" : fencingToken;
-  const isUnaware = owners.some(({ holds: held }) => held.some((hold) => isGrant(hold, broken)));
   return (
     <p class="warning" data-testid="still-to-do">
-      The grant of <OwnerName owner={owner} /> was broken <Ago at={until} now={now.value} />. Its process was
-      not stopped: stop {processOf(owner) ?? "it"}, or let the resource refuse all fencing tokens up to{" "}
-      {number}.{isUnaware && " It has not learned of the break yet."}
+      The grant of{" "}
+      <a href={hrefOf("owners", { owner })}>
+        <OwnerName owner={owner} />
+      </a>{" "}
+      was broken <Ago at={until} now={now.value} />. Its process was not stopped{stateText(data, broken)}:
+      stop {processOf(owner) ?? "it"}. If you cannot, let the resource refuse all fencing tokens up to{" "}
+      {number}. <HowToFence />
     </p>
   );
+}
+
+/** What the former holder reports. A missing report proves nothing, because a principal may not see all owners. */
+function stateText(data: Owners | undefined, broken: PastHold): string {
+  const reports = data?.owners.filter(({ owner, answered }) => answered && owner === broken.owner) ?? [];
+  if (reports.length === 0) return "";
+  const isUnaware = reports.some(({ holds }) => holds.some((hold) => isGrant(hold, broken)));
+  return isUnaware ? ", still runs and has not learned of the break yet" : " and still runs";
 }
 
 /** Whether a process reports the broken grant as held. */

@@ -30,17 +30,16 @@ export function TimelinePanel({ holds, knownSince, isOffered, isShared }: PanelP
   return (
     <section class="panel" data-testid="timeline">
       <h2>
-        Holds <span class="num muted">{holds.length === 0 ? "" : `last ${holds.length}`}</span>
-        <small class="muted" title="The service observes the locks while a console is open">
-          {knownSince !== undefined
-            ? observedText(knownSince, time)
-            : isOffered
-              ? ""
-              : "as this page has seen them"}
-        </small>
+        Holds{" "}
+        <span class="num muted" title={knownSince === undefined ? undefined : observedText(knownSince, time)}>
+          {holds.length === 0 ? "" : `last ${holds.length}`}
+        </span>
+        {!isOffered && <small class="muted">as this page has seen them</small>}
       </h2>
       {holds.length === 0 ? (
-        <p class="muted">No hold is known yet.</p>
+        <p class="muted">
+          No hold is known yet{knownSince === undefined ? "." : `: ${observedText(knownSince, time)}.`}
+        </p>
       ) : (
         <>
           <Chart
@@ -205,7 +204,8 @@ const reportMs = 10_000;
 
 /** Whether the page has seen the end of a hold, and the history does not have it yet. */
 function isEndAwaited(hold: PastHold, time: number): boolean {
-  return endOf(hold) === "unknown" && time - (hold.until ?? 0) < reportMs;
+  const { until, end } = hold;
+  return "expiresAt" in hold && until !== null && end !== "broken" && time - until < reportMs;
 }
 
 /** The signs at the ends of bars, besides their colours: a cross, a slash and a ring. */

@@ -48,7 +48,7 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   return (
     <div class="page page-lock">
       <Headline row={row} holds={holds} owners={owners} />
-      <BrokenNotice holds={holds} owners={owners} />
+      <BrokenNotice holds={holds} />
       <Actions row={row} refresh={refresh} />
       <div class="columns">
         <WaitersPanel row={row} owners={owners} />

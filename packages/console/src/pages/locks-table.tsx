@@ -248,7 +248,7 @@ function LockLine({ row, depth, label, index }: { row: Row; depth: number; label
         )}
       </td>
       <td class="col-left">
-        <TtlBar row={row} now={time} />
+        {state === "held long" ? <span class="muted">renewing</span> : <TtlBar row={row} now={time} />}
       </td>
       <td class="col-waiting num">
         <Waiting row={row} now={time} />

@@ -3,7 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { Owner, OwnerHold, Owners } from "../api/types.ts";
 import { now, rowOfKey, rows } from "../live/live.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
-import { holdCountOf, matchingOwners, ownersOf } from "../model/owners.ts";
+import { firstOwners, holdCountOf, matchingOwners, ownersOf } from "../model/owners.ts";
 import { go, hrefOf, route, setParams } from "../router.ts";
 import { canBreak } from "../session.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
@@ -67,7 +67,7 @@ function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { 
         <Notice title={owners.length === 0 ? "No process holds or waits" : "No owner matches"} icon="free" />
       ) : (
         <ul class="cards">
-          {shown.slice(0, mostOwners).map((owner) => (
+          {firstOwners(shown, mostOwners).map((owner) => (
             <OwnerCard
               key={`${owner.owner} ${owner.instance}`}
               owner={owner}

@@ -201,10 +201,10 @@ function Moved({ outcomes }: { outcomes: readonly BreakOutcome[] }) {
 
 function CopyCommand({ asked: { targets }, reason }: { asked: BreakRequest; reason: string }) {
   const [target] = targets;
-  if (targets.length !== 1 || target === undefined) return <span class="spacer" />;
+  if (targets.length !== 1 || target === undefined) return null;
   const text = `npx holdfast release --force ${shellQuote(target.key)} --fence ${target.fencingToken} --reason ${shellQuote(reason || "…")} --url ${serviceUrl()}`;
   return (
-    <button type="button" class="quiet spacer" onClick={() => void copy(text, "the command")}>
+    <button type="button" class="quiet last" onClick={() => void copy(text, "the command")}>
       Copy as command
     </button>
   );

@@ -42,13 +42,13 @@ export function Confirmation({ confirmation, value }: ConfirmationProps) {
         onInput={({ currentTarget }) => (value.value = currentTarget.checked ? expected : "")}
       />
       <span>
-        {boxText} <HowToFence text="fence it off" />
+        {boxText} <HowToFence text="If you cannot stop it ↗" />
       </span>
     </label>
   );
 }
 
-export function HowToFence({ text = "How to fence" }: { text?: string }) {
+export function HowToFence({ text = "How to fence ↗" }: { text?: string }) {
   return (
     <a href={`${DOCS_URL}/fencing.md`} target="_blank" rel="noreferrer">
       {text}
@@ -70,7 +70,7 @@ export function confirmationOf(
   const process = processOf(target.owner) ?? "the holder’s process";
   return {
     value: "known",
-    boxText: `I know that ${process} still runs after the break, and that I must stop it or`,
+    boxText: `I know that ${process} still runs after the break, and that I must stop it.`,
     problem: `Tick that ${process} still runs.`,
   };
 }

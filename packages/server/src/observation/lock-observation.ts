@@ -68,6 +68,12 @@ export class LockObservation {
     return Array.from(this.#present.values(), ({ state }) => state);
   }
 
+  /** How long the present grant has been held, ms. Undefined: it is not present. */
+  heldMs(key: string, name: string): number | undefined {
+    const hold = this.#present.get(key)?.holds.get(name)?.hold;
+    return hold === undefined ? undefined : Date.now() - hold.since;
+  }
+
   /** The holds of a key, newest first, at most 50. */
   history(key: string): Hold[] {
     const present = Array.from(this.#present.get(key)?.holds.values() ?? [], ({ hold }) => hold).reverse();

@@ -35,6 +35,8 @@ export interface Owners {
 
 /** All requests within this time get the same answer, so ten consoles cost as much as one. */
 const sharedMs = 2_000;
+/** The list and the reports of the processes may differ by a hold that is younger, because they are not read at once. */
+const settledMs = 5_000;
 /** An owner without an answer has at most this many holds in a reply. */
 const maxHolds = 1_000;
 
@@ -67,9 +69,13 @@ export class OwnerDirectory {
   async owners(isShown: (key: string) => boolean): Promise<Owners> {
     const [isKnown, list] = await Promise.all([this.#observation.ask(), this.processes()]);
     const known = new Set(list.processes.flatMap(({ holds }) => holds.map(nameOf)));
+    const answered = new Set(list.processes.flatMap((process) => (process.answered ? [process.owner] : [])));
+    const isSettled = ({ key, fencingToken }: OwnerHold, owner: string): boolean =>
+      (this.#observation.heldMs(key, fencingToken ?? owner) ?? 0) > settledMs;
     const others = holdsByOwner(
       this.#observation.states(),
-      (hold) => isShown(hold.key) && !known.has(nameOf(hold)),
+      (hold, owner) =>
+        isShown(hold.key) && !known.has(nameOf(hold)) && (!answered.has(owner) || isSettled(hold, owner)),
     );
     const rows = list.processes.map((process): Owner => {
       const more = process.answered ? [] : (others.get(process.owner) ?? []);
@@ -100,7 +106,7 @@ export function wireHold({ fencingToken, ...hold }: ProcessHold): OwnerHold {
 
 function holdsByOwner(
   states: readonly LockState[],
-  isWanted: (hold: OwnerHold) => boolean,
+  isWanted: (hold: OwnerHold, owner: string) => boolean,
 ): Map<string, OwnerHold[]> {
   const byOwner = new Map<string, OwnerHold[]>();
   for (const { key, kind, holders } of states) {
@@ -108,7 +114,7 @@ function holdsByOwner(
       const { localWaiters = 0, ...facts } = holder;
       const token = fencingToken === undefined ? {} : { fencingToken: fencingToken.toString() };
       const hold: OwnerHold = { key, kind, ...token, ...facts, localWaiters };
-      if (isWanted(hold)) {
+      if (isWanted(hold, owner)) {
         byOwner.set(owner, [...(byOwner.get(owner) ?? []), hold]);
       }
     }

@@ -20,7 +20,7 @@ test("a renewal says that the process lives, and not that its work advances", ()
   expect(read(row)).toBe(
     "order:555 is held by billing@pod-7:4711 for 2h 13m (reason “charge”), renewed 4s ago, 3 wait, " +
       "the oldest for 1h 58m. The process is alive and renews the lease, which is held long: longer than 1m while others wait. " +
-      "If its log shows no progress, stop process 4711 on pod-7, and the lock frees itself when the lease ends. Or break the lock.",
+      "If its log shows no progress, stop process 4711 on pod-7: the lock frees itself when the lease ends. If you cannot stop it now, break the lock.",
   );
   const usual = { key: "order:555", count: 12, p50Ms: 2_000, p95Ms: 4_000 };
   expect(read({ ...rowOf(lock, now, before, usual), renewedAt: now })).toContain(

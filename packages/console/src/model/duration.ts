@@ -41,3 +41,10 @@ export function parseDuration(text: string): number | undefined {
   const factor = unitMs[unit];
   return factor === undefined ? undefined : Number(number) * factor;
 }
+
+const grouping = new Intl.NumberFormat("en");
+
+/** Formats a count with its thousands apart. */
+export function grouped(count: number): string {
+  return grouping.format(count).replaceAll(",", "\u202f");
+}

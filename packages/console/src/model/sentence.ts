@@ -129,7 +129,7 @@ function renewingText(row: Row, now: number): string {
   const lives = "The process is alive and renews the lease";
   if (!isLong(row, now) || row.long === undefined) return `${lives}.`;
   const process = processOf(row.lock.holders[0]?.owner ?? "") ?? "the process";
-  return `${lives}, which is held long: ${longText(row.long)}. If its log shows no progress, stop ${process}, and the lock frees itself when the lease ends. Or break the lock.`;
+  return `${lives}, which is held long: ${longText(row.long)}. If its log shows no progress, stop ${process}: the lock frees itself when the lease ends. If you cannot stop it now, break the lock.`;
 }
 
 /** Before the first renewal that this page sees. A healthy client renews after a third of the TTL. */

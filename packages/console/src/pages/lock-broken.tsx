@@ -1,22 +1,20 @@
 import type { OwnerHold, Owners, PastHold } from "../api/types.ts";
 import { now } from "../live/live.ts";
+import { brokenLately, type BrokenHold } from "../model/broken.ts";
 import { processOf } from "../model/owner.ts";
 import { hrefOf } from "../router.ts";
 import { HowToFence } from "../ui/break-fields.tsx";
 import { Ago, OwnerName } from "../ui/parts.tsx";
 import { usePoll } from "../ui/use-poll.ts";
 
-/** For how long the page shows what is left to do, ms. */
-const shownMs = 3_600_000;
-
 /** What is left to do after a break, because it does not stop the process of the former holder. */
 export function BrokenNotice({ holds }: { holds: readonly PastHold[] }) {
-  const broken = holds.find(({ end, until }) => end === "broken" && (until ?? 0) > now.value - shownMs);
-  return broken?.until == null ? null : <StillToDo broken={broken} until={broken.until} />;
+  const [broken] = brokenLately(holds, now.value);
+  return broken === undefined ? null : <StillToDo broken={broken} />;
 }
 
-function StillToDo({ broken, until }: { broken: PastHold; until: number }) {
-  const { owner, fencingToken } = broken;
+function StillToDo({ broken }: { broken: BrokenHold }) {
+  const { owner, until, fencingToken } = broken;
   const { data } = usePoll<Owners>("v1/owners", {}, 5_000);
   const number = fencingToken === undefined ? "that of its grant" : fencingToken;
   return (

@@ -1,20 +1,18 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-import type { History, Nodes } from "../api/types.ts";
-import { isListed, liveError, now, rowOfKey, rows } from "../live/live.ts";
-import { formatTicking, formatTime } from "../model/duration.ts";
-import { isLongWait, oldestWaitMs, type Row } from "../model/row.ts";
-import { go, hrefOf, route, setParams } from "../router.ts";
+import { isListed, liveError, rowOfKey, rows } from "../live/live.ts";
+import { grouped } from "../model/duration.ts";
+import { go, route, setParams } from "../router.ts";
 import { canBreak, canBreakSomething } from "../session.ts";
 import { targetsOf } from "../ui/break.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
 import { commandFor } from "../ui/command.ts";
 import { Icon } from "../ui/icons.tsx";
 import { focusField, useKeys } from "../ui/keys.ts";
-import { Command, Notice, Stat } from "../ui/parts.tsx";
+import { Command, Notice } from "../ui/parts.tsx";
 import { copy } from "../ui/toast.tsx";
-import { usePoll } from "../ui/use-poll.ts";
+import { Strip } from "./locks-strip.tsx";
 import { LocksTable } from "./locks-table.tsx";
 import * as view from "./locks-view.ts";
 
@@ -75,60 +73,6 @@ function askForBreak(keys: readonly string[]): void {
     return row !== undefined && canBreak(key) ? targetsOf(row) : [];
   });
   askToBreak({ targets, done: () => (view.selected.value = new Set()) });
-}
-
-function Strip() {
-  const { held, waiting, stale, long, oldest } = view.totals.value;
-  const nodes = usePoll<Nodes>("v1/nodes", {}, 10_000).data?.nodes;
-  const { lostLastHour: lost, knownSince = 0 } = usePoll<History>("v1/history", {}, 10_000).data ?? {};
-  const up = nodes?.filter(({ reachable, quarantine }) => reachable && quarantine === null).length ?? 0;
-  return (
-    <>
-      <dl class="strip">
-        <Stat label="Held">{grouped(held)}</Stat>
-        <Stat label="Waiting">
-          {waiting === 0 ? "0" : <a href={hrefOf("locks", { q: "waiters>0" })}>{grouped(waiting)}</a>}
-        </Stat>
-        <OldestWait row={oldest} />
-        <Stat label="Stale" isAlarm={stale > 0}>
-          {stale === 0 ? "0" : <a href={hrefOf("locks", { q: "stale" })}>{grouped(stale)}</a>}
-        </Stat>
-        <Stat label="Held long" isWarning={long > 0}>
-          {long === 0 ? "0" : <a href={hrefOf("locks", { q: "long" })}>{grouped(long)}</a>}
-        </Stat>
-        {lost !== undefined && (
-          <Stat
-            label="Lost, last hour"
-            title={`Holds that expired, as far as the service has watched: since ${formatTime(knownSince)}`}
-            isAlarm={lost > 0}
-          >
-            {grouped(lost)}
-          </Stat>
-        )}
-        {nodes !== undefined && (
-          <Stat label="Nodes up" isAlarm={up < nodes.length}>
-            <a href={hrefOf("nodes")}>
-              {up} of {nodes.length}
-            </a>
-          </Stat>
-        )}
-      </dl>
-      <p class="visually-hidden" aria-live="polite">
-        {held} held, {waiting} waiting, {stale} stale, {long} held long
-      </p>
-    </>
-  );
-}
-
-/** The oldest wait of all locks, with a link to its lock. */
-function OldestWait({ row }: { row: Row | undefined }) {
-  const waited = row === undefined ? undefined : oldestWaitMs(row, now.value);
-  if (row === undefined || waited === undefined) return <Stat label="Oldest wait">–</Stat>;
-  return (
-    <Stat label="Oldest wait" isWarning={isLongWait(row, waited)}>
-      <a href={hrefOf("lock", { key: row.key })}>{formatTicking(waited)}</a>
-    </Stat>
-  );
 }
 
 const quickFilters = {
@@ -275,10 +219,4 @@ function SelectionBar() {
       </button>
     </div>
   );
-}
-
-const grouping = new Intl.NumberFormat("en");
-
-function grouped(count: number): string {
-  return grouping.format(count).replaceAll(",", "\u202f");
 }

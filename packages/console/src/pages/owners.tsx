@@ -1,7 +1,8 @@
 import { useComputed, useSignal } from "@preact/signals";
 
-import type { Owner, OwnerHold, Owners } from "../api/types.ts";
+import type { History, Owner, OwnerHold, Owners } from "../api/types.ts";
 import { now, rowOfKey, rows } from "../live/live.ts";
+import { brokenLately } from "../model/broken.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
 import { firstOwners, holdCountOf, matchingOwners, ownersOf } from "../model/owners.ts";
 import { go, hrefOf, route, setParams } from "../router.ts";
@@ -45,6 +46,8 @@ export function OwnersPage() {
 }
 
 function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { known: Known }) {
+  const { holds = [] } = usePoll<History>("v1/history", {}, 10_000).data ?? {};
+  const broken = brokenLately(holds, now.value);
   const shown = matchingOwners(owners, route.value.params.get("owner") ?? "");
   const count =
     shown.length === owners.length ? `${owners.length} owners` : `${shown.length} of ${owners.length} owners`;
@@ -73,6 +76,7 @@ function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { 
               owner={owner}
               isOpen={shown.length <= 2}
               at={at}
+              brokenKey={broken.find((hold) => hold.owner === owner.owner)?.key}
               refresh={refresh}
             />
           ))}
@@ -104,19 +108,17 @@ interface CardProps {
   readonly isOpen: boolean;
   /** When the owner was reported. */
   readonly at: number;
+  /** The key of a grant that was broken in the last hour. */
+  readonly brokenKey: string | undefined;
   readonly refresh: () => void;
 }
 
-function OwnerCard({ owner: one, isOpen, at, refresh }: CardProps) {
+function OwnerCard({ owner: one, isOpen, at, brokenKey, refresh }: CardProps) {
   const open = useSignal<boolean | undefined>(undefined);
-  const { owner, waits, version, lagMs, seenMs, answered } = one;
+  const { owner } = one;
   const targets = targetsOfOwner(one, at).filter(({ key }) => canBreak(key));
   const isShown = open.value ?? isOpen;
   const age = Math.max(0, now.value - at);
-  const waiting = Math.max(
-    one.waitCount ?? 0,
-    waits.reduce((sum, { count }) => sum + count, 0),
-  );
   return (
     <li class="card">
       <div class="card-head">
@@ -124,18 +126,8 @@ function OwnerCard({ owner: one, isOpen, at, refresh }: CardProps) {
           <Icon name={isShown ? "open" : "closed"} />
           <OwnerName owner={owner} />
         </button>
-        <dl class="inline-facts num">
-          <InlineFact name="holds" value={String(holdCountOf(one))} />
-          <InlineFact name="waits" value={String(waiting)} />
-          {version !== undefined && <InlineFact name="version" value={version} />}
-          {lagMs !== undefined && (
-            <InlineFact name="lag" value={formatDuration(lagMs)} isAlarm={lagMs > 1_000} />
-          )}
-          {seenMs !== undefined && (
-            <InlineFact name="last seen" value={`${formatTicking(seenMs + age)} ago`} />
-          )}
-        </dl>
-        {!answered && seenMs !== undefined && <span class="chip chip-late">no answer</span>}
+        <OwnerFacts owner={one} age={age} />
+        <OwnerState owner={one} brokenKey={brokenKey} />
         {targets.length > 0 && (
           <button
             type="button"
@@ -148,6 +140,36 @@ function OwnerCard({ owner: one, isOpen, at, refresh }: CardProps) {
       </div>
       {isShown && <Holdings owner={one} age={age} />}
     </li>
+  );
+}
+
+function OwnerFacts({ owner, age }: { owner: Owner; age: number }) {
+  const { waits, waitCount = 0, version, lagMs, seenMs } = owner;
+  const waiting = waits.reduce((sum, { count }) => sum + count, 0);
+  return (
+    <dl class="inline-facts num">
+      <InlineFact name="holds" value={String(holdCountOf(owner))} />
+      <InlineFact name="waits" value={String(Math.max(waitCount, waiting))} />
+      {version !== undefined && <InlineFact name="version" value={version} />}
+      {lagMs !== undefined && <InlineFact name="lag" value={formatDuration(lagMs)} isAlarm={lagMs > 1_000} />}
+      {seenMs !== undefined && <InlineFact name="last seen" value={`${formatTicking(seenMs + age)} ago`} />}
+    </dl>
+  );
+}
+
+function OwnerState({ owner, brokenKey }: { owner: Owner; brokenKey: string | undefined }) {
+  if (!owner.answered) {
+    return owner.seenMs === undefined ? null : <span class="chip chip-late">no answer</span>;
+  }
+  if (brokenKey === undefined) return null;
+  return (
+    <a
+      class="chip chip-late"
+      href={hrefOf("lock", { key: brokenKey })}
+      title={`Its grant of ${brokenKey} was broken`}
+    >
+      broken, still runs
+    </a>
   );
 }
 
@@ -165,6 +187,7 @@ const mostHoldings = 100;
 function Holdings({ owner, age }: { owner: Owner; age: number }) {
   const { holds, waits } = owner;
   const total = holdCountOf(owner);
+  if (holds.length + waits.length === 0) return <p class="muted">It holds nothing, and waits for nothing.</p>;
   return (
     <TableScroll label={`Holds and waits of ${owner.owner}`}>
       <table class="table holdings">

@@ -17,7 +17,7 @@ export interface OneLock {
 }
 
 /** A hold that the page has seen. */
-export interface SeenHold extends PastHold {
+interface SeenHold extends PastHold {
   /** When the hold expires without a further renewal. Undefined: not known. */
   readonly expiresAt: number | undefined;
 }

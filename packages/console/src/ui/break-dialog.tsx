@@ -47,11 +47,7 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
       <form onSubmit={(event) => void submit(event)}>
         <h2 id="break-title">{titleOf(asked)}</h2>
         <Targets targets={asked.targets} />
-        {confirmation?.boxText === undefined && (
-          <p class="warning">
-            {warningOf(asked.targets)} <HowToFence />
-          </p>
-        )}
+        {confirmation?.boxText === undefined && <p class="warning">{warningOf(asked.targets)}</p>}
         {moved.value.length > 0 && <Moved outcomes={moved.value} />}
         <Field
           name="reason"
@@ -75,12 +71,16 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
               title={isReady ? "Enter" : "A reason and the confirmation are missing"}
             >
               {isBusy.value ? "Breaking…" : "Break"}
+              <kbd aria-hidden="true">↵</kbd>
             </button>
           )}
           <button type="button" onClick={() => dialog.current?.close()}>
             {moved.value.length > 0 ? "Look again" : "Cancel"}
           </button>
-          <CopyCommand asked={asked} reason={reason.value.trim()} />
+          <span class="last">
+            <HowToFence text="If you cannot stop it ↗" />
+            <CopyCommand asked={asked} reason={reason.value.trim()} />
+          </span>
         </footer>
       </form>
     </dialog>
@@ -121,7 +121,7 @@ function useAttempt(asked: BreakRequest) {
   return { reason, confirmed, isBusy, moved, confirmation, problem, isReady, submit };
 }
 
-/** Reasons to choose. */
+/** Reasons to choose. The Tab key passes them by after a typed reason. */
 function UsualReasons({ reason }: { reason: Signal<string> }) {
   return (
     <span class="reasons">
@@ -130,6 +130,7 @@ function UsualReasons({ reason }: { reason: Signal<string> }) {
           key={text}
           type="button"
           class="pill"
+          tabIndex={reason.value === "" ? 0 : -1}
           onClick={({ currentTarget }) => {
             reason.value = text;
             currentTarget.closest("form")?.querySelector<HTMLElement>("[name=confirm]")?.focus();
@@ -162,14 +163,14 @@ function Targets({ targets }: { targets: readonly BreakTarget[] }) {
   const shown = targets.slice(0, 6);
   return (
     <ul class="targets">
-      {shown.map(({ key, owner, since, isHeldExact, waiters, next, fencingToken, renewal }) => (
+      {shown.map(({ key, owner, since, isHeldExact, waiters, next, fencingToken, isLate }) => (
         <li key={`${key} ${fencingToken}`}>
           {targets.length > 1 && <code class="target-key">{key}</code>}
           <span>
             held by <OwnerName owner={owner} />
             {since !== undefined &&
               ` for ${isHeldExact ? "" : "at least "}${formatTicking(Math.max(0, now.value - since))}`}
-            {renewal !== "" && `, ${renewal}`}
+            {isLate && ", not renewed in time"}
             {", "}
             {waiters === 0 ? "no waiter" : waiters === 1 ? "1 waits" : `${waiters} wait`}
             {next !== undefined && (
@@ -204,7 +205,7 @@ function CopyCommand({ asked: { targets }, reason }: { asked: BreakRequest; reas
   if (targets.length !== 1 || target === undefined) return null;
   const text = `npx holdfast release --force ${shellQuote(target.key)} --fence ${target.fencingToken} --reason ${shellQuote(reason || "…")} --url ${serviceUrl()}`;
   return (
-    <button type="button" class="quiet last" onClick={() => void copy(text, "the command")}>
+    <button type="button" class="quiet" onClick={() => void copy(text, "the command")}>
       Copy as command
     </button>
   );

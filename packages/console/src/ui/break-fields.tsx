@@ -41,9 +41,7 @@ export function Confirmation({ confirmation, value }: ConfirmationProps) {
         checked={value.value === expected}
         onInput={({ currentTarget }) => (value.value = currentTarget.checked ? expected : "")}
       />
-      <span>
-        {boxText} <HowToFence text="If you cannot stop it ↗" />
-      </span>
+      {boxText}
     </label>
   );
 }
@@ -91,7 +89,6 @@ export function Field({ name, title, hint, value, children }: FieldProps) {
           {title} <small>{hint}</small>
         </span>
       </label>
-      {children}
       <input
         id={`break-${name}`}
         name={name}
@@ -103,6 +100,7 @@ export function Field({ name, title, hint, value, children }: FieldProps) {
         value={value.value}
         onInput={({ currentTarget }) => (value.value = currentTarget.value)}
       />
+      {children}
     </div>
   );
 }

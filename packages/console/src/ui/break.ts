@@ -1,6 +1,6 @@
 import { ApiError, get, post } from "../api/client.ts";
 import type { Broken, BrokenLocks, Holder, Lock, Owner, PastHold } from "../api/types.ts";
-import { isRenewing, type Row } from "../model/row.ts";
+import type { Row } from "../model/row.ts";
 
 /** One grant to break, as it was shown. */
 export interface BreakTarget {
@@ -15,8 +15,8 @@ export interface BreakTarget {
   readonly next?: string | undefined;
   /** Whether the holder may be alive: it renews, or its next renewal is not due yet. */
   readonly isAlive: boolean;
-  /** For the description: "renewed". */
-  readonly renewal: string;
+  /** Whether the holder has not renewed in time. */
+  readonly isLate: boolean;
   readonly ttlMs: number | undefined;
 }
 
@@ -66,7 +66,7 @@ export function targetsOf(row: Row, holders: readonly Holder[] = row.lock.holder
       waiters: row.lock.waiterCount,
       next: row.lock.waiters[0]?.owner,
       isAlive: row.state === "held",
-      renewal: isRenewing(row) ? "renewed" : row.state === "late" ? "not renewed" : "",
+      isLate: row.state === "late",
       ttlMs: row.ttlMs,
     };
   });
@@ -76,7 +76,6 @@ export function targetsOf(row: Row, holders: readonly Holder[] = row.lock.holder
 export function targetsOfOwner({ owner, holds, answered }: Owner, at: number): BreakTarget[] {
   return holds.flatMap(({ key, fencingToken, heldMs, localWaiters: waiters = 0, ttlMs }) => {
     if (fencingToken === undefined) return [];
-    const renewal = answered ? "renewed" : "";
     return [
       {
         key,
@@ -86,7 +85,7 @@ export function targetsOfOwner({ owner, holds, answered }: Owner, at: number): B
         isHeldExact: true,
         waiters,
         isAlive: answered,
-        renewal,
+        isLate: false,
         ttlMs,
       },
     ];

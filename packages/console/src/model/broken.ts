@@ -1,0 +1,17 @@
+import type { PastHold } from "../api/types.ts";
+
+/** A hold that an operator ended. */
+export interface BrokenHold extends PastHold {
+  readonly until: number;
+}
+
+/** For how long the pages show what is left to do after a break, ms. */
+const shownMs = 3_600_000;
+
+/** The holds that were broken in the last hour. Their processes may still run. */
+export function brokenLately(holds: readonly PastHold[], now: number): BrokenHold[] {
+  return holds.flatMap((hold) => {
+    const { end, until } = hold;
+    return end === "broken" && until !== null && until > now - shownMs ? [{ ...hold, until }] : [];
+  });
+}

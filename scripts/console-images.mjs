@@ -16,16 +16,15 @@ const longMs = 95_000;
 
 const server = await startRedis();
 const locksOf = (owner) => createLocks(redis(server.client()), { owner });
-const service = await createService({ engine: server.url });
+const service = await createService({ engine: `redis://127.0.0.1:${server.port}` });
 const url = await service.listen({ port: 0 });
 const browser = await launchBrowser();
 
 const exporter = locksOf("exporter@vm-9:3120");
 const labels = { job: "reports", region: "eu" };
-await exporter.acquire("report:daily", { reason: "export the report", labels });
+const report = await exporter.acquire("report:daily", { reason: "export the report", labels });
 const jobs = [0, 1, 2, 3].map((index) => locksOf(`job-${index}@vm-${index}:10${index}`));
 for (const job of jobs) job.acquire("report:daily", { waitMs: 600_000 }).catch(() => undefined);
-await server.client().set("legacy", "a value of another program");
 const pods = [4711, 4713, 4709].map((pid, index) => locksOf(`billing@pod-${index}:${pid}`));
 const work = new AbortController();
 const busy = Array.from({ length: 14 }, async (_, index) => {
@@ -50,6 +49,7 @@ for (const theme of ["light", "dark"]) {
 }
 
 work.abort();
+await report.release();
 await Promise.all(busy);
 await browser.close();
 await service.close();

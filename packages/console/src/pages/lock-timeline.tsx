@@ -190,22 +190,13 @@ function HoldsTable({ holds, now: time }: { holds: readonly PastHold[]; now: num
               <OwnerName owner={hold.owner} />
             </td>
             <td class="num right">{formatTicking((hold.until ?? time) - hold.since)}</td>
-            <td class="muted">{isEndAwaited(hold, time) ? "" : endWords[endOf(hold)]}</td>
+            <td class="muted">{endWords[endOf(hold)]}</td>
             <td class="muted num right">{hold.until === null ? "" : <Ago at={hold.until} now={time} />}</td>
           </tr>
         ))}
       </tbody>
     </table>
   );
-}
-
-/** How long the history of the service may take to learn how a hold ended, ms. */
-const reportMs = 10_000;
-
-/** Whether the page has seen the end of a hold, and the history does not have it yet. */
-function isEndAwaited(hold: PastHold, time: number): boolean {
-  const { until, end } = hold;
-  return "expiresAt" in hold && until !== null && end !== "broken" && time - until < reportMs;
 }
 
 /** The signs at the ends of bars, besides their colours: a cross, a slash and a ring. */
@@ -221,9 +212,16 @@ const endWords: Readonly<Record<string, string>> = {
   expired: "expired",
   lost: "lost",
   broken: "broken",
+  recent: "just ended",
   unknown: "ended",
 };
 
-function endOf({ until, end }: PastHold): string {
-  return until === null ? "now" : (end ?? "unknown");
+/** How long the history of the service may take to learn how a hold ended, ms. */
+const reportMs = 10_000;
+
+function endOf(hold: PastHold): string {
+  const { until, end = "unknown" } = hold;
+  if (until === null) return "now";
+  const isReported = !("expiresAt" in hold) || end === "broken" || now.value - until > reportMs;
+  return isReported ? end : "recent";
 }

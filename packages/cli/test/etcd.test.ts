@@ -2,8 +2,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 import { freePort, makeCertificates, waitUntil } from "@holdfast/test-kit";
-import { createLocks } from "holdfast";
-import { connect } from "holdfast/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import {
@@ -14,70 +12,29 @@ import {
   type EtcdServer,
 } from "../../holdfast/test/support/etcd-server.ts";
 import { checkEtcd } from "../../server/src/doctor/engines/etcd-checks.ts";
-import { commandLine, type ExitResult, type RunningProcess } from "./support/cli.ts";
-
-interface Diagnosis {
-  readonly topology: string;
-  readonly nodes: readonly string[];
-  readonly findings: readonly { readonly id: string; readonly level: string; readonly node: string }[];
-  readonly probe: { readonly acquire: number } | null;
-}
+import { commandLine } from "./support/cli.ts";
+import { diagnose, testCommands, type Diagnosis } from "./support/engine-tests.ts";
 
 onEtcd("holdfast, with the URL of etcd,", () => {
   const cli = commandLine();
   let server: EtcdServer;
   let url: string;
-  let env: { readonly HOLDFAST_URL: string };
 
   beforeAll(async () => {
     server = await startEtcd();
     url = server.url.replace("http:", "etcd:");
-    env = { HOLDFAST_URL: url };
   });
 
   afterAll(() => server.stop());
 
-  const run = (...args: string[]): Promise<ExitResult> => cli.run(args, { env });
-
-  async function holding(key: string): Promise<RunningProcess> {
-    const command = ["sh", "-c", "echo $HOLDFAST_FENCING_TOKEN; exec sleep 60"];
-    const holder = cli.start(["run", "-k", key, "--", ...command], { env });
-    await waitUntil(() => holder.out() !== "", "the command runs");
-    return holder;
-  }
-
-  test("runs a command under a lock, shows the lock, and breaks it", async () => {
-    const holder = await holding("nightly");
-    const fencingToken = holder.out().trim();
-    expect((await run("run", "-k", "nightly", "--wait", "0", "--", "true")).code).toBe(75);
-    expect(JSON.parse((await run("ls", "--json")).out)).toMatchObject({ locks: [{ key: "nightly" }] });
-    const inspected = await run("inspect", "nightly", "--json");
-    expect(JSON.parse(inspected.out)).toMatchObject({ key: "nightly", holders: [{ fencingToken }] });
-    const broken = await run("release", "--force", "nightly", "--fence", fencingToken, "--reason", "test");
-    expect(broken.code).toBe(0);
-    expect((await holder.ended).code).not.toBe(0);
-    expect((await run("run", "-k", "nightly", "--wait", "0", "--", "true")).code).toBe(0);
-  });
-
-  test("serves the lock service, which keeps its locks in etcd", async () => {
-    const service = cli.start(["serve", "--port", "0"], { env });
-    await waitUntil(() => service.out().endsWith("\n"), "it listens");
-    const [byService, direct] = await Promise.all([connect(service.out().trim()), connect(url)]);
-    const [here, there] = [createLocks(byService), createLocks(direct)];
-    const lease = await here.acquire("served", { owner: "client" });
-    expect((await there.inspect("served")).holders).toMatchObject([
-      { owner: "client", fencingToken: lease.fencingToken },
-    ]);
-    const waiting = there.acquire("served");
-    await lease.release();
-    await (await waiting).release();
-    await Promise.all([here.close(), there.close()]);
-    service.kill("SIGTERM");
-    expect((await service.ended).code).toBe(0);
+  testCommands(cli, {
+    url: () => url,
+    unreachable: async () => `etcd://user:secret@127.0.0.1:${await freePort()}`,
+    hasHeldMs: false,
   });
 
   test("doctor finds a cluster of one member without users, and times a lock", async () => {
-    const found = await diagnosed(url, "--ttl", "1h");
+    const found = await diagnose(cli, url, "--ttl", "1h");
     expect(found.topology).toBe("etcd");
     expect(found.findings).toMatchObject(
       expect.arrayContaining([
@@ -92,7 +49,7 @@ onEtcd("holdfast, with the URL of etcd,", () => {
     const alarm = { action: "ACTIVATE", memberID: "1", alarm: "NOSPACE" };
     await post(server.url, "maintenance/alarm", alarm);
     try {
-      const { findings } = await diagnosed(url, "--no-probe");
+      const { findings } = await diagnose(cli, url, "--no-probe");
       expect(findings[0]).toMatchObject({ id: "alarm-nospace", level: "critical" });
     } finally {
       await post(server.url, "maintenance/alarm", { ...alarm, action: "DEACTIVATE" });
@@ -106,7 +63,7 @@ onEtcd("holdfast, with the URL of etcd,", () => {
       await post(secured.url, "auth/user/grant", { user: "root", role: "root" });
       await post(secured.url, "auth/enable", {});
       const withUser = secured.url.replace("http://", "etcd://root:secret%21@");
-      const found = await diagnosed(withUser);
+      const found = await diagnose(cli, withUser);
       expect(found.probe?.acquire).toBeGreaterThan(0);
       expect(idsOf(found)).not.toContain("no-authentication");
       expect(idsOf(found)).not.toContain("unreadable");
@@ -144,14 +101,6 @@ onEtcd("holdfast, with the URL of etcd,", () => {
     }
   });
 
-  test("doctor names an unreachable server, without the password of the URL", async () => {
-    const unreachable = { HOLDFAST_URL: `etcd://user:secret@127.0.0.1:${await freePort()}` };
-    const { code, err } = await cli.run(["doctor"], { env: unreachable });
-    expect(code).toBe(69);
-    expect(err).toContain("ECONNREFUSED");
-    expect(err).not.toContain("secret");
-  });
-
   test("doctor refuses a version without the paths of the gateway", async () => {
     const old = createServer((request, response) => {
       response.statusCode = request.url === "/version" ? 200 : 404;
@@ -159,7 +108,11 @@ onEtcd("holdfast, with the URL of etcd,", () => {
     });
     await new Promise<void>((resolve) => old.listen(0, "127.0.0.1", resolve));
     try {
-      const found = await diagnosed(`etcd://127.0.0.1:${(old.address() as AddressInfo).port}`, "--no-probe");
+      const found = await diagnose(
+        cli,
+        `etcd://127.0.0.1:${(old.address() as AddressInfo).port}`,
+        "--no-probe",
+      );
       expect(found.findings[0]).toMatchObject({ id: "too-old", level: "critical" });
     } finally {
       old.close();
@@ -171,28 +124,22 @@ onEtcd("holdfast, with the URL of etcd,", () => {
     try {
       const hosts = cluster.urls.map((one) => new URL(one).host);
       const all = `etcd://${hosts.join(",")}`;
-      const healthy = await diagnosed(all, "--ttl", "1h");
+      const healthy = await diagnose(cli, all, "--ttl", "1h");
       expect(healthy.nodes).toEqual(hosts);
       expect(idsOf(healthy)).not.toContain("no-leader");
-      expect(idsOf(await diagnosed(`etcd://${hosts[0]}`, "--no-probe"))).toContain("one-endpoint");
+      expect(idsOf(await diagnose(cli, `etcd://${hosts[0]}`, "--no-probe"))).toContain("one-endpoint");
       await cluster.members[2]?.kill();
-      const { findings } = await diagnosed(all, "--no-probe");
+      const { findings } = await diagnose(cli, all, "--no-probe");
       expect(findings).toContainEqual(expect.objectContaining({ id: "unreachable", node: hosts[2] }));
       await cluster.members[1]?.kill();
       await waitUntil(
-        async () => idsOf(await diagnosed(all, "--no-probe")).includes("no-leader"),
+        async () => idsOf(await diagnose(cli, all, "--no-probe")).includes("no-leader"),
         "the last member has no leader",
       );
     } finally {
       await cluster.stop();
     }
   });
-
-  async function diagnosed(target: string, ...args: string[]): Promise<Diagnosis> {
-    const { out, err } = await cli.run(["doctor", "--json", ...args], { env: { HOLDFAST_URL: target } });
-    expect(err).toBe("");
-    return JSON.parse(out) as Diagnosis;
-  }
 });
 
 describe("the checks of etcd", () => {

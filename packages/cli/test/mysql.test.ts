@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { onMariaDb, startMariaDb, type MariaDbServer } from "../../holdfast/test/support/mariadb-server.ts";
 import { commandLine } from "./support/cli.ts";
+import { diagnose, testCommands, type Diagnosis } from "./support/engine-tests.ts";
 
 onMariaDb("holdfast, with the URL of MariaDB,", () => {
   const cli = commandLine();
@@ -15,15 +16,10 @@ onMariaDb("holdfast, with the URL of MariaDB,", () => {
 
   afterAll(() => server.stop());
 
-  test("runs a command under a lock", async () => {
-    expect((await cli.run(command, { env: { HOLDFAST_URL: server.url } })).code).toBe(0);
-  });
+  testCommands(cli, { url: () => server.url, unreachable: () => "mysql://user:secret@127.0.0.1:1/db" });
 
   test("doctor finds what puts grants at risk, and times a lock", async () => {
-    const doctor = async (): Promise<{ findings: object[]; probe: object | null }> => {
-      const { out } = await cli.run(["doctor", "--json"], { env: { HOLDFAST_URL: server.url } });
-      return JSON.parse(out) as Awaited<ReturnType<typeof doctor>>;
-    };
+    const doctor = (): Promise<Diagnosis> => diagnose(cli, server.url);
     const found = await doctor();
     expect(found.findings).toMatchObject([{ id: "not-durable", level: "critical" }]);
     expect(found.probe).toMatchObject({ acquire: expect.any(Number) as number });

@@ -1,75 +1,32 @@
-import { freePort, waitUntil } from "@holdfast/test-kit";
-import { createLocks } from "holdfast";
-import { connect } from "holdfast/connect";
+import { freePort } from "@holdfast/test-kit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { startNacos, type Simulator } from "../../holdfast/test/support/nacos-simulator/simulator.ts";
 import { checkNacos } from "../../server/src/doctor/engines/nacos-checks.ts";
-import { commandLine, type ExitResult, type RunningProcess } from "./support/cli.ts";
-
-interface Diagnosis {
-  readonly topology: string;
-  readonly findings: readonly { readonly id: string; readonly level: string; readonly node: string }[];
-  readonly probe: { readonly acquire: number } | null;
-}
+import { commandLine } from "./support/cli.ts";
+import { diagnose, testCommands } from "./support/engine-tests.ts";
 
 describe("holdfast, with the URL of Nacos,", () => {
   const cli = commandLine();
   let cluster: Simulator;
-  let env: { readonly HOLDFAST_URL: string };
+  let url: string;
 
   beforeAll(async () => {
     cluster = await startNacos({ servers: 2, users: { app: "secret!" } });
-    const hosts = cluster.urls.map((url) => new URL(url).host);
-    env = { HOLDFAST_URL: `nacos://app:secret%21@${hosts.join(",")}` };
+    const hosts = cluster.urls.map((one) => new URL(one).host);
+    url = `nacos://app:secret%21@${hosts.join(",")}`;
   });
 
   afterAll(() => cluster.stop());
 
-  const run = (...args: string[]): Promise<ExitResult> => cli.run(args, { env });
-
-  async function holding(key: string): Promise<RunningProcess> {
-    const command = ["sh", "-c", "echo $HOLDFAST_FENCING_TOKEN; exec sleep 60"];
-    const holder = cli.start(["run", "-k", key, "--ttl", "3s", "--", ...command], { env });
-    await waitUntil(() => holder.out() !== "", "the command runs");
-    return holder;
-  }
-
-  test("runs a command under a lock, shows the lock, and breaks it", async () => {
-    const holder = await holding("nightly");
-    const fencingToken = holder.out().trim();
-    expect((await run("run", "-k", "nightly", "--wait", "0", "--", "true")).code).toBe(75);
-    expect(JSON.parse((await run("ls", "--json")).out)).toMatchObject({ locks: [{ key: "nightly" }] });
-    const inspected = await run("inspect", "nightly", "--json");
-    expect(JSON.parse(inspected.out)).toMatchObject({
-      key: "nightly",
-      holders: [{ fencingToken, heldMs: expect.any(Number) as number }],
-    });
-    const broken = await run("release", "--force", "nightly", "--fence", fencingToken, "--reason", "test");
-    expect(broken.code).toBe(0);
-    expect((await holder.ended).code).not.toBe(0);
-    expect((await run("run", "-k", "nightly", "--wait", "0", "--", "true")).code).toBe(0);
-  });
-
-  test("serves the lock service, which keeps its locks in Nacos", async () => {
-    const service = cli.start(["serve", "--port", "0"], { env });
-    await waitUntil(() => service.out().endsWith("\n"), "it listens");
-    const [byService, direct] = await Promise.all([connect(service.out().trim()), connect(env.HOLDFAST_URL)]);
-    const [here, there] = [createLocks(byService), createLocks(direct)];
-    const lease = await here.acquire("served", { owner: "client" });
-    expect((await there.inspect("served")).holders).toMatchObject([
-      { owner: "client", fencingToken: lease.fencingToken },
-    ]);
-    const waiting = there.acquire("served");
-    await lease.release();
-    await (await waiting).release();
-    await Promise.all([here.close(), there.close()]);
-    service.kill("SIGTERM");
-    expect((await service.ended).code).toBe(0);
+  testCommands(cli, {
+    url: () => url,
+    unreachable: async () => `nacos://user:secret@127.0.0.1:${await freePort()}`,
+    runArgs: ["--ttl", "3s"],
   });
 
   test("doctor finds nothing in a healthy cluster, and times a lock", async () => {
-    const { topology, findings, probe } = await diagnosed(env.HOLDFAST_URL);
+    const { topology, findings, probe } = await diagnose(cli, url);
     expect(topology).toBe("nacos");
     expect(findings).toEqual([]);
     expect(probe?.acquire).toBeGreaterThan(0);
@@ -79,7 +36,8 @@ describe("holdfast, with the URL of Nacos,", () => {
     const alone = await startNacos({ version: "2.2.0" });
     try {
       const { host } = new URL(alone.urls[0] as string);
-      const found = await diagnosed(
+      const found = await diagnose(
+        cli,
         `nacos://127.0.0.1:${await freePort()},${host}`,
         "--no-probe",
         "--ttl",
@@ -96,20 +54,6 @@ describe("holdfast, with the URL of Nacos,", () => {
       await alone.stop();
     }
   });
-
-  test("doctor names an unreachable server, without the password of the URL", async () => {
-    const unreachable = { HOLDFAST_URL: `nacos://user:secret@127.0.0.1:${await freePort()}` };
-    const { code, err } = await cli.run(["doctor"], { env: unreachable });
-    expect(code).toBe(69);
-    expect(err).toContain("ECONNREFUSED");
-    expect(err).not.toContain("secret");
-  });
-
-  async function diagnosed(target: string, ...args: string[]): Promise<Diagnosis> {
-    const { out, err } = await cli.run(["doctor", "--json", ...args], { env: { HOLDFAST_URL: target } });
-    expect(err).toBe("");
-    return JSON.parse(out) as Diagnosis;
-  }
 });
 
 describe("the checks of Nacos", () => {

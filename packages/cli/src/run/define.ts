@@ -206,7 +206,7 @@ function commonOf(
   if (graceMs >= ttlMs / 2) {
     throw new Exit(
       exitCodes.usage,
-      `--grace has to be less than half of --ttl (${formatDuration(ttlMs)}), got ${formatDuration(graceMs)}`,
+      `--grace has to be less than half of the TTL (${formatDuration(ttlMs)}), got ${formatDuration(graceMs)}`,
     );
   }
   if (maxHoldMs < minMaxHoldMs) {

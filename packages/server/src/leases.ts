@@ -5,6 +5,7 @@ import {
   type ExtendResult,
   type Lease,
   type HolderInfo,
+  type LossReason,
 } from "holdfast";
 import type { LeaseParts, WireLease, WireMode } from "holdfast/http";
 
@@ -127,9 +128,9 @@ export class Leases {
   async release({ ttlMs, grants }: LeaseParts): Promise<boolean> {
     const releases = await Promise.all(
       grants.map(async (grant) => {
-        const wasHeld = await this.#release(grant, ttlMs);
-        this.#metrics.released(grant, wasHeld);
-        return wasHeld;
+        const loss = await this.#release(grant, ttlMs);
+        this.#metrics.released(grant, loss);
+        return loss === undefined;
       }),
     );
     return releases.every(Boolean);
@@ -141,7 +142,7 @@ export class Leases {
     for (const grant of grants) {
       driver.release(grant.key, grant.token, driver.clock.now() + ttlMs).then(
         (wasHeld) => {
-          this.#metrics.released(grant, wasHeld);
+          this.#metrics.released(grant, wasHeld ? undefined : "stolen");
         },
         () => {
           this.#metrics.notReleased(grant);
@@ -160,16 +161,17 @@ export class Leases {
     return driver.downgrade(grant.key, grant.token, driver.clock.now() + ttlMs);
   }
 
-  async #release(grant: LeaseParts["grants"][number], ttlMs: number): Promise<boolean> {
+  /** @returns why the grant had ended before; undefined: it was held until the release */
+  async #release(grant: LeaseParts["grants"][number], ttlMs: number): Promise<LossReason | undefined> {
     try {
-      const wasHeld = await (await this.#adopt(grant, ttlMs)).release();
-      if (wasHeld) {
-        this.#engine.ended(grant.token, "released");
+      if (!(await (await this.#adopt(grant, ttlMs)).release())) {
+        return "stolen";
       }
-      return wasHeld;
+      this.#engine.ended(grant.token, "released");
+      return undefined;
     } catch (error) {
       if (isLockError(error, "lease-lost")) {
-        return false;
+        return error.reason;
       }
       this.#metrics.notReleased(grant);
       throw error;

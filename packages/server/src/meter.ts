@@ -136,7 +136,7 @@ export class Metrics {
       this.#values.add("holdfast.renew.margin", Math.max(0, marginMs / ttlMs), group);
     }
     if (outcome === "lost") {
-      this.#leaseTracker.leaseEnded(grant, "lost");
+      this.#leaseTracker.leaseEnded(grant, endBy(extension.reason));
     }
   }
 
@@ -144,14 +144,16 @@ export class Metrics {
     this.#values.add("holdfast.releases", 1, this.#groups.of(key), "error");
   }
 
-  released(grant: Grant, wasHeld: boolean): void {
+  /** @param loss why the grant had ended before the release; undefined: it was held until then */
+  released(grant: Grant, loss: LossReason | undefined): void {
+    const wasHeld = loss === undefined;
     this.#values.add("holdfast.releases", 1, this.#groups.of(grant.key), wasHeld ? "released" : "not_held");
-    this.#leaseTracker.leaseEnded(grant, wasHeld ? "released" : "lost");
+    this.#leaseTracker.leaseEnded(grant, wasHeld ? "released" : endBy(loss));
   }
 
   /** The engine has reported the end of a grant of this instance. */
   lost(token: string, reason: LossReason): void {
-    this.#leaseTracker.tokenEnded(token, reason === "broken" ? "broken" : "lost");
+    this.#leaseTracker.tokenEnded(token, endBy(reason));
   }
 
   fenceChecked(key: string, fence: "current" | "stale" | "unknown"): void {
@@ -195,6 +197,10 @@ export class Metrics {
 
 /** The outcomes with an `error_type`. */
 const failures: ReadonlySet<string> = new Set(["quorum_failed", "unavailable", "error"]);
+
+function endBy(loss: LossReason): LeaseEnd {
+  return loss === "broken" ? "broken" : "lost";
+}
 
 function outcomeOf(error: unknown): string {
   if (isLockError(error, "wait-timeout")) {

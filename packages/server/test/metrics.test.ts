@@ -72,6 +72,25 @@ test("held leases have the kind of their lock, also at an instance that only ren
   await other.close();
 });
 
+test("a break by another instance ends a lease as broken, also at an instance that only renews or releases it", async () => {
+  const other = await createService({ engine: `redis://127.0.0.1:${redis.port}` });
+  const otherUrl = await other.listen({ port: 0 });
+  for (const key of ["renewed:1", "deleted:1"]) {
+    const { leaseId, fencingToken } = await acquire(otherUrl, { key });
+    const path = `/v1/leases/${leaseId}`;
+    await sendRequest(url, "POST", `${path}/renew`, {});
+    const seen = { key, fencingToken, reason: "test" };
+    expect((await sendRequest(otherUrl, "POST", "/v1/lock/break", seen)).status).toBe(200);
+    await (key === "renewed:1"
+      ? sendRequest(url, "POST", `${path}/renew`, {})
+      : sendRequest(url, "DELETE", path));
+    const group = `group="${key.slice(0, -2)}"`;
+    expect(await metric("holdfast_lost_total", group, 'reason="broken"')).toBe(1);
+    expect(await metric("holdfast_hold_duration_seconds_count", group, 'end="broken"')).toBe(1);
+  }
+  await other.close();
+});
+
 test("the duration of each request is measured by its method, route and status, and never by its path", async () => {
   const { leaseId } = await acquire(url, { key: "timed:1" });
   await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`);

@@ -750,6 +750,12 @@ export interface components {
                  * @enum {string}
                  */
                 end?: "released" | "expired" | "broken" | "unknown";
+                /** @description Of a broken hold. Absent: the engine keeps no audit, or no longer has the record */
+                break?: {
+                    /** @description The operator */
+                    principal: string;
+                    reason: string;
+                };
                 reason?: string;
             }[];
         };

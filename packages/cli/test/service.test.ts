@@ -125,6 +125,23 @@ onRedis("a service", () => {
     });
   });
 
+  test("a break by the command line is the end of its hold in the history of a service", async () => {
+    const service = await serve();
+    const newest = async (): Promise<Record<string, unknown> | undefined> => {
+      const reply = await fetch(`${service.url}/v1/history?key=past`);
+      return ((await reply.json()) as { holds: Record<string, unknown>[] }).holds[0];
+    };
+    expect(await newest()).toBeUndefined();
+    expect((await cli.run(["acquire", "-k", "past", "--ttl", "1m"])).code).toBe(0);
+    await waitUntil(async () => (await newest()) !== undefined, "the hold is seen");
+    const force = ["release", "--force", "past", "--reason", "stuck", "--yes"];
+    expect((await cli.run(force)).code).toBe(0);
+    await waitUntil(async () => (await newest())?.["end"] === "broken", "it is broken");
+    expect(await newest()).toMatchObject({
+      break: { principal: expect.stringContaining("@") as unknown, reason: "stuck" },
+    });
+  });
+
   test("doctor prints the findings of a service about its engine, or says that they are missing", async () => {
     const { token, sha256 } = newToken();
     const grants = [{ scope: "lock:acquire", prefix: "job:" }] as const;

@@ -77,6 +77,15 @@ const historySchema = z
           .enum(["released", "expired", "broken", "unknown"])
           .optional()
           .openapi({ description: "Absent: the hold lasts. unknown: released or expired" }),
+        break: z
+          .object({
+            principal: z.string().openapi({ description: "The operator" }),
+            reason: z.string(),
+          })
+          .optional()
+          .openapi({
+            description: "Of a broken hold. Absent: the engine keeps no audit, or no longer has the record",
+          }),
         reason: z.string().optional(),
       }),
     ),
@@ -191,7 +200,7 @@ function historyRoute(app: App, { observation }: ServiceContext): void {
       if (key !== undefined) {
         authorize(principal, "lock:read", [key]);
       }
-      await observation.ask();
+      await observation.askForEnds();
       const isShown = (each: string): boolean =>
         key === undefined ? hasScope(principal, "lock:read", each) : each === key;
       const holds = key === undefined ? observation.ends(isShown) : observation.history(key);
@@ -214,7 +223,7 @@ function holdTimesRoute(app: App, { observation }: ServiceContext): void {
     }),
     async (c) => {
       const { principal } = c.var;
-      await observation.ask();
+      await observation.askForEnds();
       const keys = observation.holdTimes((key) => hasScope(principal, "lock:read", key));
       return c.json({ knownSince: observation.knownSince, keys }, 200);
     },

@@ -10,7 +10,6 @@ import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { consoleRoutes, createService, newToken, type Service } from "../src/index.ts";
-import { HoldHistory } from "../src/observation/history.ts";
 import { acquire, sendRequest } from "./support/service.ts";
 
 interface Reply {
@@ -235,22 +234,4 @@ test("a service in memory reports itself only", async () => {
     expect.objectContaining({ owner: "someone", answered: false }),
   );
   await alone.close();
-});
-
-test("a break that becomes known after the end of its hold is the end", () => {
-  const history = new HoldHistory();
-  const hold = {
-    key: "order:1",
-    owner: "api",
-    fencingToken: "7",
-    since: Date.now() - 100,
-    until: Date.now(),
-  };
-  history.add({ ...hold, fencingToken: "6", end: "released" });
-  history.add({ ...hold, end: "expired" });
-  expect(history.lostInLastHour(Date.now(), () => true)).toBe(1);
-  expect([history.wasBroken("order:1", "8"), history.wasBroken("order:2", "7")]).toEqual([false, false]);
-  expect(history.wasBroken("order:1", "7")).toBe(true);
-  expect(history.of("order:1").map(({ end }) => end)).toEqual(["broken", "released"]);
-  expect(history.lostInLastHour(Date.now(), () => true)).toBe(0);
 });

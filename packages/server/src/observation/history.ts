@@ -1,6 +1,13 @@
-import type { Holder } from "holdfast";
+import type { AuditRecord, Holder } from "holdfast";
 
 import { quantile } from "./quantile.ts";
+
+/** The break of a hold, from the audit of the engine. */
+interface HoldBreak {
+  /** The operator. */
+  readonly principal: string;
+  readonly reason: string;
+}
 
 /** One hold of a key, from its grant to its end. */
 export interface Hold {
@@ -13,7 +20,15 @@ export interface Hold {
   readonly until: number | null;
   /** `unknown`: released or expired. */
   readonly end?: "released" | "expired" | "broken" | "unknown";
+  /** Absent also for a break without a record in the engine's audit. */
+  readonly break?: HoldBreak;
   readonly reason?: string;
+}
+
+/** A grant as audits name it. */
+interface Grant {
+  readonly key: string;
+  readonly fencingToken?: string | bigint | undefined;
 }
 
 /** How long the released holds of one key lasted. */
@@ -36,7 +51,7 @@ export class HoldHistory {
   readonly #ends: Hold[] = [];
   readonly #counts = new Map<string, number>();
   /** The last holds that expired, apart from the ends, which may be many. */
-  readonly #losses: { readonly key: string; readonly at: number }[] = [];
+  #losses: (Grant & { readonly at: number })[] = [];
 
   add(hold: Hold): void {
     const count = this.#counts.get(hold.key) ?? 0;
@@ -47,25 +62,23 @@ export class HoldHistory {
     }
     this.#ends.push(hold);
     if (hold.end === "expired") {
-      this.#losses.push({ key: hold.key, at: hold.until ?? hold.since });
+      const { key, fencingToken, until, since } = hold;
+      this.#losses.push({ key, fencingToken, at: until ?? since });
       this.#losses.splice(0, this.#losses.length - maxLosses);
     }
     this.#counts.set(hold.key, (this.#counts.get(hold.key) ?? 0) + 1);
   }
 
   /** The end of this hold was a break, which became known after the end. @returns false: the history has no such end */
-  wasBroken(key: string, fencingToken: string): boolean {
-    const index = this.#ends.findLastIndex((hold) => hold.key === key && hold.fencingToken === fencingToken);
-    const hold = this.#ends[index];
-    if (!hold) {
-      return false;
-    }
-    this.#ends[index] = { ...hold, end: "broken" };
-    const loss = this.#losses.findIndex((one) => one.key === key && one.at === hold.until);
-    if (hold.end === "expired" && loss >= 0) {
-      this.#losses.splice(loss, 1);
-    }
-    return true;
+  wasBroken(grant: Grant): boolean {
+    const name = grantName(grant);
+    return this.#correct((each) => (grantName(each) === name ? {} : undefined));
+  }
+
+  /** Corrects the ends of holds that operators broke. */
+  correct(records: readonly AuditRecord[]): void {
+    const breaks = new Map(records.map((record) => [grantName(record), breakOf(record)]));
+    this.#correct((each) => breaks.get(grantName(each)));
   }
 
   /** How many holds expired in the last hour. At most 1 000 are remembered. */
@@ -105,8 +118,22 @@ export class HoldHistory {
 
   clear(): void {
     this.#ends.length = 0;
-    this.#losses.length = 0;
+    this.#losses = [];
     this.#counts.clear();
+  }
+
+  /** @param breakOf undefined: the grant was not broken. @returns whether an end was a break */
+  #correct(breakOf: (grant: Grant) => Pick<Hold, "break"> | undefined): boolean {
+    let isFound = false;
+    for (const [index, hold] of this.#ends.entries()) {
+      const found = breakOf(hold);
+      if (found) {
+        this.#ends[index] = { ...hold, ...found, end: "broken" };
+        isFound = true;
+      }
+    }
+    this.#losses = this.#losses.filter((loss) => !breakOf(loss));
+    return isFound;
   }
 
   #remove(index: number): void {
@@ -120,6 +147,14 @@ export class HoldHistory {
       }
     }
   }
+}
+
+export function grantName({ key, fencingToken }: Grant): string {
+  return `${String(fencingToken)} ${key}`;
+}
+
+function breakOf({ by, reason }: AuditRecord): Pick<Hold, "break"> {
+  return { break: { principal: by, reason } };
 }
 
 export function holdOf(key: string, holder: Holder, since: number): Hold {

@@ -2,13 +2,17 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
 import type { LockEvent, Locks, LockState } from "holdfast";
 
+import { AuditReader } from "./audit-reader.ts";
 import { Contention, periodMs, type KeyContention } from "./contention.ts";
-import { HoldHistory, type Hold, type HoldTimes } from "./history.ts";
+import { grantName, HoldHistory, type Hold, type HoldTimes } from "./history.ts";
 import { nameOf, PresentHold } from "./present-hold.ts";
+import { within } from "./within.ts";
 
 /** The watch ends if no request has asked for this time. Afterwards nothing is known, and the next request starts anew. */
 const idleMs = 300_000;
 const readyMs = 3_000;
+/** A request waits at most this long for the audit. A later request has the breaks of a slower read. */
+const auditMs = 1_000;
 const maxShown = 50;
 const maxBreaks = 1_000;
 /** How often holds are checked for a missing renewal, and how many of them are read at once. */
@@ -29,7 +33,8 @@ export class LockObservation {
   readonly #present = new Map<string, Seen>();
   readonly #history = new HoldHistory();
   readonly #contention = new Contention();
-  /** The grants that this process broke, as `key token`. */
+  readonly #audit: AuditReader;
+  /** The names of grants that this process broke, and whose ends the watch has not reported. */
   readonly #broken = new Set<string>();
   /** The keys that are being read again. */
   readonly #reading = new Set<string>();
@@ -40,6 +45,7 @@ export class LockObservation {
 
   constructor(locks: Locks) {
     this.#locks = locks;
+    this.#audit = new AuditReader(locks, (records) => this.#history.correct(records));
   }
 
   /** When the present watch began, milliseconds since 1970. Earlier ends are not known. */
@@ -53,15 +59,13 @@ export class LockObservation {
     if (!this.#ending) {
       this.#start();
     }
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, readyMs, false);
-    });
-    try {
-      return await Promise.race([this.#ready?.then(() => true) ?? true, limit]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return within(readyMs, this.#ready);
+  }
+
+  /** Like {@link LockObservation.ask}, for a request that reads ends. Reads the breaks of other operators if a hold has ended. */
+  async askForEnds(): Promise<void> {
+    await this.ask();
+    await within(auditMs, this.#audit.read());
   }
 
   states(): LockState[] {
@@ -228,18 +232,18 @@ export class LockObservation {
   }
 
   #ended(present: PresentHold, now: number): void {
-    const { key, fencingToken = "" } = present.hold;
-    const hold = present.ended(this.#broken.delete(`${key} ${fencingToken}`), now);
+    const hold = present.ended(this.#broken.delete(grantName(present.hold)), now);
     this.#history.add(hold);
-    this.#contention.held(key, Math.max(0, (hold.until ?? now) - hold.since));
+    this.#audit.holdEnded();
+    this.#contention.held(hold.key, Math.max(0, (hold.until ?? now) - hold.since));
   }
 
   readonly #onBroken = (message: unknown): void => {
-    const { key, fencingToken } = message as { key: string; fencingToken: bigint };
-    if (this.#history.wasBroken(key, fencingToken.toString())) {
+    const grant = message as { key: string; fencingToken: bigint };
+    if (this.#history.wasBroken(grant)) {
       return; // the watch was faster than the reply to the break
     }
-    this.#broken.add(`${key} ${fencingToken}`);
+    this.#broken.add(grantName(grant));
     const [oldest] = this.#broken;
     if (this.#broken.size > maxBreaks && oldest !== undefined) {
       this.#broken.delete(oldest);

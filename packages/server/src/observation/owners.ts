@@ -1,5 +1,6 @@
 import type { Locks, LockState, ProcessHold, ProcessList, ProcessState, ProcessWait } from "holdfast";
 
+import { grantName } from "./history.ts";
 import type { LockObservation } from "./lock-observation.ts";
 
 /** A hold of an owner. Without a directory entry only the facts of the list are known. */
@@ -68,14 +69,14 @@ export class OwnerDirectory {
   /** @param isShown whether the client may see a key */
   async owners(isShown: (key: string) => boolean): Promise<Owners> {
     const [isKnown, list] = await Promise.all([this.#observation.ask(), this.processes()]);
-    const known = new Set(list.processes.flatMap(({ holds }) => holds.map(nameOf)));
+    const known = new Set(list.processes.flatMap(({ holds }) => holds.map(grantName)));
     const answered = new Set(list.processes.flatMap((process) => (process.answered ? [process.owner] : [])));
     const isSettled = ({ key, fencingToken }: OwnerHold, owner: string): boolean =>
       (this.#observation.heldMs(key, fencingToken ?? owner) ?? 0) > settledMs;
     const others = holdsByOwner(
       this.#observation.states(),
       (hold, owner) =>
-        isShown(hold.key) && !known.has(nameOf(hold)) && (!answered.has(owner) || isSettled(hold, owner)),
+        isShown(hold.key) && !known.has(grantName(hold)) && (!answered.has(owner) || isSettled(hold, owner)),
     );
     const rows = list.processes.map((process): Owner => {
       const more = process.answered ? [] : (others.get(process.owner) ?? []);
@@ -120,8 +121,4 @@ function holdsByOwner(
     }
   }
   return byOwner;
-}
-
-function nameOf({ key, fencingToken }: { key: string; fencingToken?: string | bigint }): string {
-  return `${String(fencingToken)} ${key}`;
 }

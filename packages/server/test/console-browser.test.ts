@@ -21,7 +21,7 @@ import {
   submitBreak,
   type ConsolePage,
 } from "./support/console-page.ts";
-import { startInstance, type ServiceInstance } from "./support/service.ts";
+import { sendRequest, startInstance, type ServiceInstance } from "./support/service.ts";
 
 const holderProgram = fileURLToPath(new URL("support/lock-holder.mjs", import.meta.url));
 const reason = "the order is stuck";
@@ -121,6 +121,19 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
     await page.getByTestId("still-to-do").filter({ hasText: "billing" }).waitFor();
     await expect(lease.extend()).rejects.toMatchObject({ code: "lease-lost" });
     await other.release();
+  });
+
+  test("a break by another operator shows what is left to do, by whom and why it was broken", async () => {
+    const { fencingToken } = await billing.acquire("elsewhere");
+    const page = await open("lock?key=elsewhere");
+    await waitUntil(async () => {
+      const { body } = await sendRequest(service.url, "GET", "/v1/history?key=elsewhere");
+      return (body as { holds: object[] }).holds.length === 1;
+    }, "the service has seen the hold");
+    await waiting.breakLock("elsewhere", { fencingToken, reason, by: "ada" });
+    const toDo = page.getByTestId("still-to-do").filter({ hasText: "billing" });
+    await toDo.filter({ hasText: `by ada (“${reason}”)` }).waitFor();
+    await page.getByTestId("timeline").getByTitle(`broken by ada (“${reason}”)`).waitFor();
   });
 
   test("after the end of a service its page says so, and is live again with the next one", async () => {

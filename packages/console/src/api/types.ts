@@ -157,6 +157,8 @@ export interface PastHold {
   /** null: held now. */
   readonly until: number | null;
   readonly end?: End;
+  /** Of a broken hold. Absent: not known. */
+  readonly break?: { readonly principal: string; readonly reason: string };
   readonly reason?: string;
 }
 

@@ -15,3 +15,8 @@ export function brokenLately(holds: readonly PastHold[], now: number): BrokenHol
     return end === "broken" && until !== null && until > now - shownMs ? [{ ...hold, until }] : [];
   });
 }
+
+/** The operator of a break and the reason, for the end of a sentence. Empty: not known. */
+export function brokenBy(hold: PastHold): string {
+  return hold.break === undefined ? "" : ` by ${hold.break.principal} (“${hold.break.reason}”)`;
+}

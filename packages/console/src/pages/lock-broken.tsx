@@ -1,6 +1,6 @@
 import type { OwnerHold, Owners, PastHold } from "../api/types.ts";
 import { now } from "../live/live.ts";
-import { brokenLately, type BrokenHold } from "../model/broken.ts";
+import { brokenBy, brokenLately, type BrokenHold } from "../model/broken.ts";
 import { processOf } from "../model/owner.ts";
 import { hrefOf } from "../router.ts";
 import { HowToFence } from "../ui/break-fields.tsx";
@@ -23,9 +23,10 @@ function StillToDo({ broken }: { broken: BrokenHold }) {
       <a href={hrefOf("owners", { owner })}>
         <OwnerName owner={owner} />
       </a>{" "}
-      was broken <Ago at={until} now={now.value} />. Its process was not stopped{stateText(data, broken)}:
-      stop {processOf(owner) ?? "it"}. If you cannot, let the resource refuse all fencing tokens up to{" "}
-      {number}. <HowToFence />
+      was broken <Ago at={until} now={now.value} />
+      {brokenBy(broken)}. Its process was not stopped{stateText(data, broken)}: stop{" "}
+      {processOf(owner) ?? "it"}. If you cannot, let the resource refuse all fencing tokens up to {number}.{" "}
+      <HowToFence />
     </p>
   );
 }

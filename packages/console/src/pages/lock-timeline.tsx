@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { PastHold } from "../api/types.ts";
 import { now } from "../live/live.ts";
+import { brokenBy } from "../model/broken.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
 import { observedText } from "../model/sentence.ts";
 import { Ago, OwnerName } from "../ui/parts.tsx";
@@ -171,8 +172,9 @@ function Detail({ hold, now: time }: { hold: PastHold; now: number }) {
   const held = formatTicking((hold.until ?? time) - hold.since);
   return (
     <>
-      <strong>{hold.owner}</strong> {held}, {endWords[endOf(hold)]}
-      {hold.reason !== undefined && ` (${hold.reason})`}, {formatTicking(time - hold.since)} ago
+      <strong>{hold.owner}</strong>
+      {hold.reason !== undefined && ` (${hold.reason})`} {held}, {endText(hold)},{" "}
+      {formatTicking(time - hold.since)} ago
     </>
   );
 }
@@ -190,7 +192,9 @@ function HoldsTable({ holds, now: time }: { holds: readonly PastHold[]; now: num
               <OwnerName owner={hold.owner} />
             </td>
             <td class="num right">{formatTicking((hold.until ?? time) - hold.since)}</td>
-            <td class="muted">{endWords[endOf(hold)]}</td>
+            <td class="muted" title={hold.break && endText(hold)}>
+              {endWords[endOf(hold)]}
+            </td>
             <td class="muted num right">{hold.until === null ? "" : <Ago at={hold.until} now={time} />}</td>
           </tr>
         ))}
@@ -215,6 +219,11 @@ const endWords: Readonly<Record<string, string>> = {
   recent: "just ended",
   unknown: "ended",
 };
+
+/** How the hold ended, with the operator and the reason of a break. */
+function endText(hold: PastHold): string {
+  return `${endWords[endOf(hold)]}${brokenBy(hold)}`;
+}
 
 /** How long the history of the service may take to learn how a hold ended, ms. */
 const reportMs = 10_000;

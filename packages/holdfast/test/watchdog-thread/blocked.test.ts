@@ -156,17 +156,20 @@ onSharedRedis("a watchdog thread", () => {
       env: { ...process.env, NODE_OPTIONS: "" },
       stdio: ["ignore", "pipe", "inherit"],
     });
-    await once(createInterface({ input: child.stdout }), "line");
-    const startedAt = performance.now();
-    while (performance.now() - startedAt < 1.5 * longTtlMs) {
-      expect(await direct.exists(`lock:${key}`)).toBe(1);
-      await sleep(50);
+    try {
+      await once(createInterface({ input: child.stdout }), "line");
+      const startedAt = performance.now();
+      while (performance.now() - startedAt < 1.5 * longTtlMs) {
+        expect(await direct.exists(`lock:${key}`)).toBe(1);
+        await sleep(50);
+      }
+      child.kill("SIGKILL");
+      const killedAt = performance.now();
+      await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "the lock is free");
+      expect(performance.now() - killedAt).toBeLessThan(longTtlMs + 5_000);
+    } finally {
+      await endProcess(child);
     }
-    child.kill("SIGKILL");
-    const killedAt = performance.now();
-    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "the lock is free");
-    expect(performance.now() - killedAt).toBeLessThan(longTtlMs + 5_000);
-    await endProcess(child);
   });
 
   test("that fails to start is reported, and leaves the lease to this thread", async () => {

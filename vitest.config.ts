@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config";
 
+import SlowTestsFirst from "./scripts/slow-tests.mjs";
+
 // Tests use the sources of our own packages, so that they need no build. The rest are conditions of Node: the ES modules of `module` may
 // need a bundler.
 const conditions = ["@holdfast/source", "node", "development|production"];
@@ -19,6 +21,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     pool: "forks",
     maxWorkers: 4, // most tests wait most of the time, and they are written for machines that are busy
+    sequence: { sequencer: SlowTestsFirst },
     execArgv: ["--expose-gc"],
     reporters: ["default", "./scripts/plain-reporter.mjs"],
   },

@@ -8,7 +8,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { commandText } from "../support/diagnostics-log.ts";
 import { gated, World, type Process } from "./world.ts";
 
-describe("conformance on the fake Redis", () => {
+describe.concurrent("conformance on the fake Redis", () => {
   driverConformance({
     test,
     open: async () => {
@@ -18,7 +18,7 @@ describe("conformance on the fake Redis", () => {
   });
 });
 
-describe("conformance on the fake Redis without sharded pub/sub", () => {
+describe.concurrent("conformance on the fake Redis without sharded pub/sub", () => {
   driverConformance({
     test,
     open: async () => {

@@ -1,5 +1,7 @@
 import { memory } from "holdfast/memory";
 import { driverConformance } from "holdfast/testing";
-import { test } from "vitest";
+import { describe, test } from "vitest";
 
-driverConformance({ test, open: async () => ({ driver: memory() }) });
+describe.concurrent("the driver in memory passes the conformance suite:", () => {
+  driverConformance({ test, open: async () => ({ driver: memory() }) });
+});

@@ -1,15 +1,12 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtemp, mkdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, afterEach, beforeAll } from "vitest";
 
-import { bundleCli } from "../../../../scripts/bundle-cli.mjs";
-
-const folder = fileURLToPath(new URL("../..", import.meta.url));
+import { testBundle } from "./bundle.ts";
 
 /** The exit code of a program, and its whole output. */
 export interface ExitResult {
@@ -69,11 +66,7 @@ export class CommandLine {
   }
 
   async open(): Promise<void> {
-    const cache = join(folder, "node_modules", ".cache");
-    await mkdir(cache, { recursive: true });
-    const bundle = await this.#makeFolder(join(cache, "test-"));
-    await bundleCli(bundle);
-    this.#program = join(bundle, "main.cjs");
+    this.#program = join(await testBundle(), "main.cjs");
     this.#folder = await this.#makeFolder(join(tmpdir(), "holdfast-cli-"));
     this.#redis = await startRedis();
   }

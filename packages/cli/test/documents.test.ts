@@ -12,6 +12,7 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 const testedElsewhere = ["docs/cli.md", "docs/service.md"];
 /** Exit codes other than 0: `doctor` finds risks of the test's server, which stores nothing. */
 const otherCodes: Readonly<Record<string, readonly number[]>> = { doctor: [1, 2] };
+const documentedService = "http://127.0.0.1:7420";
 
 interface Line {
   readonly document: string;
@@ -73,14 +74,12 @@ onRedis("the command lines of the documents", () => {
 
   // The commands run in order, because a release names the lease of the acquire before it.
   test.each(lines)("$document: $command", async ({ command }) => {
-    const service = cli.start(["serve", "--port", "0"]);
-    await waitUntil(() => service.out().endsWith("\n"), "it listens");
-    const line = command
-      .replaceAll("http://127.0.0.1:7420", service.out().trim())
+    const line = (await withService(command))
       .replaceAll("<leaseId>", leaseId)
       .replace(/^curl /, "curl --silent --show-error --fail-with-body ")
       .replace(/^holdfast top$/, "holdfast top --once") // without an option it needs a terminal
-      .replace(/^holdfast console /, "timeout --preserve-status -s TERM 3 holdfast console --no-open ")
+      // Without --foreground the program gets the signal twice, and the second ends it at once.
+      .replace(/^holdfast console /, "timeout --foreground --preserve-status 3 holdfast console --no-open ")
       .replaceAll("redis://127.0.0.1:6379", cli.url);
     const env = { PATH: `${cli.file("bin")}:${process.env["PATH"]}`, DATABASE_URL: cli.url };
     const { code, out, err } = await cli.spawn("bash", ["-c", line], { env }).ended;
@@ -88,4 +87,12 @@ onRedis("the command lines of the documents", () => {
     expect([0, ...(otherCodes[name] ?? [])], `${line}\n${out}${err}`).toContain(code);
     leaseId = /"leaseId":"([^"]+)"/.exec(out)?.[1] ?? leaseId;
   });
+
+  /** The command with the address of a new service, if it calls one. */
+  async function withService(command: string): Promise<string> {
+    if (!command.includes(documentedService)) return command;
+    const service = cli.start(["serve", "--port", "0"]);
+    await waitUntil(() => service.out().endsWith("\n"), "it listens");
+    return command.replaceAll(documentedService, service.out().trim());
+  }
 });

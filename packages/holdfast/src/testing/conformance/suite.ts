@@ -34,25 +34,24 @@ export interface Conformance {
   readonly open: () => Promise<OpenedDriver>;
 }
 
-/** The topics with the slowest tests are first, so that no slow test remains at the end of concurrent tests. */
 const topics: readonly Cases[] = [
-  renewal,
-  breakCases,
-  severalKeys,
-  onlyKind("latch", (locks, key) => locks.latch(key, { count: 1, ttlMs: 1_000 }), latch),
-  inspect,
   exclusion,
   waiting,
   fairness,
   attempts,
   fencing,
+  renewal,
+  breakCases,
+  inspect,
   withLock,
   once,
   minHold,
   reentrant,
+  severalKeys,
   election,
   onlyKind("read-write", (locks, key) => locks.readWrite(key), readWrite),
   onlyKind("semaphore", (locks, key) => locks.semaphore(key, { limit: 2 }), semaphore),
+  onlyKind("latch", (locks, key) => locks.latch(key, { count: 1, ttlMs: 1_000 }), latch),
   close,
 ];
 

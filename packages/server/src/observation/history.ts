@@ -46,7 +46,7 @@ const maxEndsOfKey = 50;
 const maxLosses = 1_000;
 const hourMs = 3_600_000;
 
-/** The last ends of holds, at most 1 000, and at most 50 of one key. The oldest go first. */
+/** The last ends of holds, at most 1 000, and at most 50 of one key. The oldest go first, but breaks of the last hour stay for longest. */
 export class HoldHistory {
   readonly #ends: Hold[] = [];
   readonly #counts = new Map<string, number>();
@@ -56,9 +56,9 @@ export class HoldHistory {
   add(hold: Hold): void {
     const count = this.#counts.get(hold.key) ?? 0;
     if (count >= maxEndsOfKey) {
-      this.#remove(this.#ends.findIndex(({ key }) => key === hold.key));
+      this.#removeOldest(({ key }) => key === hold.key);
     } else if (this.#ends.length >= maxEnds) {
-      this.#remove(0);
+      this.#removeOldest(() => true);
     }
     this.#ends.push(hold);
     if (hold.end === "expired") {
@@ -88,10 +88,7 @@ export class HoldHistory {
 
   /** The ends of all keys, newest first. */
   last(max: number, isShown: (key: string) => boolean): Hold[] {
-    return this.#ends
-      .filter(({ key }) => isShown(key))
-      .slice(-max)
-      .reverse();
+    return newest(this.#ends.filter(({ key }) => isShown(key)).reverse(), max);
   }
 
   /** The ends of the key, newest first. */
@@ -136,6 +133,12 @@ export class HoldHistory {
     return isFound;
   }
 
+  #removeOldest(isOf: (hold: Hold) => boolean): void {
+    const now = Date.now();
+    const index = this.#ends.findIndex((hold) => isOf(hold) && !isBrokenLately(hold, now));
+    this.#remove(index >= 0 ? index : this.#ends.findIndex(isOf));
+  }
+
   #remove(index: number): void {
     const [removed] = this.#ends.splice(index, 1);
     if (removed) {
@@ -155,6 +158,21 @@ export function grantName({ key, fencingToken }: Grant): string {
 
 function breakOf({ by, reason }: AuditRecord): Pick<Hold, "break"> {
   return { break: { principal: by, reason } };
+}
+
+/** The first holds of a list, newest first. In its second half, breaks of the last hour go before other ends: their processes may still run. */
+export function newest(holds: readonly Hold[], max: number): Hold[] {
+  const now = Date.now();
+  const half = Math.floor(max / 2);
+  const rest = holds.slice(half);
+  const breaks = rest.filter((hold) => isBrokenLately(hold, now));
+  const others = rest.filter((hold) => !isBrokenLately(hold, now));
+  const kept = new Set([...breaks, ...others].slice(0, max - half));
+  return [...holds.slice(0, half), ...rest.filter((hold) => kept.has(hold))];
+}
+
+function isBrokenLately({ end, until }: Hold, now: number): boolean {
+  return end === "broken" && until !== null && until > now - hourMs;
 }
 
 export function holdOf(key: string, holder: Holder, since: number): Hold {

@@ -4,7 +4,7 @@ import type { LockEvent, Locks, LockState } from "holdfast";
 
 import { AuditReader } from "./audit-reader.ts";
 import { Contention, periodMs, type KeyContention } from "./contention.ts";
-import { grantName, HoldHistory, type Hold, type HoldTimes } from "./history.ts";
+import { grantName, HoldHistory, newest, type Hold, type HoldTimes } from "./history.ts";
 import { nameOf, PresentHold } from "./present-hold.ts";
 import { within } from "./within.ts";
 
@@ -81,7 +81,7 @@ export class LockObservation {
   /** The holds of a key, newest first, at most 50. */
   history(key: string): Hold[] {
     const present = Array.from(this.#present.get(key)?.holds.values() ?? [], ({ hold }) => hold).reverse();
-    return [...present, ...this.#history.of(key)].slice(0, maxShown);
+    return newest([...present, ...this.#history.of(key)], maxShown);
   }
 
   /** The last ends of all keys, newest first, at most 50. */

@@ -2,9 +2,10 @@ import { expect, test } from "vitest";
 
 import { chunksOf, eventsOf, type ServerEvent } from "../src/api/sse.ts";
 import type { Node, Owner, PastHold } from "../src/api/types.ts";
+import { targetsOf } from "../src/model/break-target.ts";
 import { formatDuration, formatTicking, parseDuration } from "../src/model/duration.ts";
 import { lossOfOne } from "../src/model/nodes.ts";
-import { firstOwners, matchingOwners, ownersOf } from "../src/model/owners.ts";
+import { firstOwners, matchingOwners, ownersOf, renewedMsOf } from "../src/model/owners.ts";
 import { ownerParts, shellQuote } from "../src/model/owner.ts";
 import { rowOf } from "../src/model/row.ts";
 import { lanesOf, mergedHolds, timelineOf } from "../src/model/timeline.ts";
@@ -73,6 +74,31 @@ test("owners are derived from locks where the service has no directory", () => {
   });
   const many = firstOwners([held("c", 3), held("b", 1), held("a", 2)], 2);
   expect(many.map(({ owner }) => owner)).toEqual(["a", "c"]);
+});
+
+test("the age of a hold without a directory counts from the time of its state", () => {
+  const row = rowOf(lockOf("a", { heldMs: 5_000 }), 10_000, undefined);
+  expect(ownersOf([row], 70_000)[0]?.holds[0]?.heldMs).toBe(65_000);
+});
+
+test("the time since a grant is no renewal", () => {
+  const hold = { key: "a", kind: "mutex", ttlMs: 30_000 } as const;
+  expect(renewedMsOf({ ...hold, heldMs: 20_000, renewedMs: 19_900 })).toBeUndefined();
+  expect(renewedMsOf({ ...hold, heldMs: 12_000, renewedMs: 2_000 })).toBe(2_000);
+});
+
+test("of several holders none counts as late, because the remaining TTL is that of any of them", () => {
+  const shared = { ...lockOf("pool", { remainingMs: 30_000 }, { kind: "semaphore", limit: 5 }) };
+  const holders = [...shared.holders, { owner: "b", fencingToken: "8", remainingMs: 30_000 }];
+  const before = rowOf({ ...shared, holders }, 0, undefined);
+  const late = rowOf({ ...shared, holders, remainingMs: 5_000 }, 25_000, before);
+  expect(late.state).toBe("late");
+  expect(targetsOf(late).map(({ isAlive, isLate, since }) => [isAlive, isLate, since])).toEqual([
+    [true, false, 0],
+    [true, false, undefined],
+  ]);
+  const alone = rowOf({ ...shared, remainingMs: 5_000 }, 25_000, rowOf(shared, 0, undefined));
+  expect(targetsOf(alone)).toMatchObject([{ isAlive: false, isLate: true }]);
 });
 
 test("the timeline places holds between the oldest and now, and overlapping ones in lanes", () => {

@@ -57,6 +57,18 @@ test("a late holder loses the lock, and a hold without a known start says so", (
   );
 });
 
+test("another holder of a shared lock is no renewal, and an old state is no state", () => {
+  const one = lockOf("pool", { heldMs: 9_000, remainingMs: 21_000 }, { kind: "semaphore", limit: 5 });
+  const other = { owner: "b", fencingToken: "8", remainingMs: 30_000 };
+  const before = rowOf(one, now, undefined);
+  const joined = rowOf({ ...one, holders: [...one.holders, other], remainingMs: 30_000 }, now, before);
+  expect(read(joined)).not.toMatch(/renewed|alive/);
+  expect(read(joined)).toMatch(/Without renewals all its leases end in 30s\.$/);
+  expect(plainText(sentenceOf(before, now, { renewedMs: 3_000, isOld: true }))).toMatch(
+    /Its present state is not known\.$/,
+  );
+});
+
 test("a foreign holder without an expiry is no case for waiting", () => {
   expect(of(foreign("k"))).toBe(
     "k is held by an unknown holder for at least <1s. " +

@@ -139,13 +139,24 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
   test("after the end of a service its page says so, and is live again with the next one", async () => {
     const page = await open();
     await showsLive(page, "live");
+    const unseen = await billing.acquire("unseen", { renew: false, ttlMs: 600_000 });
+    const lockPage = await open("lock?key=unseen");
+    await sentence(lockPage, "is held by billing").waitFor();
     await service.kill("SIGKILL");
     await showsLive(page, "reconnecting");
+    await lockPage
+      .getByTestId("old-lock")
+      .filter({ hasText: /[1-9]s ago/ })
+      .waitFor();
+    expect(await sentence(lockPage, "").textContent()).toMatch(/^((?!renew).)*present state is not known\.$/);
     const lease = await billing.acquire("restarted");
     const { port } = new URL(service.url);
     service = await startInstance({ HOLDFAST_URL: engineUrl(), HOLDFAST_PORT: port });
     await showsLive(page, "live");
     await showsHolder(page, "restarted", "billing");
+    await lockPage.getByTestId("old-lock").waitFor({ state: "detached" });
+    expect(await sentence(lockPage, "").textContent()).not.toContain("alive");
+    await unseen.release();
     await lease.release();
     await row(page, "restarted").waitFor({ state: "detached" });
   });
@@ -181,6 +192,10 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
 
 function engineUrl(): string {
   return `redis://127.0.0.1:${redis.port}`;
+}
+
+function sentence(page: Page, text: string): ReturnType<Page["locator"]> {
+  return page.getByTestId("sentence").filter({ hasText: text });
 }
 
 async function open(path = ""): Promise<Page> {

@@ -1,4 +1,4 @@
-import type { PastHold } from "../api/types.ts";
+import type { OwnerHold, PastHold } from "../api/types.ts";
 
 /** A hold that an operator ended. */
 export interface BrokenHold extends PastHold {
@@ -7,6 +7,11 @@ export interface BrokenHold extends PastHold {
 
 /** For how long the pages show what is left to do after a break, ms. */
 const shownMs = 3_600_000;
+
+/** Whether a process reports the broken grant as held. */
+export function isGrant({ key, fencingToken }: OwnerHold, broken: PastHold): boolean {
+  return key === broken.key && fencingToken !== undefined && fencingToken === broken.fencingToken;
+}
 
 /** The holds that were broken in the last hour. Their processes may still run. */
 export function brokenLately(holds: readonly PastHold[], now: number): BrokenHold[] {

@@ -17,7 +17,7 @@ export function ownersOf(rows: readonly Row[], now: number): Owner[] {
   for (const row of rows) {
     const { key, kind, holders, waiters } = row.lock;
     for (const { owner, remainingMs: _, ...holder } of holders) {
-      const held = holder.heldMs ?? heldMs(row, now);
+      const held = holder.heldMs === undefined ? heldMs(row, now) : holder.heldMs + Math.max(0, now - row.at);
       entryOf(owner).holds.push({ key, kind, ...holder, ...(held !== undefined && { heldMs: held }) });
     }
     for (const { owner } of waiters) {
@@ -45,6 +45,16 @@ export function firstOwners(owners: readonly Owner[], most: number): Owner[] {
     .toSorted((a, b) => holdCountOf(b) - holdCountOf(a))
     .slice(0, most)
     .toSorted((a, b) => (a.owner < b.owner ? -1 : a.owner > b.owner ? 1 : 0));
+}
+
+/** A healthy client renews after a third of the TTL. A difference below this part of the TTL comes from the clocks. */
+const clockFraction = 1 / 6;
+
+/** How long ago the last renewal was, ms. Undefined: the hold was not renewed since its grant, or the time is not known. */
+export function renewedMsOf({ renewedMs, heldMs: held, ttlMs = 0 }: OwnerHold): number | undefined {
+  const isSinceGrant =
+    renewedMs !== undefined && held !== undefined && held - renewedMs <= ttlMs * clockFraction;
+  return isSinceGrant ? undefined : renewedMs;
 }
 
 /** The number of holds of an owner. */

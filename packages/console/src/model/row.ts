@@ -18,7 +18,7 @@ export interface Row {
   readonly isSinceExact: boolean;
   /** The longest remaining TTL of the grant that was seen: a lower bound of its TTL. */
   readonly ttlMs: number | undefined;
-  /** When a renewal was seen last. */
+  /** When a renewal was seen last. Undefined also with several holders: the remaining TTL is that of any of them. */
   readonly renewedAt: number | undefined;
   /** How long the oldest waiter had waited at `at`, if known. */
   readonly oldestWaitMs: number | undefined;
@@ -111,11 +111,12 @@ function ttlOf({ remainingMs }: Lock, known: Row | undefined): number | undefine
 }
 
 function renewedAtOf(
-  { remainingMs }: Lock,
+  { remainingMs, holders }: Lock,
   at: number,
   known: Row | undefined,
   ttlMs = 0,
 ): number | undefined {
+  if (holders.length > 1) return undefined;
   const before = known?.lock.remainingMs;
   if (known === undefined || typeof before !== "number" || remainingMs === null) return known?.renewedAt;
   const expected = before - (at - known.at);

@@ -17,6 +17,8 @@ export interface Part {
 export interface Extras {
   /** How long ago the holder renewed, ms, as its process reports or the page has seen. */
   readonly renewedMs?: number | undefined;
+  /** Whether the row is not of the present. */
+  readonly isOld?: boolean;
   /** The last hold of a free lock. */
   readonly last?: PastHold | undefined;
 }
@@ -34,7 +36,9 @@ export function sentenceOf(row: Row, now: number, extras: Extras = {}): Part[] {
     ...holdersText(lock),
     { text: `${heldText(row, now)}${reasonText(lock)}` },
     { text: clauses.length === 0 ? ". " : `, ${clauses.join(", ")}. ` },
-    { text: prognosis(row, now, extras.renewedMs) },
+    {
+      text: extras.isOld === true ? "Its present state is not known." : prognosis(row, now, extras.renewedMs),
+    },
   ];
 }
 
@@ -121,7 +125,10 @@ function prognosis(row: Row, now: number, renewedMs: number | undefined): string
   }
   if (row.state === "no expiry") return "The hold has no expiry: only a release or a break frees it.";
   if (row.state === "late") return `The holder has not renewed in time. The lock frees itself ${free}.`;
-  return isRenewing(row) || renewedMs !== undefined ? renewingText(row, now) : dueText(row, left ?? 0);
+  if (isRenewing(row) || renewedMs !== undefined) return renewingText(row, now);
+  return row.lock.holders.length > 1
+    ? `Without renewals all its leases end ${free}.`
+    : dueText(row, left ?? 0);
 }
 
 /** A renewal proves that the process lives, and not that its work advances. */

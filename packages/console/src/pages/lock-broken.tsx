@@ -1,6 +1,6 @@
-import type { OwnerHold, Owners, PastHold } from "../api/types.ts";
+import type { Owners, PastHold } from "../api/types.ts";
 import { now } from "../live/live.ts";
-import { brokenBy, brokenLately, type BrokenHold } from "../model/broken.ts";
+import { brokenBy, brokenLately, isGrant, type BrokenHold } from "../model/broken.ts";
 import { processOf } from "../model/owner.ts";
 import { hrefOf } from "../router.ts";
 import { HowToFence } from "../ui/break-fields.tsx";
@@ -15,7 +15,7 @@ export function BrokenNotice({ holds }: { holds: readonly PastHold[] }) {
 
 function StillToDo({ broken }: { broken: BrokenHold }) {
   const { owner, until, fencingToken } = broken;
-  const { data } = usePoll<Owners>("v1/owners", {}, 5_000);
+  const { data, error } = usePoll<Owners>("v1/owners", {}, 5_000);
   const number = fencingToken === undefined ? "that of its grant" : fencingToken;
   return (
     <p class="warning" data-testid="still-to-do">
@@ -24,22 +24,22 @@ function StillToDo({ broken }: { broken: BrokenHold }) {
         <OwnerName owner={owner} />
       </a>{" "}
       was broken <Ago at={until} now={now.value} />
-      {brokenBy(broken)}. Its process was not stopped{stateText(data, broken)}: stop{" "}
-      {processOf(owner) ?? "it"}. If you cannot, let the resource refuse all fencing tokens up to {number}.{" "}
-      <HowToFence />
+      {brokenBy(broken)}. Its process was not stopped
+      {stateText(error === undefined ? data : undefined, broken)}: stop {processOf(owner) ?? "it"}. If you
+      cannot, let the resource refuse all fencing tokens up to {number}. <HowToFence />
     </p>
   );
 }
 
-/** What the former holder reports. A missing report proves nothing, because a principal may not see all owners. */
+/**
+ * What the former holder reports. A missing report proves nothing, because a principal may not see all owners. Another process, such as the
+ * next one on the host, can have the same name.
+ */
 function stateText(data: Owners | undefined, broken: PastHold): string {
   const reports = data?.owners.filter(({ owner, answered }) => answered && owner === broken.owner) ?? [];
   if (reports.length === 0) return "";
   const isUnaware = reports.some(({ holds }) => holds.some((hold) => isGrant(hold, broken)));
-  return isUnaware ? ", still runs and has not learned of the break yet" : " and still runs";
-}
-
-/** Whether a process reports the broken grant as held. */
-function isGrant({ key, fencingToken }: OwnerHold, broken: PastHold): boolean {
-  return key === broken.key && fencingToken !== undefined && fencingToken === broken.fencingToken;
+  return isUnaware
+    ? ", still runs and has not learned of the break yet"
+    : ", and a process of this name runs";
 }

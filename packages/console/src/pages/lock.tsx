@@ -3,16 +3,18 @@ import { useEffect } from "preact/hooks";
 
 import type { History, Holder, Owner } from "../api/types.ts";
 import { now, rows } from "../live/live.ts";
+import { targetsOf } from "../model/break-target.ts";
 import { stateAt, type Row } from "../model/row.ts";
+import { renewedMsOf } from "../model/owners.ts";
 import { sentenceOf } from "../model/sentence.ts";
 import { go, hrefOf, route } from "../router.ts";
 import { canBreak } from "../session.ts";
-import { targetsOf, withOwnBreak } from "../ui/break.ts";
+import { withOwnBreak } from "../ui/break.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
 import { commandFor } from "../ui/command.ts";
 import { Icon } from "../ui/icons.tsx";
 import { useKeys } from "../ui/keys.ts";
-import { Notice, StateChip, TtlBar } from "../ui/parts.tsx";
+import { Ago, Notice, StateChip, TtlBar } from "../ui/parts.tsx";
 import { copy } from "../ui/toast.tsx";
 import { usePoll } from "../ui/use-poll.ts";
 import { BrokenNotice } from "./lock-broken.tsx";
@@ -47,7 +49,12 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   const holds = merged.map(withOwnBreak);
   return (
     <div class="page page-lock">
-      <Headline row={row} holds={holds} owners={owners} />
+      <Headline row={row} holds={holds} owners={owners} isOld={error !== undefined} />
+      {error !== undefined && (
+        <p class="warning" role="alert" data-testid="old-lock">
+          {error.message}. The page shows the lock of <Ago at={row.at} now={now.value} />.
+        </p>
+      )}
       <BrokenNotice holds={holds} />
       <Actions row={row} refresh={refresh} />
       <div class="columns">
@@ -88,26 +95,36 @@ function breakRow(row: Row, refresh: () => void, holders?: readonly Holder[]): v
   if (canBreak(row.key)) askToBreak({ targets: targetsOf(row, holders), done: refresh });
 }
 
-/** The owners some time after their reply: waits and the times since renewals are longer. */
+/** The owners some time after their reply: holds, waits and the times since renewals are longer. */
 function aged(owners: readonly Owner[], ms: number): Owner[] {
   return owners.map((owner) => ({
     ...owner,
-    holds: owner.holds.map((hold) =>
-      hold.renewedMs === undefined ? hold : { ...hold, renewedMs: hold.renewedMs + ms },
-    ),
+    holds: owner.holds.map((hold) => ({
+      ...hold,
+      ...(hold.heldMs !== undefined && { heldMs: hold.heldMs + ms }),
+      ...(hold.renewedMs !== undefined && { renewedMs: hold.renewedMs + ms }),
+    })),
     waits: owner.waits.map((wait) =>
       wait.oldestMs === undefined ? wait : { ...wait, oldestMs: wait.oldestMs + ms },
     ),
   }));
 }
 
-function Headline({ row, holds, owners }: { row: Row; holds: History["holds"]; owners: readonly Owner[] }) {
+interface HeadlineProps {
+  readonly row: Row;
+  readonly holds: History["holds"];
+  readonly owners: readonly Owner[];
+  /** Whether the last request for the lock has failed. */
+  readonly isOld: boolean;
+}
+
+function Headline({ row, holds, owners, isOld }: HeadlineProps) {
   const reportedMs = renewedOf(row, owners);
   const renewedAt = Math.max(row.renewedAt ?? 0, reportedMs === undefined ? 0 : row.at - reportedMs);
   const renewedMs = renewedAt === 0 ? undefined : Math.max(0, now.value - renewedAt);
   const last = holds.find(({ until }) => until !== null);
   const known = { ...row, oldestWaitMs: row.oldestWaitMs ?? oldestOf(row, owners) };
-  const parts = sentenceOf(known, now.value, { renewedMs, last });
+  const parts = sentenceOf(known, now.value, { renewedMs, last, isOld });
   return (
     <h1 class="sentence" data-testid="sentence">
       {parts.map(({ text, isStrong, isOwner }, index) => {
@@ -134,7 +151,8 @@ function oldestOf({ key }: Row, owners: readonly Owner[]): number | undefined {
 function renewedOf({ lock, key }: Row, owners: readonly Owner[]): number | undefined {
   const token = lock.holders[0]?.fencingToken;
   const holds = owners.flatMap((owner) => owner.holds);
-  return holds.find((hold) => hold.key === key && hold.fencingToken === token)?.renewedMs;
+  const hold = holds.find((each) => each.key === key && each.fencingToken === token);
+  return hold === undefined ? undefined : renewedMsOf(hold);
 }
 
 function Actions({ row, refresh }: { row: Row; refresh: () => void }) {

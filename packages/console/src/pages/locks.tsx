@@ -2,10 +2,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import { isListed, liveError, rowOfKey, rows } from "../live/live.ts";
+import { targetsOf } from "../model/break-target.ts";
 import { grouped } from "../model/duration.ts";
 import { go, route, setParams } from "../router.ts";
 import { canBreak, canBreakSomething } from "../session.ts";
-import { targetsOf } from "../ui/break.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
 import { commandFor } from "../ui/command.ts";
 import { Icon } from "../ui/icons.tsx";

@@ -2,13 +2,13 @@ import { useComputed, useSignal } from "@preact/signals";
 
 import type { History, Owner, OwnerHold, Owners } from "../api/types.ts";
 import { now, rowOfKey, rows } from "../live/live.ts";
-import { brokenLately } from "../model/broken.ts";
+import { targetsOfOwner } from "../model/break-target.ts";
+import { brokenLately, isGrant, type BrokenHold } from "../model/broken.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
 import { firstOwners, holdCountOf, matchingOwners, ownersOf } from "../model/owners.ts";
 import { go, hrefOf, route, setParams } from "../router.ts";
 import { canBreak } from "../session.ts";
 import { askToBreak } from "../ui/break-dialog.tsx";
-import { targetsOfOwner } from "../ui/break.ts";
 import { Icon } from "../ui/icons.tsx";
 import { focusField, useKeys } from "../ui/keys.ts";
 import { Notice, OwnerName, PageHead, TableScroll } from "../ui/parts.tsx";
@@ -76,7 +76,7 @@ function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { 
               owner={owner}
               isOpen={shown.length <= 2}
               at={at}
-              brokenKey={broken.find((hold) => hold.owner === owner.owner)?.key}
+              broken={broken.filter((hold) => hold.owner === owner.owner)}
               refresh={refresh}
             />
           ))}
@@ -108,12 +108,12 @@ interface CardProps {
   readonly isOpen: boolean;
   /** When the owner was reported. */
   readonly at: number;
-  /** The key of a grant that was broken in the last hour. */
-  readonly brokenKey: string | undefined;
+  /** The grants of this owner that were broken in the last hour. */
+  readonly broken: readonly BrokenHold[];
   readonly refresh: () => void;
 }
 
-function OwnerCard({ owner: one, isOpen, at, brokenKey, refresh }: CardProps) {
+function OwnerCard({ owner: one, isOpen, at, broken, refresh }: CardProps) {
   const open = useSignal<boolean | undefined>(undefined);
   const { owner } = one;
   const targets = targetsOfOwner(one, at).filter(({ key }) => canBreak(key));
@@ -127,7 +127,7 @@ function OwnerCard({ owner: one, isOpen, at, brokenKey, refresh }: CardProps) {
           <OwnerName owner={owner} />
         </button>
         <OwnerFacts owner={one} age={age} />
-        <OwnerState owner={one} brokenKey={brokenKey} />
+        <OwnerState owner={one} broken={broken} />
         {targets.length > 0 && (
           <button
             type="button"
@@ -157,18 +157,21 @@ function OwnerFacts({ owner, age }: { owner: Owner; age: number }) {
   );
 }
 
-function OwnerState({ owner, brokenKey }: { owner: Owner; brokenKey: string | undefined }) {
+/** Processes can share the name of an owner. Only a process that still reports the grant is known to be its former holder. */
+function OwnerState({ owner, broken }: { owner: Owner; broken: readonly BrokenHold[] }) {
   if (!owner.answered) {
     return owner.seenMs === undefined ? null : <span class="chip chip-late">no answer</span>;
   }
-  if (brokenKey === undefined) return null;
+  const reported = broken.find((grant) => owner.holds.some((hold) => isGrant(hold, grant)));
+  const key = (reported ?? broken[0])?.key;
+  if (key === undefined) return null;
   return (
     <a
       class="chip chip-late"
-      href={hrefOf("lock", { key: brokenKey })}
-      title={`Its grant of ${brokenKey} was broken`}
+      href={hrefOf("lock", { key })}
+      title={reported ? `Its grant of ${key} was broken` : `A grant of ${key} to this name was broken`}
     >
-      broken, still runs
+      {reported ? "broken, still runs" : "broken, may still run"}
     </a>
   );
 }
@@ -215,7 +218,7 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
             <HoldLine key={`${hold.key} ${hold.fencingToken}`} hold={hold} age={age} />
           ))}
           {waits.slice(0, mostHoldings).map(({ key, kind, count, oldestMs }) => (
-            <tr key={`wait ${key}`} class="opens" onClick={() => go("lock", { key })}>
+            <tr key={`wait ${key}`} class="opens" onClick={(event) => openLock(event, key)}>
               <td>
                 <a href={hrefOf("lock", { key })}>
                   <code>{key}</code>
@@ -235,11 +238,16 @@ function Holdings({ owner, age }: { owner: Owner; age: number }) {
   );
 }
 
+/** Opens the lock of a row. A link inside the row opens it by itself, also in another tab. */
+function openLock({ target }: MouseEvent, key: string): void {
+  if ((target as Element).closest("a") === null) go("lock", { key });
+}
+
 function HoldLine({ hold, age }: { hold: OwnerHold; age: number }) {
   const { key, kind, mode, heldMs, renewedMs, marginMs, localWaiters = 0, reason } = hold;
   const waiters = rowOfKey(key)?.lock.waiterCount ?? localWaiters;
   return (
-    <tr class="opens" onClick={() => go("lock", { key })}>
+    <tr class="opens" onClick={(event) => openLock(event, key)}>
       <td>
         <a href={hrefOf("lock", { key })}>
           <code>{key}</code>

@@ -4,10 +4,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { serviceUrl } from "../api/client.ts";
 import { now } from "../live/live.ts";
 import { formatTicking } from "../model/duration.ts";
+import type { BreakTarget } from "../model/break-target.ts";
 import { processOf, shellQuote } from "../model/owner.ts";
 import { route } from "../router.ts";
 import { Confirmation, confirmationOf, Field, HowToFence } from "./break-fields.tsx";
-import { breakAll, type BreakOutcome, type BreakTarget } from "./break.ts";
+import { breakAll, type BreakOutcome } from "./break.ts";
 import { OwnerName } from "./parts.tsx";
 import { copy, toast } from "./toast.tsx";
 
@@ -116,7 +117,7 @@ function useAttempt(asked: BreakRequest) {
     asked.done?.();
     moved.value = outcomes.filter(({ result }) => result !== "broken");
     for (const { text, detail } of summaries(outcomes)) toast(text, { detail });
-    if (moved.value.length === 0) request.value = undefined;
+    if (moved.value.length === 0 && request.peek() === asked) request.value = undefined;
   };
   return { reason, confirmed, isBusy, moved, confirmation, problem, isReady, submit };
 }

@@ -1,8 +1,8 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 
+import type { BreakTarget } from "../model/break-target.ts";
 import { processOf } from "../model/owner.ts";
-import type { BreakTarget } from "./break.ts";
 
 declare const DOCS_URL: string;
 

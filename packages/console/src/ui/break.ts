@@ -1,24 +1,6 @@
 import { ApiError, get, post } from "../api/client.ts";
-import type { Broken, BrokenLocks, Holder, Lock, Owner, PastHold } from "../api/types.ts";
-import type { Row } from "../model/row.ts";
-
-/** One grant to break, as it was shown. */
-export interface BreakTarget {
-  readonly key: string;
-  readonly owner: string;
-  readonly fencingToken: string;
-  /** Since when the grant is held, ms since 1970 by the browser's clock. */
-  readonly since: number | undefined;
-  readonly isHeldExact: boolean;
-  readonly waiters: number;
-  /** The first waiter, if known. */
-  readonly next?: string | undefined;
-  /** Whether the holder may be alive: it renews, or its next renewal is not due yet. */
-  readonly isAlive: boolean;
-  /** Whether the holder has not renewed in time. */
-  readonly isLate: boolean;
-  readonly ttlMs: number | undefined;
-}
+import type { Broken, BrokenLocks, Lock, PastHold } from "../api/types.ts";
+import type { BreakTarget } from "../model/break-target.ts";
 
 export interface BreakOutcome {
   readonly key: string;
@@ -50,46 +32,6 @@ export async function breakAll(
   const outcomes: BreakOutcome[] = [];
   for (const target of targets) outcomes.push(await breakOne(target, reason));
   return outcomes;
-}
-
-/** The targets of a row: one for each holder with a fencing token. */
-export function targetsOf(row: Row, holders: readonly Holder[] = row.lock.holders): BreakTarget[] {
-  return holders.flatMap((holder) => {
-    const { owner, fencingToken } = holder;
-    if (fencingToken === undefined) return [];
-    return {
-      key: row.key,
-      owner,
-      fencingToken,
-      since: holder.heldMs === undefined ? row.since : row.at - holder.heldMs,
-      isHeldExact: holder.heldMs !== undefined || row.isSinceExact,
-      waiters: row.lock.waiterCount,
-      next: row.lock.waiters[0]?.owner,
-      isAlive: row.state === "held",
-      isLate: row.state === "late",
-      ttlMs: row.ttlMs,
-    };
-  });
-}
-
-/** @param at when the owner was reported */
-export function targetsOfOwner({ owner, holds, answered }: Owner, at: number): BreakTarget[] {
-  return holds.flatMap(({ key, fencingToken, heldMs, localWaiters: waiters = 0, ttlMs }) => {
-    if (fencingToken === undefined) return [];
-    return [
-      {
-        key,
-        owner,
-        fencingToken,
-        since: heldMs === undefined ? undefined : at - heldMs,
-        isHeldExact: true,
-        waiters,
-        isAlive: answered,
-        isLate: false,
-        ttlMs,
-      },
-    ];
-  });
 }
 
 async function breakOwner(

@@ -9,7 +9,7 @@ import { wait } from "../live/wait.ts";
 export interface Poll<T> {
   readonly data: T | undefined;
   readonly error: ApiError | undefined;
-  /** When `data` arrived. */
+  /** When `data` arrived; 0: not yet. */
   readonly at: number;
   /** Requests again, at once. */
   readonly refresh: () => void;
@@ -36,11 +36,13 @@ export function usePoll<T>(path: string, params: Params, intervalMs: number): Po
     const shown = (): void => resting.abort();
     document.addEventListener("visibilitychange", shown);
     void (async () => {
+      let isFirst: boolean = true;
       while (!stopped.signal.aborted) {
         resting = new AbortController();
         const begun = performance.now();
-        const isDue = document.visibilityState === "visible" && (!isPaused.peek() || state.peek().at === 0);
+        const isDue: boolean = document.visibilityState === "visible" && (!isPaused.peek() || isFirst);
         if (isDue && !(await ask(state, path, params, stopped.signal))) return;
+        isFirst &&= !isDue;
         const took = performance.now() - begun;
         const rest = Math.min(mostIntervals * intervalMs, Math.max(intervalMs, restFactor * took));
         await wait(rest, AbortSignal.any([stopped.signal, resting.signal]));
@@ -73,7 +75,7 @@ async function ask<T>(
   } catch (error) {
     if (aborted.aborted) return false;
     const known = error instanceof ApiError ? error : new ApiError(0, String(error));
-    state.value = { ...state.value, error: known, at: Date.now() };
+    state.value = { ...state.value, error: known };
     return !known.isMissing && known.status !== 400 && known.status !== 403;
   }
   return true;

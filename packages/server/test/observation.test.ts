@@ -134,15 +134,15 @@ test("the owners are the processes and the other holders, within the prefixes of
 test("the history of all keys has the ends that the client may read, and a renewed hold is never lost", async () => {
   expect((await get("/v1/history")).body).toMatchObject({ lostLastHour: 0 });
   const client = createLocks(redis(server.client()), { owner: "losing@pod:4" });
-  const renewed = await client.acquire("order:6", { ttlMs: 5_000 });
+  const renewed = await client.acquire("order:6", { ttlMs: 8_000 });
   const lost = [];
   for (const key of ["order:7", "secret:7"]) {
-    lost.push(await client.acquire(key, { ttlMs: 6_000 }));
+    lost.push(await client.acquire(key, { ttlMs: 9_000 }));
   }
   lost.forEach((lease) => lease.orphan());
   const history = async (query: string, token?: string): Promise<Reply> =>
     (await get(`/v1/history${query}`, token)).body;
-  await waitUntil(async () => (await history("")).lostLastHour === 2, "both are lost", 30_000);
+  await waitUntil(async () => (await history("")).lostLastHour === 2, "both are lost", 45_000);
   await renewed.release(); // held longer than its TTL, which the watch does not see
   await waitUntil(
     async () => (await history("?key=order:6")).holds[0]?.["until"] !== null,
@@ -157,7 +157,7 @@ test("the history of all keys has the ends that the client may read, and a renew
   expect(JSON.stringify(limited)).not.toContain("secret");
   expect(Number(limited.holds[1]?.["until"]) - Number(limited.holds[1]?.["since"])).toBeGreaterThan(5_000);
   await client.close();
-});
+}, 60_000);
 
 test("the history has the ends of holds, and contention has the waiters", async () => {
   const headers = { authorization: `Bearer ${all.token}` };

@@ -225,4 +225,17 @@ export const quarantine: readonly Mutant[] = [
     ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "a late examination of the")],
   },
+  {
+    name: "vote-of-a-quarantine-passed-around",
+    brokenRule:
+      "a request whose vote was cleaned up in quarantine is not sent again because a release names its token",
+    edits: [
+      redis(
+        "redlock/vote-request",
+        'if (this.reply !== "quarantined" || !this.quarantine) {',
+        "if (this.reply) {",
+      ),
+    ],
+    killers: [byKept()],
+  },
 ];

@@ -79,7 +79,7 @@ function OpenDialog({ asked }: { asked: BreakRequest }) {
             {moved.value.length > 0 ? "Look again" : "Cancel"}
           </button>
           <span class="last">
-            <HowToFence text="If you cannot stop it ↗" />
+            <HowToFence />
             <CopyCommand asked={asked} reason={reason.value.trim()} />
           </span>
         </footer>

@@ -46,10 +46,10 @@ export function Confirmation({ confirmation, value }: ConfirmationProps) {
   );
 }
 
-export function HowToFence({ text = "How to fence ↗" }: { text?: string }) {
+export function HowToFence() {
   return (
     <a href={`${DOCS_URL}/fencing.md`} target="_blank" rel="noreferrer">
-      {text}
+      How to fence ↗
     </a>
   );
 }

@@ -197,7 +197,7 @@ export class GrantRegistry {
   retry(index: number, token: string): void {
     const attempt = this.#attempts.get(token);
     if (attempt?.isOpen === true) {
-      attempt.voteRequests[index]?.send();
+      attempt.voteRequests[index]?.votedFor();
     }
   }
 

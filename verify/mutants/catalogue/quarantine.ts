@@ -229,13 +229,7 @@ export const quarantine: readonly Mutant[] = [
     name: "vote-of-a-quarantine-passed-around",
     brokenRule:
       "a request whose vote was cleaned up in quarantine is not sent again because a release names its token",
-    edits: [
-      redis(
-        "redlock/vote-request",
-        'if (this.reply !== "quarantined" || !this.quarantine) {',
-        "if (this.reply) {",
-      ),
-    ],
+    edits: [redis("redlock/grant-registry", "voteRequest?.isQuarantined === false", "voteRequest")],
     killers: [byKept()],
   },
 ];

@@ -193,11 +193,15 @@ export class GrantRegistry {
     }
   }
 
-  /** A node requests that the vote request is sent again. */
+  /**
+   * A release has granted the vote of a node, so the vote request is sent again. A vote request in quarantine waits until its retry is due.
+   * Otherwise the waiters of one process pass a vote that does not count around, without a pause.
+   */
   retry(index: number, token: string): void {
     const attempt = this.#attempts.get(token);
-    if (attempt?.isOpen === true) {
-      attempt.voteRequests[index]?.votedFor();
+    const voteRequest = attempt?.voteRequests[index];
+    if (attempt?.isOpen === true && voteRequest?.isQuarantined === false) {
+      voteRequest.send();
     }
   }
 

@@ -82,16 +82,6 @@ export class VoteRequest extends VoteState {
     }
   }
 
-  /**
-   * A release of this client has granted the vote. A vote of a node in quarantine does not count, and is not requested before the retry is
-   * due: otherwise the requests of one client pass the vote around without a pause.
-   */
-  votedFor(): void {
-    if (this.reply !== "quarantined" || !this.quarantine) {
-      this.send();
-    }
-  }
-
   /** An earlier request of another client requests the vote with this number back. */
   voteRequestedBack(number: number): void {
     if (this.#voteYield.voteRequestedBack(number)) {

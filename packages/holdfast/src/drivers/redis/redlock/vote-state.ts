@@ -70,6 +70,11 @@ export class VoteState {
     return this.#host.nodeSet.quarantineOf(this.node, this.vote?.reading);
   }
 
+  /** Whether the last reply counted for nothing because of a quarantine that lasts. */
+  get isQuarantined(): boolean {
+    return this.reply === "quarantined" && this.quarantine !== undefined;
+  }
+
   /** Whether the client may have a queue entry on this node: the node's notifications reach the client. */
   get mayQueue(): boolean {
     return this.node.server.notificationStatus === "verified";

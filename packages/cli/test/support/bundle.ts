@@ -8,7 +8,9 @@ import { bundleCli } from "../../../../scripts/bundle-cli.mjs";
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url));
 const cache = join(root, "packages", "cli", "node_modules", ".cache");
-const bundled = ["packages/cli", "packages/holdfast", "packages/server"].map((path) => join(root, path));
+const bundled = ["packages/cli", "packages/console", "packages/holdfast", "packages/server"].map((path) =>
+  join(root, path),
+);
 const name = "test-bundle-";
 const keptForMs = 86_400_000;
 

@@ -16,7 +16,6 @@ export interface BreakTarget {
   readonly isAlive: boolean;
   /** Whether the holder has not renewed in time. */
   readonly isLate: boolean;
-  readonly ttlMs: number | undefined;
 }
 
 /** The targets of a row: one for each holder with a fencing token. */
@@ -37,14 +36,13 @@ export function targetsOf(row: Row, holders: readonly Holder[] = row.lock.holder
       next: row.lock.waiters[0]?.owner,
       isAlive: !isLate,
       isLate,
-      ttlMs: row.ttlMs,
     };
   });
 }
 
 /** @param at when the owner was reported */
 export function targetsOfOwner({ owner, holds, answered }: Owner, at: number): BreakTarget[] {
-  return holds.flatMap(({ key, fencingToken, heldMs, localWaiters: waiters = 0, ttlMs }) => {
+  return holds.flatMap(({ key, fencingToken, heldMs, localWaiters: waiters = 0 }) => {
     if (fencingToken === undefined) return [];
     return [
       {
@@ -56,7 +54,6 @@ export function targetsOfOwner({ owner, holds, answered }: Owner, at: number): B
         waiters,
         isAlive: answered,
         isLate: false,
-        ttlMs,
       },
     ];
   });

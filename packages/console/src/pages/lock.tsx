@@ -72,12 +72,12 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
   );
 }
 
-/** The reports of the processes, and the history of the service. Another grant makes both old. */
+/** The reports of the processes, and the history of the service. After another grant the history is read at once. */
 function useReports(key: string, row: Row | undefined) {
   const grant = row?.lock.holders[0]?.fencingToken;
   const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
   const history = usePoll<History>("v1/history", { key }, 5_000);
-  useEffect(() => [reply, history].forEach((each) => each.refresh()), [grant]);
+  useEffect(() => history.refresh(), [grant]);
   const reported = reply.data?.owners ?? reply.data?.processes ?? [];
   return { reported, at: reply.at, history };
 }

@@ -56,8 +56,8 @@ async function breakOne({ key, fencingToken }: BreakTarget, reason: string): Pro
   try {
     const { auditId } = await post<{ auditId?: string }>("v1/lock/break", { key, fencingToken, reason });
     brokenHere.add(`${key} ${fencingToken}`);
-    const audit = auditId === undefined ? "" : ". The audit has the break.";
-    return { key, result: "broken", text: `${await nextHolder(key)}${audit}` };
+    const sentences = [await nextHolder(key), auditId === undefined ? "" : "The audit has the break"];
+    return { key, result: "broken", text: sentences.filter((each) => each !== "").join(". ") };
   } catch (error) {
     if (error instanceof ApiError && error.status === 412) return { key, result: "moved", text: movedText };
     return { key, result: "unknown", text: textOf(error) };

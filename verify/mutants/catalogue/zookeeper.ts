@@ -56,4 +56,10 @@ export const zookeeper: readonly Mutant[] = [
     edits: [edit("drivers/zookeeper/paths.ts", "return (a - b) | 0;", "return a - b;")],
     killers: [byRules("drivers/zookeeper/paths", "keep the order of sequence numbers")],
   },
+  {
+    name: "zookeeper-settled-request-is-queued",
+    brokenRule: "a late request of a caller that has its result takes neither the lock nor a place in its queue",
+    edits: [edit("drivers/zookeeper/acquires.ts", "if (isSettled()) {", "if (false as boolean) {")],
+    killers: [byRules("drivers/zookeeper/acquires", "a request whose caller got its result")],
+  },
 ];

@@ -57,10 +57,10 @@ export class Acquires {
     return lease;
   }
 
-  async acquire(attempt: StoreAttempt): Promise<AcquireReply> {
+  async acquire(attempt: StoreAttempt, isSettled: () => boolean): Promise<AcquireReply> {
     let view = attempt.ticket === undefined ? undefined : await this.#read(attempt.key);
     for (let rounds = 0; rounds < maxRounds; rounds += 1) {
-      const reply: AcquireReply | View = await this.#decide(attempt, view);
+      const reply: AcquireReply | View = await this.#decide(attempt, view, isSettled());
       if ("outcome" in reply) {
         return reply;
       }
@@ -71,14 +71,20 @@ export class Acquires {
   }
 
   /** @param view undefined: the lock is probably free @returns a newer view, if the request is to be decided again */
-  async #decide(attempt: StoreAttempt, view: View | undefined): Promise<AcquireReply | View> {
+  async #decide(
+    attempt: StoreAttempt,
+    view: View | undefined,
+    isSettled: boolean,
+  ): Promise<AcquireReply | View> {
     const { key, token, waitMs } = attempt;
     if (view?.grant?.token === token) {
       return this.#again(key, view.grant);
     }
     const place = placeOf(attempt, view);
     const { own, earlier } = place;
-    if (view === undefined || (view.grant === undefined && earlier.length === 0)) {
+    if (isSettled) {
+      return this.#leave(own, { outcome: "held", grant: view?.grant, position: earlier.length });
+    } else if (view === undefined || (view.grant === undefined && earlier.length === 0)) {
       return this.#grant(attempt, place);
     } else if (waitMs === null || waitMs <= 0) {
       return this.#leave(own, { outcome: "held", grant: view.grant, position: earlier.length });

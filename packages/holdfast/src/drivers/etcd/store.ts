@@ -68,8 +68,8 @@ export class EtcdStore implements LeaseStore {
     }
   }
 
-  async acquire(attempt: StoreAttempt): Promise<StoreReply> {
-    const reply = await this.#acquires.acquire(attempt);
+  async acquire(attempt: StoreAttempt, isSettled: () => boolean): Promise<StoreReply> {
+    const reply = await this.#acquires.acquire(attempt, isSettled);
     if (reply.outcome !== "held") {
       return reply;
     }

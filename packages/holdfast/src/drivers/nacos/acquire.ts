@@ -13,6 +13,8 @@ interface AcquireContext {
   readonly stamp: Stamp;
   /** The ID of this driver. */
   readonly client: string;
+  /** Whether the caller has its result, so that the request must be neither granted nor queued. */
+  readonly isSettled: boolean;
 }
 
 /** Further waiters are refused, because each write contains the whole queue. */
@@ -26,7 +28,7 @@ export function decideAcquire(
   document: LockDocument,
   context: AcquireContext,
 ): Decision<AcquireReply> {
-  const { turn, stamp } = context;
+  const { turn, stamp, isSettled } = context;
   if (document.grant?.token === attempt.token) {
     const { id: version, at } = stamp;
     const extended = extendedGrant(document.grant, { ...attempt, version, at, client: context.client });
@@ -35,10 +37,10 @@ export function decideAcquire(
   const place = placeOf(attempt, document.queue);
   const position = place.earlier.length;
   const isNext = position === 0 || turn.idleMs > entryTtlMs + position * staggerMs;
-  if (turn.remainingMs === 0 && isNext) {
+  if (turn.remainingMs === 0 && isNext && !isSettled) {
     return grant(attempt, document, place, context);
   }
-  return attempt.waitMs === null || attempt.waitMs <= 0
+  return isSettled || attempt.waitMs === null || attempt.waitMs <= 0
     ? leave(attempt, document, place, stamp)
     : wait(attempt, document, place, context);
 }

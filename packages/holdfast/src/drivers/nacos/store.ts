@@ -64,13 +64,14 @@ export class NacosStore implements LeaseStore {
     // nothing is refused
   }
 
-  async acquire(attempt: StoreAttempt): Promise<StoreReply> {
+  async acquire(attempt: StoreAttempt, isSettled: () => boolean): Promise<StoreReply> {
     const { key, token } = attempt;
     const sent = this.#clock.now();
     const { reply, version, holder } = await this.#documents.update(key, (view) => {
       const stamp = this.#documents.stamp();
       const turn = this.#observations.observe(view);
-      const decision = decideAcquire(attempt, view.document, { turn, stamp, client: this.#id });
+      const context = { turn, stamp, client: this.#id, isSettled: isSettled() };
+      const decision = decideAcquire(attempt, view.document, context);
       const { result, next } = decision;
       const grant = result.outcome === "held" ? result.grant : null;
       const holder = grant ? holderOf(grant, this.#remainingOf(grant, view), view.readAt) : undefined;

@@ -102,8 +102,10 @@ export interface LeaseStore {
   /**
    * Grants the lock if it is free and no earlier waiter is in the queue. A request whose token has a grant extends that grant to at
    * least the TTL, and gets the same fencing token.
+   * @param isSettled whether the caller has its result. A late request of that caller must be neither granted nor queued. A store
+   * that decides a request more than once asks before each decision.
    */
-  acquire(attempt: StoreAttempt): Promise<StoreReply>;
+  acquire(attempt: StoreAttempt, isSettled: () => boolean): Promise<StoreReply>;
   /** @returns the TTL in force, ms, counted from the sending of the request, or why the grant is lost */
   extend(extension: StoreExtension): Promise<number | LossReason>;
   /**

@@ -171,7 +171,7 @@ export class StoreAcquire implements PendingAcquire {
     const { key, lockMode, ttlMs, info } = this.request;
     const sent = instantNow(calls.clock);
     try {
-      const reply = await calls.store.acquire({
+      const attempt = {
         key,
         token: this.token,
         lockMode,
@@ -182,7 +182,8 @@ export class StoreAcquire implements PendingAcquire {
         owner: info?.owner ?? owner,
         reason: info?.reason,
         labels: info?.labels,
-      });
+      };
+      const reply = await calls.store.acquire(attempt, () => this.#isSettled);
       this.#answered(reply);
       return { reply, sent };
     } catch (error) {

@@ -53,11 +53,11 @@ export class Acquires {
     this.#watched.clear();
   }
 
-  acquire(attempt: StoreAttempt): Promise<AcquireReply> {
-    return this.#host.own.using(attempt.token, () => this.#acquire(attempt));
+  acquire(attempt: StoreAttempt, isSettled: () => boolean): Promise<AcquireReply> {
+    return this.#host.own.using(attempt.token, () => this.#acquire(attempt, isSettled));
   }
 
-  async #acquire(attempt: StoreAttempt): Promise<AcquireReply> {
+  async #acquire(attempt: StoreAttempt, isSettled: () => boolean): Promise<AcquireReply> {
     const { token, key, entryTtlMs } = attempt;
     const { own, clock } = this.#host;
     const mark = { token, key, grant: own.grantOf(token), until: clock.now() + entryTtlMs };
@@ -65,7 +65,7 @@ export class Acquires {
       own.set(mark);
     }
     for (let rounds = 0; rounds < maxRounds; rounds += 1) {
-      const reply = await this.#decide(attempt, await this.#host.nodes.view(key));
+      const reply = await this.#decide(attempt, await this.#host.nodes.view(key), isSettled);
       if (reply?.outcome === "held") {
         own.delete(token, mark);
       }
@@ -81,7 +81,11 @@ export class Acquires {
   }
 
   /** @returns undefined if the lock has changed, so that the request is to be decided again */
-  async #decide(attempt: StoreAttempt, view: View): Promise<AcquireReply | undefined> {
+  async #decide(
+    attempt: StoreAttempt,
+    view: View,
+    isSettled: () => boolean,
+  ): Promise<AcquireReply | undefined> {
     const place = placeOf(view, attempt);
     if (view.held?.token === attempt.token) {
       // An earlier request of the token has entered the queue while this grant was under way.
@@ -89,13 +93,13 @@ export class Acquires {
       return this.#again(attempt, view.held.path);
     }
     const isFirst = place.earlier.length === 0;
-    if (isFirst && !view.held) {
-      return this.#grant(attempt, place.own, undefined);
-    }
     const waits = (attempt.waitMs ?? 0) > 0;
-    const grant = isFirst || !waits ? await this.#host.nodes.grant(view) : undefined;
+    const grant = view.held && (isFirst || !waits) ? await this.#host.nodes.grant(view) : undefined;
     const remainingMs = grant ? this.#host.observations.remainingMs(grant) : Infinity;
-    if (isFirst && (await this.#hasExpired(attempt.key, grant, remainingMs))) {
+    const isFree = isFirst && (await this.#isFree(view, attempt.key, grant, remainingMs));
+    if (isSettled()) {
+      return this.#leave(place, grant);
+    } else if (isFree) {
       return this.#grant(attempt, place.own, grant);
     }
     return waits ? this.#wait(attempt, place, remainingMs) : this.#leave(place, grant);
@@ -201,8 +205,13 @@ export class Acquires {
     }
   }
 
-  async #hasExpired(key: string, grant: GrantView | undefined, remainingMs: number): Promise<boolean> {
-    return remainingMs === 0 || (grant !== undefined && this.#isOld(key, grant));
+  async #isFree(
+    { held }: View,
+    key: string,
+    grant: GrantView | undefined,
+    remainingMs: number,
+  ): Promise<boolean> {
+    return held === undefined || remainingMs === 0 || (grant !== undefined && this.#isOld(key, grant));
   }
 
   /**

@@ -80,8 +80,8 @@ export class ZooKeeperStore implements LeaseStore {
     // nothing is refused
   }
 
-  async acquire(attempt: StoreAttempt): Promise<StoreReply> {
-    const reply = await this.#acquires.acquire(attempt);
+  async acquire(attempt: StoreAttempt, isSettled: () => boolean): Promise<StoreReply> {
+    const reply = await this.#acquires.acquire(attempt, isSettled);
     if (reply.outcome !== "held") {
       return reply;
     }

@@ -37,17 +37,17 @@ function observer(maxClockDifferenceMs = 60_000): {
   clock: ReturnType<typeof manualClock>;
   see: (
     document: LockDocument,
-    options?: { token?: string; readAt?: number },
+    options?: { token?: string; readAt?: number; isSettled?: boolean },
   ) => ReturnType<typeof decideAcquire>;
 } {
   const clock = manualClock();
   const observations = new Observations(clock, maxClockDifferenceMs);
   return {
     clock,
-    see: (document, { token = "mine", readAt } = {}) => {
+    see: (document, { token = "mine", readAt, isSettled = false } = {}) => {
       const turn = observations.observe({ document, md5: "m", isFresh: true, readAt });
       const stamp = { id: `w${clock.now()}`, at: null };
-      return decideAcquire({ ...attempt, token }, document, { turn, stamp, client: "d" });
+      return decideAcquire({ ...attempt, token }, document, { turn, stamp, client: "d", isSettled });
     },
   };
 }
@@ -125,6 +125,7 @@ describe("a request for a lock", () => {
       turn,
       stamp: { id: "w1", at: null },
       client: "d",
+      isSettled: false,
     });
     expect(again.result).toMatchObject({ outcome: "queued", ticket: "3", position: 0 });
     expect(again.next?.queue.map(({ token }) => token)).toEqual(["mine", "later"]);
@@ -139,6 +140,14 @@ describe("a request for a lock", () => {
     expect(observer().see(document, { readAt: limit + 1 }).result).toMatchObject({ outcome: "granted" });
     const untimed = { ...document, at: null, grant: { ...grant, at: null } };
     expect(observer().see(untimed, { readAt: limit * 2 }).result).toMatchObject({ outcome: "queued" });
+  });
+
+  test("whose caller has its result is not granted, and leaves the queue", () => {
+    const isSettled = true;
+    expect(observer().see(free, { isSettled })).toMatchObject({ result: { outcome: "held", grant: null } });
+    expect(observer().see(held, { isSettled })).toEqual({ result: { outcome: "held", grant, position: 0 } });
+    const queued = { ...free, queue: [{ token: "mine", ticket: 1, owner: "owner" }] };
+    expect(observer().see(queued, { isSettled }).next).toMatchObject({ grant: null, queue: [] });
   });
 
   test("finds its own grant, and extends the grant without shortening it", () => {

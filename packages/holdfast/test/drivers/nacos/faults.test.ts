@@ -164,7 +164,7 @@ describe.each([
     const [here, there] = stores as [NacosStore, NacosStore];
     const attempt = { key: "order", token: "t1", ttlMs: 10_000, waitMs: null, owner: "o", entryTtlMs: 4_000 };
     const rest = { lockMode: undefined, ticket: undefined, reason: undefined, labels: undefined };
-    expect(await here.acquire({ ...attempt, ...rest })).toMatchObject({ outcome: "granted" });
+    expect(await here.acquire({ ...attempt, ...rest }, () => false)).toMatchObject({ outcome: "granted" });
     await clock.advance(5_000);
     void server.faults.plan("lost", isGrant);
     const extension = { key: "order", token: "t1", fencingToken: undefined, ttlMs: 10_000, info: undefined };
@@ -176,7 +176,9 @@ describe.each([
     await here.inspect("order");
     const remainingMs = Number(await here.verify("order", "t1"));
     await clock.advance(remainingMs - 1);
-    expect(await there.acquire({ ...attempt, ...rest, token: "t2" })).toMatchObject({ outcome: "held" });
+    expect(await there.acquire({ ...attempt, ...rest, token: "t2" }, () => false)).toMatchObject({
+      outcome: "held",
+    });
     await Promise.all(stores.map((store) => store.close()));
   });
 

@@ -62,8 +62,32 @@ test("a waiter looks again if the change that it watches arrives together with t
     maxClockDifferenceMs: 60_000,
   };
   const acquires = new Acquires(host as unknown as AcquiresHost);
-  expect(await acquires.acquire(attempt)).toMatchObject({ outcome: "queued", ticket: "1-mine", position: 0 });
+  expect(await acquires.acquire(attempt, () => false)).toMatchObject({
+    outcome: "queued",
+    ticket: "1-mine",
+    position: 0,
+  });
   expect([views, watches]).toEqual([2, 2]);
   expect(acquires.changed(paths.grant("k"))).toBe("1-mine");
+  host.own.close();
+});
+
+test("a request whose caller got its result while the grant was read does not enter the queue", async () => {
+  const view: View = { held: { path: paths.held("k", "other", "1"), token: "other" }, entries: [] };
+  let isSettled = false;
+  const host = {
+    session: { request: () => expect.unreachable("nothing is written") },
+    nodes: {
+      view: async () => view,
+      grant: async () => {
+        isSettled = true;
+      },
+      removeAll: async (removed: readonly string[]) => expect(removed).toEqual([]),
+    },
+    own: new OwnTokens(systemClock, async () => undefined),
+    clock: systemClock,
+  };
+  const acquires = new Acquires(host as unknown as AcquiresHost);
+  expect(await acquires.acquire(attempt, () => isSettled)).toMatchObject({ outcome: "held" });
   host.own.close();
 });

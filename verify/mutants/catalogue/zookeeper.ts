@@ -58,7 +58,8 @@ export const zookeeper: readonly Mutant[] = [
   },
   {
     name: "zookeeper-settled-request-is-queued",
-    brokenRule: "a late request of a caller that has its result takes neither the lock nor a place in its queue",
+    brokenRule:
+      "a late request of a caller that has its result takes neither the lock nor a place in its queue",
     edits: [edit("drivers/zookeeper/acquires.ts", "if (isSettled()) {", "if (false as boolean) {")],
     killers: [byRules("drivers/zookeeper/acquires", "a request whose caller got its result")],
   },

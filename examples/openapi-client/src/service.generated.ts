@@ -729,6 +729,8 @@ export interface components {
         History: {
             /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
             knownSince: number;
+            /** @description The time of the reply, by the clock of this instance */
+            asOf: number;
             /** @description Holds that expired in the last hour, as far as this instance has seen, at most 1 000 */
             lostLastHour: number;
             holds: {
@@ -762,6 +764,8 @@ export interface components {
         HoldTimes: {
             /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
             knownSince: number;
+            /** @description The time of the reply, by the clock of this instance */
+            asOf: number;
             keys: {
                 /**
                  * @description The key of the lock: 1 to 512 bytes of UTF-8
@@ -776,6 +780,8 @@ export interface components {
         Contention: {
             /** @description Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets */
             knownSince: number;
+            /** @description The time of the reply, by the clock of this instance */
+            asOf: number;
             keys: {
                 /**
                  * @description The key of the lock: 1 to 512 bytes of UTF-8

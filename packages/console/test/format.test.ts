@@ -4,12 +4,28 @@ import { chunksOf, eventsOf, type ServerEvent } from "../src/api/sse.ts";
 import type { Node, Owner, PastHold } from "../src/api/types.ts";
 import { targetsOf } from "../src/model/break-target.ts";
 import { formatDuration, formatTicking, parseDuration } from "../src/model/duration.ts";
+import { inLocalTime } from "../src/model/history.ts";
 import { lossOfOne } from "../src/model/nodes.ts";
 import { firstOwners, matchingOwners, ownersOf, renewedMsOf } from "../src/model/owners.ts";
 import { ownerParts, shellQuote } from "../src/model/owner.ts";
 import { rowOf } from "../src/model/row.ts";
 import { lanesOf, mergedHolds, timelineOf } from "../src/model/timeline.ts";
 import { lockOf } from "./support/locks.ts";
+
+test("the times of a history follow the clock of the browser, without the delay of the reply", () => {
+  const hold = { key: "k", owner: "o", since: 3_000, until: 4_000 };
+  const history = { knownSince: 1_000, asOf: 10_000, holds: [hold, { ...hold, until: null }] };
+  expect(inLocalTime(history, 3_610_120)).toMatchObject({
+    knownSince: 3_601_000,
+    holds: [
+      { since: 3_603_000, until: 3_604_000 },
+      { since: 3_603_000, until: null },
+    ],
+  });
+  expect(inLocalTime(history, 10_300)).toEqual(history);
+  const { asOf: _, ...older } = history;
+  expect(inLocalTime(older, 3_610_120)).toEqual(older);
+});
 
 test("durations are those of the command line", () => {
   expect([0, 999, 1_000, 61_000, 3_600_000, 97_200_000, Infinity].map(formatDuration)).toEqual([

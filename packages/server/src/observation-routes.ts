@@ -56,13 +56,16 @@ const ownersSchema = z.object({ owners: z.array(processSchema), ...listed }).ope
 const processesSchema = z
   .object({ processes: z.array(processSchema), scope: z.enum(["engine", "process"]), ...listed })
   .openapi("Processes");
-const knownSince = z.number().openapi({
-  description:
-    "Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets",
-});
+const observed = {
+  knownSince: z.number().openapi({
+    description:
+      "Since when this instance has watched the locks. It stops 5 minutes after the last request, and forgets",
+  }),
+  asOf: z.number().openapi({ description: "The time of the reply, by the clock of this instance" }),
+};
 const historySchema = z
   .object({
-    knownSince,
+    ...observed,
     lostLastHour: z.number().openapi({
       description: "Holds that expired in the last hour, as far as this instance has seen, at most 1 000",
     }),
@@ -94,7 +97,7 @@ const historySchema = z
 const distribution = z.object({ count: z.number(), p50Ms: z.number(), p99Ms: z.number() });
 const contentionSchema = z
   .object({
-    knownSince,
+    ...observed,
     keys: z.array(
       z.object({
         key: keySchema,
@@ -111,7 +114,7 @@ const contentionSchema = z
   .openapi("Contention");
 const holdTimesSchema = z
   .object({
-    knownSince,
+    ...observed,
     keys: z.array(z.object({ key: keySchema, count: z.number(), p50Ms: z.number(), p95Ms: z.number() })),
   })
   .openapi("HoldTimes");
@@ -205,7 +208,7 @@ function historyRoute(app: App, { observation }: ServiceContext): void {
         key === undefined ? hasScope(principal, "lock:read", each) : each === key;
       const holds = key === undefined ? observation.ends(isShown) : observation.history(key);
       const lostLastHour = observation.lostInLastHour(isShown);
-      return c.json({ knownSince: observation.knownSince, lostLastHour, holds }, 200);
+      return c.json({ ...timesOf(observation), lostLastHour, holds }, 200);
     },
   );
 }
@@ -225,7 +228,7 @@ function holdTimesRoute(app: App, { observation }: ServiceContext): void {
       const { principal } = c.var;
       await observation.askForEnds();
       const keys = observation.holdTimes((key) => hasScope(principal, "lock:read", key));
-      return c.json({ knownSince: observation.knownSince, keys }, 200);
+      return c.json({ ...timesOf(observation), keys }, 200);
     },
   );
 }
@@ -245,7 +248,11 @@ function contentionRoute(app: App, { observation }: ServiceContext): void {
       const { principal } = c.var;
       await observation.ask();
       const keys = observation.contention((key) => hasScope(principal, "lock:read", key));
-      return c.json({ knownSince: observation.knownSince, keys }, 200);
+      return c.json({ ...timesOf(observation), keys }, 200);
     },
   );
+}
+
+function timesOf({ knownSince }: ServiceContext["observation"]): { knownSince: number; asOf: number } {
+  return { knownSince, asOf: Date.now() };
 }

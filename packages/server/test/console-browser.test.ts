@@ -123,9 +123,12 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
     await other.release();
   });
 
-  test("a break by another operator shows what is left to do, by whom and why it was broken", async () => {
+  test("a break by another operator shows what is left to do, by whom and why, also where the clock is 2 h ahead", async () => {
     const { fencingToken } = await billing.acquire("elsewhere");
-    const page = await open("lock?key=elsewhere");
+    const page = await open(
+      "lock?key=elsewhere",
+      "const now = Date.now; Date.now = () => now() + 7_200_000;",
+    );
     await waitUntil(async () => {
       const { body } = await sendRequest(service.url, "GET", "/v1/history?key=elsewhere");
       return (body as { holds: object[] }).holds.length === 1;
@@ -198,8 +201,8 @@ function sentence(page: Page, text: string): ReturnType<Page["locator"]> {
   return page.getByTestId("sentence").filter({ hasText: text });
 }
 
-async function open(path = ""): Promise<Page> {
-  const console = await openConsole(context, service.url, path);
+async function open(path = "", script = ""): Promise<Page> {
+  const console = await openConsole(context, service.url, path, script);
   opened.push(console);
   return console.page;
 }

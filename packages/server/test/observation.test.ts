@@ -18,6 +18,7 @@ interface Reply {
   readonly holds: readonly Record<string, unknown>[];
   readonly keys: readonly Record<string, unknown>[];
   readonly knownSince: number;
+  readonly asOf: number;
   readonly lostLastHour: number;
 }
 
@@ -186,8 +187,9 @@ test("the history has the ends of holds, and contention has the waiters", async 
   const broken = { key: "order:3", fencingToken: second.fencingToken.toString(), reason: "test" };
   await sendRequest(url, "POST", "/v1/lock/break", broken, headers);
   await waitUntil(async () => (await history())[0]?.["end"] === "broken", "the break is seen");
-  const { keys, knownSince } = (await get("/v1/contention", reader.token)).body;
+  const { keys, knownSince, asOf } = (await get("/v1/contention", reader.token)).body;
   expect(knownSince).toBeGreaterThan(Date.now() - 600_000);
+  expect([asOf >= knownSince, asOf <= Date.now()]).toEqual([true, true]);
   expect(keys.map(({ key }) => key)).toContain("order:3");
   expect((await get("/v1/history?key=secret:1", reader.token)).status).toBe(403);
   await Promise.all([asWorker.close(), waiter.close()]);

@@ -162,9 +162,15 @@ export interface PastHold {
   readonly reason?: string;
 }
 
-/** `GET /v1/history` */
-export interface History {
+/** What the service has observed. */
+export interface Observed {
   readonly knownSince: number;
+  /** The time of the reply, by the clock of the service. Absent: an older service. */
+  readonly asOf?: number;
+}
+
+/** `GET /v1/history` */
+export interface History extends Observed {
   /** How many holds expired in the last hour, as far as the service has seen. Absent: an older service. */
   readonly lostLastHour?: number;
   readonly holds: readonly PastHold[];
@@ -195,8 +201,7 @@ export interface ContendedKey {
 }
 
 /** `GET /v1/contention` */
-export interface Contention {
-  readonly knownSince: number;
+export interface Contention extends Observed {
   readonly keys: readonly ContendedKey[];
 }
 

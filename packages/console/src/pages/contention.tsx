@@ -1,6 +1,7 @@
 import type { ContendedKey, Contention } from "../api/types.ts";
 import { now } from "../live/live.ts";
 import { formatDuration, formatTicking } from "../model/duration.ts";
+import { clockDifferenceMs } from "../model/history.ts";
 import { observedText } from "../model/sentence.ts";
 import { hrefOf } from "../router.ts";
 import { Notice, PageHead, TableScroll } from "../ui/parts.tsx";
@@ -15,10 +16,11 @@ const buckets = 60;
 export function ContentionPage() {
   const { data, error, at } = usePoll<Contention>("v1/contention", {}, 5_000);
   if (data === undefined) return <PollNotice error={error} subject="the contention of keys" />;
+  const since = data.knownSince + clockDifferenceMs(data, at);
   return (
     <div class="page">
       <PageHead title="Contention">
-        <p class="muted">The keys with the longest waits, {observedText(data.knownSince, now.value)}</p>
+        <p class="muted">The keys with the longest waits, {observedText(since, now.value)}</p>
       </PageHead>
       {data.keys.length === 0 ? (
         <Notice title="No caller has waited" icon="ok">

@@ -1,7 +1,7 @@
 import { useComputed } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import type { History, Holder, Owner } from "../api/types.ts";
+import type { Holder, Owner, PastHold } from "../api/types.ts";
 import { now, rows } from "../live/live.ts";
 import { targetsOf } from "../model/break-target.ts";
 import { stateAt, type Row } from "../model/row.ts";
@@ -16,6 +16,7 @@ import { Icon } from "../ui/icons.tsx";
 import { useKeys } from "../ui/keys.ts";
 import { Ago, Notice, StateChip, TtlBar } from "../ui/parts.tsx";
 import { copy } from "../ui/toast.tsx";
+import { useHistory } from "../ui/use-history.ts";
 import { usePoll } from "../ui/use-poll.ts";
 import { BrokenNotice } from "./lock-broken.tsx";
 import { Facts } from "./lock-facts.tsx";
@@ -76,7 +77,7 @@ function OneLockPage({ lockKey: key }: { lockKey: string }) {
 function useReports(key: string, row: Row | undefined) {
   const grant = row?.lock.holders[0]?.fencingToken;
   const reply = usePoll<{ owners?: Owner[]; processes?: Owner[] }>("v1/processes", { key }, 5_000);
-  const history = usePoll<History>("v1/history", { key }, 5_000);
+  const history = useHistory({ key }, 5_000);
   useEffect(() => history.refresh(), [grant]);
   const reported = reply.data?.owners ?? reply.data?.processes ?? [];
   return { reported, at: reply.at, history };
@@ -112,7 +113,7 @@ function aged(owners: readonly Owner[], ms: number): Owner[] {
 
 interface HeadlineProps {
   readonly row: Row;
-  readonly holds: History["holds"];
+  readonly holds: readonly PastHold[];
   readonly owners: readonly Owner[];
   /** Whether the last request for the lock has failed. */
   readonly isOld: boolean;

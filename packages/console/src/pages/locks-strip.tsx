@@ -1,10 +1,11 @@
-import type { History, Nodes } from "../api/types.ts";
+import type { Nodes } from "../api/types.ts";
 import { isListed, now } from "../live/live.ts";
 import { brokenLately } from "../model/broken.ts";
 import { formatTicking, formatTime, grouped } from "../model/duration.ts";
 import { isLongWait, oldestWaitMs, type Row } from "../model/row.ts";
 import { hrefOf } from "../router.ts";
 import { Stat } from "../ui/parts.tsx";
+import { useHistory } from "../ui/use-history.ts";
 import { usePoll } from "../ui/use-poll.ts";
 import * as view from "./locks-view.ts";
 
@@ -51,7 +52,7 @@ function Count({ value, filter }: { value: number; filter: string }) {
 
 /** The holds of the last hour that did not end by a release. */
 function LastHour() {
-  const { data } = usePoll<History>("v1/history", {}, 10_000);
+  const { data } = useHistory({}, 10_000);
   if (data?.lostLastHour === undefined) return null;
   const { lostLastHour: lost, knownSince, holds } = data;
   const broken = brokenLately(holds, now.value).length;

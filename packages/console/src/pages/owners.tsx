@@ -1,6 +1,6 @@
 import { useComputed, useSignal } from "@preact/signals";
 
-import type { History, Owner, OwnerHold, Owners } from "../api/types.ts";
+import type { Owner, OwnerHold, Owners } from "../api/types.ts";
 import { now, rowOfKey, rows } from "../live/live.ts";
 import { targetsOfOwner } from "../model/break-target.ts";
 import { brokenLately, isGrant, type BrokenHold } from "../model/broken.ts";
@@ -13,6 +13,7 @@ import { Icon } from "../ui/icons.tsx";
 import { focusField, useKeys } from "../ui/keys.ts";
 import { Notice, OwnerName, PageHead, TableScroll } from "../ui/parts.tsx";
 import { PollNotice } from "../ui/poll-notice.tsx";
+import { useHistory } from "../ui/use-history.ts";
 import { usePoll } from "../ui/use-poll.ts";
 
 const mostOwners = 200;
@@ -46,7 +47,7 @@ export function OwnersPage() {
 }
 
 function OwnersList({ known: { owners, problem, isDirectory, at, refresh } }: { known: Known }) {
-  const { holds = [] } = usePoll<History>("v1/history", {}, 10_000).data ?? {};
+  const { holds = [] } = useHistory({}, 10_000).data ?? {};
   const broken = brokenLately(holds, now.value);
   const shown = matchingOwners(owners, route.value.params.get("owner") ?? "");
   const count =

@@ -14,8 +14,16 @@ const reportViolations = `addEventListener("securitypolicyviolation", (event) =>
   console.error("policy: " + event.violatedDirective + " " + event.blockedURI);
 })`;
 
-/** Opens a page of the console. An older service has fewer paths, so a refused request is no problem. */
-export async function openConsole(context: BrowserContext, url: string, path = ""): Promise<ConsolePage> {
+/**
+ * Opens a page of the console. An older service has fewer paths, so a refused request is no problem.
+ * @param script runs in the page before its own scripts
+ */
+export async function openConsole(
+  context: BrowserContext,
+  url: string,
+  path = "",
+  script = "",
+): Promise<ConsolePage> {
   const page = await context.newPage();
   page.setDefaultTimeout(longestWaitMs);
   const problems: string[] = [];
@@ -27,7 +35,7 @@ export async function openConsole(context: BrowserContext, url: string, path = "
   page.on("request", (request) => {
     if (new URL(request.url()).origin !== new URL(url).origin) problems.push(`request to ${request.url()}`);
   });
-  await page.addInitScript(reportViolations);
+  await page.addInitScript(`${reportViolations};${script}`);
   await page.goto(`${url}/console/${path}`);
   return { page, problems };
 }

@@ -44,7 +44,8 @@ Environment:
   HOLDFAST_URL        the engine or the service, for instance redis://127.0.0.1:6379
   HOLDFAST_URL_FILE   a file that contains the URL
   HOLDFAST_TOKEN      the token of a service
-  HOLDFAST_LEASE      the lease for renew and release; HOLDFAST_LEASE_KEY: the key that signs leases, for serve
+  HOLDFAST_LEASE      the lease for renew and release
+  serve --help lists the variables of the service
 
 Exit codes:
   run and once return the code of their command, and 128 + n after signal n. Others:

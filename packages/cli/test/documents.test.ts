@@ -72,14 +72,17 @@ onRedis("the command lines of the documents", () => {
     );
   });
 
+  /** A script that ends the console by a signal after it has printed its address. */
+  const untilItsAddress = (console: string): string =>
+    `coproc exec ${console} --no-open; pid=$COPROC_PID; read -r address <&"\${COPROC[0]}" && kill "$pid"; wait "$pid"`;
+
   // The commands run in order, because a release names the lease of the acquire before it.
   test.each(lines)("$document: $command", async ({ command }) => {
     const line = (await withService(command))
       .replaceAll("<leaseId>", leaseId)
       .replace(/^curl /, "curl --silent --show-error --fail-with-body ")
       .replace(/^holdfast top$/, "holdfast top --once") // without an option it needs a terminal
-      // Without --foreground the program gets the signal twice, and the second ends it at once.
-      .replace(/^holdfast console /, "timeout --foreground --preserve-status 3 holdfast console --no-open ")
+      .replace(/^holdfast console .*/, untilItsAddress)
       .replaceAll("redis://127.0.0.1:6379", cli.url);
     const env = { PATH: `${cli.file("bin")}:${process.env["PATH"]}`, DATABASE_URL: cli.url };
     const { code, out, err } = await cli.spawn("bash", ["-c", line], { env }).ended;

@@ -7,6 +7,7 @@ export {
   type TokenEntry,
 } from "./auth.ts";
 export type { App } from "./context.ts";
+export { environmentSettings, type EnvironmentSettings } from "./environment.ts";
 export { jsonLines, type Log, type LogEntry } from "./log.ts";
 export type { Diagnosis, Finding } from "./doctor/finding.ts";
 export type { ServiceOptions } from "./options.ts";

@@ -1,8 +1,5 @@
-import { readFile } from "node:fs/promises";
-
 import { newTokenText } from "./auth.ts";
-import { jsonLines } from "./log.ts";
-import type { ServiceOptions } from "./options.ts";
+import { environmentSettings } from "./environment.ts";
 import { createService, type Service } from "./service.ts";
 import { startupMessage } from "./banner.ts";
 
@@ -39,14 +36,10 @@ async function main(args: readonly string[]): Promise<void> {
 
 async function serve(): Promise<void> {
   try {
-    const { HOLDFAST_HOST: host, HOLDFAST_PORT: port } = process.env;
-    const options = await optionsOf(process.env);
+    const { host, port, options } = environmentSettings(process.env);
     const service = await createService(options);
     endAtSignals(service);
-    const url = await service.listen({
-      ...(host !== undefined && { host }),
-      ...(port !== undefined && { port: numberOf("HOLDFAST_PORT", port) }),
-    });
+    const url = await service.listen({ ...(host !== undefined && { host }), ...(port !== undefined && { port }) });
     process.stdout.write(
       startupMessage(url, {
         guarantee: service.guarantee,
@@ -75,47 +68,4 @@ function endAtSignals(service: Service): void {
       );
     });
   }
-}
-
-async function optionsOf(env: NodeJS.ProcessEnv): Promise<ServiceOptions> {
-  const read = (name: string): number | undefined =>
-    env[name] === undefined ? undefined : numberOf(name, env[name]);
-  return {
-    engine: env["HOLDFAST_URL"],
-    auth: await authOf(env["HOLDFAST_AUTH_FILE"]),
-    maxWaitMs: read("HOLDFAST_MAX_WAIT_MS"),
-    requestsPerSecond: read("HOLDFAST_RATE"),
-    leaseKey: env["HOLDFAST_LEASE_KEY"],
-    drainMs: read("HOLDFAST_DRAIN_MS"),
-    groups: listOf(env["HOLDFAST_GROUPS"]),
-    console: switchOf(env, "HOLDFAST_CONSOLE"),
-    readOnly: switchOf(env, "HOLDFAST_READ_ONLY"),
-    allowedOrigins: listOf(env["HOLDFAST_ORIGINS"]),
-    log: jsonLines((line) => process.stderr.write(line), env["HOLDFAST_LOG"] === "debug"),
-  };
-}
-
-function listOf(text: string | undefined): string[] | undefined {
-  return text?.split(",").filter(Boolean);
-}
-
-async function authOf(file: string | undefined): Promise<ServiceOptions["auth"]> {
-  return file === undefined
-    ? undefined
-    : (JSON.parse(await readFile(file, "utf8")) as NonNullable<ServiceOptions["auth"]>);
-}
-
-function switchOf(env: NodeJS.ProcessEnv, name: string): boolean | undefined {
-  const value = env[name];
-  if (value === undefined || value === "on" || value === "off") {
-    return value === undefined ? undefined : value === "on";
-  }
-  throw new TypeError(`Expected ${name} to be on or off, got ${JSON.stringify(value)}`);
-}
-
-function numberOf(name: string, text: string): number {
-  if (!/^\d+$/.test(text)) {
-    throw new TypeError(`Expected ${name} to be a whole number, got ${JSON.stringify(text)}`);
-  }
-  return Number(text);
 }

@@ -24,16 +24,7 @@ export async function openConsole(options: ConsoleOptions): Promise<number> {
     show(consoleOf(url), options.opensBrowser);
     return exitCodes.done;
   }
-  const service = await open({
-    target: options.target,
-    authFile: undefined,
-    maxWaitMs: undefined,
-    drainMs: 0,
-    requestsPerSecond: undefined,
-    groups: undefined,
-    isReadOnly: options.isReadOnly,
-    logsAll: undefined,
-  });
+  const service = await open(options.target, { drainMs: 0, readOnly: options.isReadOnly });
   if (service.guarantee === "process") {
     await service.close();
     throw new Exit(exitCodes.config, "memory: exists only inside this process; name a server or a service");

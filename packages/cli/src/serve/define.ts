@@ -1,25 +1,34 @@
 import type { Command } from "commander";
 
 import { withCommon, type CommonOptions } from "../common.ts";
-import { duration, timeOption } from "../duration.ts";
+import { duration } from "../duration.ts";
 import { wholeNumber } from "../numbers.ts";
 import { output } from "../output.ts";
 
 interface Flags extends CommonOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly host?: string;
+  readonly port?: number;
   readonly authFile?: string;
-  readonly maxWait: number;
-  readonly drain: number;
+  readonly maxWait?: number;
+  readonly drain?: number;
   readonly rate?: number;
   readonly groups?: readonly string[];
+  readonly origins?: readonly string[];
   readonly console: boolean;
   readonly readOnly?: true;
   readonly check?: true;
   readonly newToken?: true;
 }
 
-const authFile = `
+const list = (text: string): string[] => text.split(",");
+
+const furtherHelp = `
+Without a flag, variables have the settings, as in a container:
+  HOLDFAST_HOST  HOLDFAST_PORT  HOLDFAST_AUTH_FILE  HOLDFAST_RATE  HOLDFAST_GROUPS  HOLDFAST_ORIGINS
+  HOLDFAST_MAX_WAIT_MS and HOLDFAST_DRAIN_MS, in milliseconds
+  HOLDFAST_CONSOLE=off    HOLDFAST_READ_ONLY=on    HOLDFAST_LOG=debug, as --verbose
+  HOLDFAST_LEASE_KEY, which signs lease ids and has no flag
+
 An auth file with one token, whose client sets HOLDFAST_TOKEN:
   {"tokens": [{"name": "ci", "sha256": "<64 hex digits, of --new-token>", "grants": [
     {"scope": "lock:acquire", "prefix": "order:"}, {"scope": "lock:read", "prefix": "order:"}]}]}
@@ -39,28 +48,24 @@ export function serveCommand(program: Command): void {
     )
     .option(
       "--host <address>",
-      "the address to listen on; without --auth-file only addresses of this machine",
-      "127.0.0.1",
+      "the address to listen on, by default 127.0.0.1; without --auth-file only addresses of this machine",
     )
-    .option("--port <n>", "0: any", wholeNumber(0, 65_535), 7_420)
+    .option("--port <n>", "by default 7420; 0: any", wholeNumber(0, 65_535))
     .option("--auth-file <file>", "tokens and issuers as JSON, as below")
-    .addOption(timeOption("--max-wait <time>", "the longest wait for one response", duration, "60s"))
-    .addOption(timeOption("--drain <time>", "how long to wait for open requests at the end", duration, "10s"))
+    .option("--max-wait <time>", "the longest wait for one response, by default 60s", duration)
+    .option("--drain <time>", "how long to wait for open requests at the end, by default 10s", duration)
     .option(
       "--rate <n>",
       "the limit of requests per second and principal; no limit by default",
       wholeNumber(1),
     )
-    .option(
-      "--groups <prefixes>",
-      "key prefixes that are groups of the metrics, separated by commas",
-      (text) => text.split(","),
-    )
+    .option("--groups <prefixes>", "key prefixes that are groups of the metrics, separated by commas", list)
+    .option("--origins <origins>", "origins of web pages that may use the service, separated by commas", list)
     .option("--no-console", "without the web console")
     .option("--read-only", "refuse every change of a lock")
     .option("--check", "only validate the settings")
     .option("--new-token", "only print a new token, its hash, and an example entry of the auth file")
-    .addHelpText("after", authFile)
+    .addHelpText("after", furtherHelp)
     .action(async (flags: Flags) => {
       const { printNewToken, serve } = await import("./serve.ts");
       if (flags.newToken === true) {
@@ -72,12 +77,15 @@ export function serveCommand(program: Command): void {
         host: flags.host,
         port: flags.port,
         authFile: flags.authFile,
-        maxWaitMs: flags.maxWait,
-        drainMs: flags.drain,
-        requestsPerSecond: flags.rate,
-        groups: flags.groups,
-        hasConsole: flags.console,
-        isReadOnly: flags.readOnly === true,
+        settings: {
+          maxWaitMs: flags.maxWait,
+          drainMs: flags.drain,
+          requestsPerSecond: flags.rate,
+          groups: flags.groups,
+          allowedOrigins: flags.origins,
+          console: flags.console ? undefined : false,
+          readOnly: flags.readOnly,
+        },
         onlyChecks: flags.check === true,
         logsAll: flags.verbose === true,
       });

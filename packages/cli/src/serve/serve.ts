@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-
 import type { Service, ServiceOptions } from "@holdfast/server";
 
 import { urlFromOptions, type Target } from "../engine.ts";
@@ -12,36 +10,50 @@ interface Address {
   readonly port: number;
 }
 
-interface Settings {
+export interface ServeOptions {
   readonly target: Target;
+  readonly host: string | undefined;
+  readonly port: number | undefined;
   readonly authFile: string | undefined;
-  readonly maxWaitMs: number | undefined;
-  readonly drainMs: number;
-  readonly requestsPerSecond: number | undefined;
-  readonly groups: readonly string[] | undefined;
-  readonly hasConsole?: boolean;
-  readonly isReadOnly: boolean;
-  /** Whether the log has all entries; undefined: there is no log. */
-  readonly logsAll: boolean | undefined;
-}
-
-export interface ServeOptions extends Settings, Address {
+  /** The settings of flags. Variables of the environment have the other ones. */
+  readonly settings: ServiceOptions;
+  readonly logsAll: boolean;
   readonly onlyChecks: boolean;
 }
 
 /** Runs the lock service until a signal. The first signal drains the service, and the second ends it at once. */
 export async function serve(options: ServeOptions): Promise<number> {
-  const service = await open({ ...options, ...(options.onlyChecks && { logsAll: undefined }) });
+  const { host = "127.0.0.1", port = 7_420, authFile, settings } = await withEnvironment(options);
+  const service = await open(options.target, settings, authFile);
   if (options.onlyChecks) {
-    await check(service, options.host);
+    await check(service, host);
     process.stdout.write(`the settings are valid; the guarantee is ${service.guarantee}\n`);
     return exitCodes.done;
   }
   return untilSignal(service, async () => {
-    const url = await listen(service, options);
-    const hasReader = process.stdout.isTTY && options.hasConsole !== false; // a script expects the address alone
+    const url = await listen(service, { host, port });
+    const hasReader = process.stdout.isTTY && settings.console !== false; // a script expects the address alone
     process.stdout.write(`${url}\n${hasReader ? `web console: ${url}/console/\n` : ""}`);
   });
+}
+
+/** Adds the settings of the environment. A flag takes precedence. @throws {Exit} with the exit code 78 for invalid settings */
+async function withEnvironment(flags: ServeOptions): Promise<ServeOptions> {
+  const { environmentSettings, jsonLines } = await import("@holdfast/server");
+  const authFile = flags.authFile ?? process.env["HOLDFAST_AUTH_FILE"];
+  try {
+    const { host, port, options } = environmentSettings({ ...process.env, HOLDFAST_AUTH_FILE: authFile });
+    const given = Object.entries(flags.settings).filter(([, value]) => value !== undefined);
+    const settings: ServiceOptions = {
+      ...options,
+      ...Object.fromEntries(given),
+      ...(flags.logsAll && { log: jsonLines((line) => process.stderr.write(line), true) }),
+      ...(flags.onlyChecks && { log: undefined }),
+    };
+    return { ...flags, host: flags.host ?? host, port: flags.port ?? port, authFile, settings };
+  } catch (error) {
+    throw new Exit(exitCodes.config, errorMessage(error), error);
+  }
 }
 
 /** Starts the service, and closes it at a signal. @returns the exit code of the signal */
@@ -64,24 +76,12 @@ export async function untilSignal(service: Service, start: () => Promise<void>):
 }
 
 /** Creates the service. @throws {Exit} with the exit code 78 for invalid settings */
-export async function open(options: Settings): Promise<Service> {
-  const { createService, jsonLines } = await import("@holdfast/server");
-  const { maxWaitMs, drainMs, requestsPerSecond, groups, hasConsole, isReadOnly, logsAll } = options;
+export async function open(target: Target, options: ServiceOptions, authFile?: string): Promise<Service> {
+  const { createService } = await import("@holdfast/server");
   try {
-    return await createService({
-      engine: urlFromOptions(options.target),
-      auth: authOf(options.authFile),
-      maxWaitMs,
-      drainMs,
-      requestsPerSecond,
-      leaseKey: process.env["HOLDFAST_LEASE_KEY"],
-      groups,
-      console: hasConsole,
-      readOnly: isReadOnly,
-      ...(logsAll !== undefined && { log: jsonLines((line) => process.stderr.write(line), logsAll) }),
-    });
+    return await createService({ ...options, engine: urlFromOptions(target) });
   } catch (error) {
-    throw new Exit(exitCodes.config, messageOf(error, options.authFile), error);
+    throw new Exit(exitCodes.config, messageOf(error, authFile), error);
   }
 }
 
@@ -120,23 +120,6 @@ export async function printNewToken(voice: Output): Promise<void> {
   voice.info(
     'the client needs the token, which is stored nowhere; the entry belongs into "tokens" of the auth file, with your name and prefixes',
   );
-}
-
-function authOf(file: string | undefined): ServiceOptions["auth"] {
-  if (file === undefined) {
-    return undefined;
-  }
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw new Error(`cannot read the auth file: ${errorMessage(error)}`, { cause: error });
-  }
-  try {
-    return JSON.parse(text) as ServiceOptions["auth"];
-  } catch (error) {
-    throw new Error(`${file}: expected JSON: ${errorMessage(error)}`, { cause: error });
-  }
 }
 
 /**

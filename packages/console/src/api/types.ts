@@ -162,7 +162,7 @@ export interface PastHold {
   readonly reason?: string;
 }
 
-/** What the service has observed. */
+/** The times of a list of observations. */
 export interface Observed {
   readonly knownSince: number;
   /** The time of the reply, by the clock of the service. Absent: an older service. */

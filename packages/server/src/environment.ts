@@ -1,0 +1,72 @@
+import { readFileSync } from "node:fs";
+
+import { jsonLines } from "./log.ts";
+import type { ServiceOptions } from "./options.ts";
+
+/** The settings of a service in environment variables. A variable that is not set has the value `undefined`. */
+export interface EnvironmentSettings {
+  readonly host: string | undefined;
+  readonly port: number | undefined;
+  /** The log goes to the standard error. */
+  readonly options: ServiceOptions;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads the variables `HOLDFAST_*` and the auth file. @throws {TypeError} with the name of the variable, for an invalid value */
+export function environmentSettings(env: Environment): EnvironmentSettings {
+  return {
+    host: env["HOLDFAST_HOST"],
+    port: numberOf(env, "HOLDFAST_PORT"),
+    options: {
+      engine: env["HOLDFAST_URL"],
+      auth: authOf(env["HOLDFAST_AUTH_FILE"]),
+      maxWaitMs: numberOf(env, "HOLDFAST_MAX_WAIT_MS"),
+      requestsPerSecond: numberOf(env, "HOLDFAST_RATE"),
+      leaseKey: env["HOLDFAST_LEASE_KEY"],
+      drainMs: numberOf(env, "HOLDFAST_DRAIN_MS"),
+      groups: listOf(env["HOLDFAST_GROUPS"]),
+      console: switchOf(env, "HOLDFAST_CONSOLE"),
+      readOnly: switchOf(env, "HOLDFAST_READ_ONLY"),
+      allowedOrigins: listOf(env["HOLDFAST_ORIGINS"]),
+      log: jsonLines((line) => process.stderr.write(line), env["HOLDFAST_LOG"] === "debug"),
+    },
+  };
+}
+
+function authOf(file: string | undefined): ServiceOptions["auth"] {
+  if (file === undefined) {
+    return undefined;
+  }
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new TypeError(`cannot read the auth file: ${(error as Error).message}`, { cause: error });
+  }
+  try {
+    return JSON.parse(text) as ServiceOptions["auth"];
+  } catch (error) {
+    throw new TypeError(`${file}: expected JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function listOf(text: string | undefined): string[] | undefined {
+  return text?.split(",").filter(Boolean);
+}
+
+function switchOf(env: Environment, name: string): boolean | undefined {
+  const value = env[name];
+  if (value === undefined || value === "on" || value === "off") {
+    return value === undefined ? undefined : value === "on";
+  }
+  throw new TypeError(`Expected ${name} to be on or off, got ${JSON.stringify(value)}`);
+}
+
+function numberOf(env: Environment, name: string): number | undefined {
+  const text = env[name];
+  if (text !== undefined && !/^\d+$/.test(text)) {
+    throw new TypeError(`Expected ${name} to be a whole number, got ${JSON.stringify(text)}`);
+  }
+  return text === undefined ? undefined : Number(text);
+}

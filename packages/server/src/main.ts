@@ -39,7 +39,10 @@ async function serve(): Promise<void> {
     const { host, port, options } = environmentSettings(process.env);
     const service = await createService(options);
     endAtSignals(service);
-    const url = await service.listen({ ...(host !== undefined && { host }), ...(port !== undefined && { port }) });
+    const url = await service.listen({
+      ...(host !== undefined && { host }),
+      ...(port !== undefined && { port }),
+    });
     process.stdout.write(
       startupMessage(url, {
         guarantee: service.guarantee,

@@ -174,11 +174,14 @@ function processesRoute(app: App, { owners }: ServiceContext): void {
       responses: { 200: json(processesSchema, "The processes"), ...problems },
     }),
     async (c) => {
+      const { principal } = c.var;
       const { key, timeoutMs } = c.req.valid("query");
-      authorize(c.var.principal, "lock:read", [key ?? ""]);
+      authorize(principal, "lock:read", [key ?? ""]);
       const list = await owners.processes(key, timeoutMs);
+      const isOfAll = canReadAny(principal); // a process without an answer may use other keys only
       const concerned = list.processes.filter(
-        ({ holdCount, waitCount, answered }) => key === undefined || !answered || holdCount + waitCount > 0,
+        ({ holdCount, waitCount, answered }) =>
+          key === undefined || (!answered && isOfAll) || holdCount + waitCount > 0,
       );
       const processes = concerned.map((process) => ({ ...process, holds: process.holds.map(wireHold) }));
       return c.json({ ...list, processes }, 200);

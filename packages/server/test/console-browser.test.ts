@@ -1,5 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import type { ChildProcess } from "node:child_process";
 
 import { createLocks, type Locks } from "holdfast";
 import { redis as redisDriver } from "holdfast/redis";
@@ -21,9 +20,9 @@ import {
   submitBreak,
   type ConsolePage,
 } from "./support/console-page.ts";
+import { holdInProcess } from "./support/holder-process.ts";
 import { sendRequest, startInstance, type ServiceInstance } from "./support/service.ts";
 
-const holderProgram = fileURLToPath(new URL("support/lock-holder.mjs", import.meta.url));
 const reason = "the order is stuck";
 
 let redis: RedisServer;
@@ -66,7 +65,9 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
   });
 
   test("a row goes after its holder was killed, and a waiter is shown as the next holder", async () => {
-    const child = await holdInProcess(["killed:free", "killed:waited"]);
+    const keys = ["killed:free", "killed:waited"];
+    const child = await holdInProcess(service.url, { owner: "shipping", ttlMs: 1_500, keys });
+    children.push(child);
     const next = waiting.acquire("killed:waited", { waitMs: 20_000 });
     const page = await open();
     await showsHolder(page, "killed:free", "shipping");
@@ -205,17 +206,4 @@ async function open(path = "", script = ""): Promise<Page> {
   const console = await openConsole(context, service.url, path, script);
   opened.push(console);
   return console.page;
-}
-
-/** A process that holds keys as `shipping`, without a chance to release them. */
-async function holdInProcess(keys: readonly string[]): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [holderProgram, service.url, "shipping", "1500", ...keys], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(child);
-  let isReady = false;
-  child.stdout.once("data", () => (isReady = true));
-  await waitUntil(() => isReady || child.exitCode !== null, "it holds the locks");
-  expect(child.exitCode).toBeNull();
-  return child;
 }

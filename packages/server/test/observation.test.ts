@@ -10,6 +10,7 @@ import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { consoleRoutes, createService, newToken, type Service } from "../src/index.ts";
+import { holdInProcess } from "./support/holder-process.ts";
 import { acquire, sendRequest } from "./support/service.ts";
 
 interface Reply {
@@ -74,7 +75,13 @@ test("the owners are the processes and the other holders, within the prefixes of
   await worker.acquire("secret:1");
   const waiting = [1, 2].map(() => worker.acquire("order:1", { waitMs: 60_000 }).catch(() => undefined));
   const headers = { authorization: `Bearer ${all.token}` };
-  await sendRequest(url, "POST", "/v1/leases", { key: "order:2", owner: "script@ci" }, headers);
+  await sendRequest(
+    url,
+    "POST",
+    "/v1/leases",
+    { key: "order:2", owner: "script@ci", ttlMs: 600_000 },
+    headers,
+  );
 
   const find = ({ body }: { body: Reply }, owner: string): OwnerReply | undefined =>
     body.owners.find((one) => one.owner === owner);
@@ -100,7 +107,7 @@ test("the owners are the processes and the other holders, within the prefixes of
   const work = (async () => {
     while (!worked.signal.aborted) await (await worker.acquire("order:8")).release();
   })();
-  const foreign = { key: "order:9", owner: "worker@pod:1", ttlMs: 60_000 };
+  const foreign = { key: "order:9", owner: "worker@pod:1", ttlMs: 600_000 };
   await sendRequest(url, "POST", "/v1/leases", foreign, headers);
   const rowsOfWorker = async (): Promise<OwnerReply[]> =>
     (await get("/v1/owners")).body.owners.filter(({ owner }) => owner === "worker@pod:1");
@@ -118,8 +125,18 @@ test("the owners are the processes and the other holders, within the prefixes of
   expect(JSON.stringify(limited.body)).not.toContain("secret");
   expect(find(limited, "worker@pod:1")).toMatchObject({ holdCount: 1, holds: [{ key: "order:1" }] });
 
-  const { body } = await get("/v1/processes?key=order:1", reader.token);
-  expect(body.processes).toMatchObject([{ owner: "worker@pod:1", holdCount: 1 }]);
+  const engine = `redis://127.0.0.1:${server.port}`;
+  const frozen = await holdInProcess(engine, { owner: "secret@pod:3", ttlMs: 600_000, keys: ["secret:3"] });
+  await waitUntil(
+    async () => (await get("/v1/processes")).body.processes.some(({ owner }) => owner === "secret@pod:3"),
+    "the process is registered",
+  );
+  frozen.kill("SIGSTOP");
+  const owners = async (token: string): Promise<string[]> =>
+    (await get("/v1/processes?key=order:1", token)).body.processes.map(({ owner }) => owner);
+  expect(await owners(reader.token)).toEqual(["worker@pod:1"]);
+  expect(await owners(all.token)).toEqual(["worker@pod:1", "secret@pod:3"]);
+  frozen.kill("SIGKILL");
   expect((await get("/v1/processes?key=secret:1", reader.token)).status).toBe(403);
   expect((await get("/v1/processes", reader.token)).status).toBe(403);
 

@@ -216,7 +216,6 @@ const endWords: Readonly<Record<string, string>> = {
   expired: "expired",
   lost: "lost",
   broken: "broken",
-  recent: "just ended",
   unknown: "ended",
 };
 
@@ -225,12 +224,6 @@ function endText(hold: PastHold): string {
   return `${endWords[endOf(hold)]}${brokenBy(hold)}`;
 }
 
-/** How long the history of the service may take to learn how a hold ended, ms. */
-const reportMs = 10_000;
-
-function endOf(hold: PastHold): string {
-  const { until, end = "unknown" } = hold;
-  if (until === null) return "now";
-  const isReported = !("expiresAt" in hold) || end === "broken" || now.value - until > reportMs;
-  return isReported ? end : "recent";
+function endOf({ until, end = "unknown" }: PastHold): string {
+  return until === null ? "now" : end;
 }

@@ -8,18 +8,12 @@ import { usualOf } from "../live/usual.ts";
 import { rowOf, type Row } from "../model/row.ts";
 import { usePoll } from "../ui/use-poll.ts";
 
-/** One lock, and its holds that this page has seen. */
+/** One lock, and its holds that this page has seen. Only the history of the service knows how they ended. */
 export interface OneLock {
   readonly row: Row | undefined;
-  readonly seen: readonly SeenHold[];
+  readonly seen: readonly PastHold[];
   readonly error: ApiError | undefined;
   readonly refresh: () => void;
-}
-
-/** A hold that the page has seen. */
-interface SeenHold extends PastHold {
-  /** When the hold expires without a further renewal. Undefined: not known. */
-  readonly expiresAt: number | undefined;
 }
 
 const intervalMs = 1_000;
@@ -29,7 +23,7 @@ const mostHolds = 50;
 export function useLock(key: string): OneLock {
   const { data, error, at, refresh } = usePoll<Lock>("v1/lock", { key }, intervalMs);
   const row = useSignal<Row | undefined>(rowOfKey(key));
-  const seen = useRef<{ readonly key: string; readonly holds: SeenHold[] }>({ key, holds: [] });
+  const seen = useRef<{ readonly key: string; readonly holds: PastHold[] }>({ key, holds: [] });
   if (seen.current.key !== key) seen.current = { key, holds: [] };
   useEffect(() => {
     const before = row.peek() ?? rowOfKey(key);
@@ -43,17 +37,14 @@ export function useLock(key: string): OneLock {
 }
 
 /** Adds the result of one look at the lock: new holds, and the ends of former ones. */
-function record(holds: SeenHold[], { key, lock, at, since = at }: Row): void {
-  const isKnown = ({ owner, fencingToken }: Holder): boolean =>
-    holds.some((hold) => hold.owner === owner && hold.fencingToken === fencingToken);
+function record(holds: PastHold[], { key, lock, at, since = at }: Row): void {
   const fresh = lock.holders
-    .filter((holder) => !isKnown(holder))
-    .map(({ owner, fencingToken, reason, heldMs }): SeenHold => ({
+    .filter((holder) => !holds.some((hold) => isGrantOf(holder, hold)))
+    .map(({ owner, fencingToken, reason, heldMs }): PastHold => ({
       key,
       owner,
       since: heldMs === undefined ? since : at - heldMs,
       until: null,
-      expiresAt: undefined,
       ...(fencingToken !== undefined && { fencingToken }),
       ...(reason !== undefined && { reason }),
     }));
@@ -61,19 +52,11 @@ function record(holds: SeenHold[], { key, lock, at, since = at }: Row): void {
   holds.unshift(...fresh);
   holds.length = Math.min(holds.length, mostHolds);
   for (const [index, hold] of holds.entries()) {
-    if (hold.until === null) holds[index] = seenAgain(hold, lock, at, end);
+    const isOver = hold.until === null && !lock.holders.some((holder) => isGrantOf(holder, hold));
+    if (isOver) holds[index] = { ...hold, until: Math.max(hold.since, end) };
   }
 }
 
-/** A present hold after another look: its expiry, or its end. */
-function seenAgain(hold: SeenHold, lock: Lock, at: number, end: number): SeenHold {
-  const holder = lock.holders.find(
-    ({ owner, fencingToken }) => hold.owner === owner && hold.fencingToken === fencingToken,
-  );
-  if (holder === undefined) {
-    const isReleased = end < (hold.expiresAt ?? 0);
-    return { ...hold, until: Math.max(hold.since, end), end: isReleased ? "released" : "unknown" };
-  }
-  const remainingMs = holder.remainingMs ?? (lock.kind === "mutex" ? lock.remainingMs : null);
-  return { ...hold, expiresAt: remainingMs === null ? undefined : at + remainingMs };
+function isGrantOf({ owner, fencingToken }: Holder, hold: PastHold): boolean {
+  return hold.owner === owner && hold.fencingToken === fencingToken;
 }

@@ -7,7 +7,7 @@ import { durable } from "../../support/quorum-servers.ts";
 import { onRedis } from "../../support/servers.ts";
 
 const load = { tasks: 3, holdMs: 1, pauseMs: 20, lockTimeout: 3_000 };
-const patienceMs = 180_000;
+const patienceMs = 400_000;
 
 onRedis("a fleet of redis-semaphore and its replacement", () => {
   /** The server of `Mutex`, and of the register of holders. */

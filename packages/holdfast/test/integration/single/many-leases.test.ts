@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { afterEach, expect, test } from "vitest";
 
-import type { Locks } from "holdfast";
+import type { Lease, Locks } from "holdfast";
 
 import { connect, newKey, onSharedRedis, open, shared } from "../../support/fault-fixture.ts";
 
@@ -36,7 +36,7 @@ onSharedRedis("many leases of one process", () => {
     expect(held.filter(({ signal }) => signal.aborted)).toEqual([]);
     expect(new Set(outcomes)).toEqual(new Set(["extended"]));
     expect(outcomes.length).toBeLessThan(4 * leases);
-    await Promise.all(held.map((lease) => lease.release()));
+    await releaseAll(held);
   }, 300_000);
 });
 
@@ -46,8 +46,15 @@ async function timeOfPairs(locks: Locks): Promise<number> {
   const acquired = await Promise.all(
     Array.from({ length: leases }, () => locks.acquire(newKey(), { ttlMs: 60_000, waitMs: 60_000 })),
   );
-  await Promise.all(acquired.map((lease) => lease.release()));
+  await releaseAll(acquired);
   return performance.now() - begun;
+}
+
+/** Releases the leases in groups, each of which a busy machine releases within the time limit of a command. */
+async function releaseAll(held: readonly Lease[]): Promise<void> {
+  for (let from = 0; from < held.length; from += 1_000) {
+    await Promise.all(held.slice(from, from + 1_000).map((lease) => lease.release()));
+  }
 }
 
 function block(ms: number): void {

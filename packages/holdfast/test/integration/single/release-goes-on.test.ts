@@ -13,7 +13,7 @@ onSharedRedis("a release without a reply of the engine", () => {
     const { connection, controls } = faultyClient(connect(shared.port));
     const locks = open(connection, { commandTimeoutMs: 200 });
     await warmUp(locks);
-    const lease = await locks.acquire(key, { ttlMs: 500, renew: false });
+    const lease = await locks.acquire(key, { ttlMs: 2_000, renew: false });
     const { validUntil } = lease;
     controls.dropReply(({ args }) => commandText(args).includes("extend"));
     expect((await rejection(lease.extend(20_000))).error).toMatchObject({ outcome: "unknown" });

@@ -49,7 +49,7 @@ onRedis(`${processes} processes with ${tasks} tasks each`, () => {
 
       beforeAll(async () => {
         run = await contend(server, `contention ${name}`, options);
-      }, 90_000);
+      }, 300_000);
 
       test("never hold the lock at the same time", () => {
         expect(overlaps(run.entries)).toEqual([]);
@@ -77,7 +77,7 @@ onRedis(`${processes} processes with ${tasks} tasks each`, () => {
         });
         expect(entries.length).toBeGreaterThan(20 * tasks * processes);
         expect(overlaps(entries)).toEqual([]);
-      });
+      }, 120_000);
 
       test("lose no lease", () => {
         expect(run.losses).toBe(0);
@@ -173,7 +173,7 @@ async function commandsPerAcquisition(server: RedisServer, recording: Recording)
   let before = await readings(probe, recording);
   while (ratios.length < windows) {
     const size = recording.end;
-    await vi.waitUntil(() => recording.end > size + windowBytes, { timeout: 30_000, interval: 10 });
+    await vi.waitUntil(() => recording.end > size + windowBytes, { timeout: 100_000, interval: 10 });
     const after = await readings(probe, recording);
     ratios.push((after.commands - before.commands) / recording.turns(before.at, after.at).length);
     before = after;

@@ -35,8 +35,8 @@ export class StoreAcquire implements PendingAcquire {
   #isSettled = false;
   /** The fencing token of the result. */
   #granted: bigint | undefined;
-  /** A request failed, and the engine may execute it later. */
-  #mayBeExecuted = false;
+  /** How many requests the engine may execute later: those without a reply until now, and those that failed without one. */
+  #unanswered = 0;
   /** Ends the present pause. */
   #wake: AbortController | undefined;
   #isWoken = false;
@@ -89,9 +89,9 @@ export class StoreAcquire implements PendingAcquire {
     this.#host.waiting.remove(this);
   }
 
-  /** Removes the traces of requests that were answered or have failed. `#answered` handles those that are under way. */
+  /** Removes the traces of all requests. A reply may never come, and `#answered` removes the traces of one that comes later. */
   #abandon(): void {
-    if (this.ticket !== undefined || this.#mayBeExecuted) {
+    if (this.ticket !== undefined || this.#unanswered > 0) {
       this.#cleanUp();
     }
   }
@@ -99,7 +99,7 @@ export class StoreAcquire implements PendingAcquire {
   #cleanUp(): void {
     const { calls, cleanUps } = this.#host;
     const { key, ttlMs } = this.request;
-    cleanUps.remove({ key, token: this.token }, calls.clock.now() + ttlMs, this.#mayBeExecuted);
+    cleanUps.remove({ key, token: this.token }, calls.clock.now() + ttlMs, this.#unanswered > 0);
   }
 
   async #try(): Promise<AcquireResult> {
@@ -108,7 +108,7 @@ export class StoreAcquire implements PendingAcquire {
     const { reply, sent } = await calls.repeated(key, () => this.#send(null));
     const acquired = this.#accept(reply, sent);
     if (acquired === undefined) {
-      this.#mayBeExecuted = true;
+      this.#unanswered += 1; // the grant may be in force
       const tookMs = Math.round(calls.clock.now() - sent.now);
       const message = `The grant expired before its reply, which took ${tookMs} ms`;
       throw new EngineError(message, { key, outcome: "unknown", retryable: true });
@@ -170,6 +170,7 @@ export class StoreAcquire implements PendingAcquire {
     const { calls, owner } = this.#host;
     const { key, lockMode, ttlMs, info } = this.request;
     const sent = instantNow(calls.clock);
+    this.#unanswered += 1;
     try {
       const attempt = {
         key,
@@ -184,6 +185,7 @@ export class StoreAcquire implements PendingAcquire {
         labels: info?.labels,
       };
       const reply = await calls.store.acquire(attempt, () => this.#isSettled);
+      this.#unanswered -= 1;
       this.#answered(reply);
       return { reply, sent };
     } catch (error) {
@@ -208,7 +210,9 @@ export class StoreAcquire implements PendingAcquire {
   }
 
   #failed(error: unknown): void {
-    this.#mayBeExecuted ||= this.#host.calls.hasUnknownOutcome(error);
+    if (!this.#host.calls.hasUnknownOutcome(error)) {
+      this.#unanswered -= 1;
+    }
     if (this.#isSettled && this.#granted === undefined) {
       this.#abandon();
     }

@@ -90,6 +90,18 @@ onPostgres("a driver for PostgreSQL", () => {
     }
   });
 
+  test("a try that gets no reply leaves no grant until its TTL, although its connection stays open", async () => {
+    const muting = await startProxy(server.port);
+    const url = `postgres://holdfast@127.0.0.1:${muting.port}/postgres`;
+    const locks = open(url, { commandTimeoutMs: 300 });
+    await (await locks.acquire(key)).release();
+    muting.muteConnections(/"granted"/);
+    await expect(locks.tryAcquire(key, { ttlMs: 600_000 })).rejects.toMatchObject({ outcome: "unknown" });
+    const lease = await direct.acquire(key, { waitMs: 20_000 });
+    expect(await lease.release()).toBe(true);
+    await muting.stop();
+  });
+
   test("an extension and a release whose replies are lost have their effect", async () => {
     const locks = proxied();
     const lease = await locks.acquire(key, { ttlMs: 5_000, renew: false });

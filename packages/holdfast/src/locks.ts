@@ -37,7 +37,8 @@ export interface Locks extends AsyncDisposable {
   /**
    * Runs `work` under the lock, and always releases the lock afterwards. If `work` throws, its error is rethrown.
    * A failed release raises no error.
-   * @throws {LeaseLostError} the lease was lost before `work` ended; `result` is the value of `work`
+   * @throws {LeaseLostError} the lease was lost before `work` ended; `result` is the value of `work`. Also if `work` rejects because
+   * `lease.signal` aborted it, with an error whose `cause` is the reason of that signal
    */
   withLock<T>(key: string, work: LockedCallback<T>): Promise<T>;
   withLock<T>(key: string, options: AcquireOptions, work: LockedCallback<T>): Promise<T>;

@@ -1,5 +1,5 @@
 import type { Clock } from "../runtime/clock.ts";
-import { LeaseLostError } from "../errors.ts";
+import { isLockError, LeaseLostError } from "../errors.ts";
 import type { LockScope } from "./lock-scope.ts";
 import type { Lease, InternalLease } from "../lease/lease.ts";
 import { invalidValue } from "../option-checks.ts";
@@ -73,7 +73,7 @@ export class LockRunner {
   }
 
   /**
-   * Always releases the lease. If `work` throws, its error is rethrown. After a loss the call rejects.
+   * Always releases the lease. If `work` throws, its error is rethrown, or the loss that aborted the work. After a loss the call rejects.
    * A release that fails or takes long does not make the call reject.
    * @param end ends the hold after the work. @returns whether the lease held the lock until then
    */
@@ -88,7 +88,7 @@ export class LockRunner {
       value = await this.#scope.run(lease, () => work(lease));
     } catch (error) {
       await lease.release().catch(() => false);
-      throw error;
+      throw causedBy(lease.signal, error) ? lease.signal.reason : error;
     }
     const lossBefore = lease.currentLoss();
     const wasHeld = await end().catch(() => true);
@@ -99,6 +99,11 @@ export class LockRunner {
     }
     return value;
   }
+}
+
+/** Whether the loss of the lease aborted the work. The `AbortError` of Node's functions has the reason of their signal as its cause. */
+function causedBy({ reason }: AbortSignal, error: unknown): boolean {
+  return isLockError(reason, "lease-lost") && error instanceof Error && error.cause === reason;
 }
 
 function splitWork<O, W>(args: readonly [W] | readonly [O, W]): [O | undefined, W] {

@@ -42,6 +42,15 @@ export const withLock: Cases = {
     await assert.rejects(failing, (error) => error === failure);
   },
 
+  "a callback that the signal aborts rejects with the loss": async ({ here, there, key }) => {
+    const running = here.withLock(key, async (lease) => {
+      await breakHeldLock(lease, there);
+      throw new Error("The operation was aborted", { cause: lease.signal.reason });
+    });
+    const error = await refused(running, "lease-lost");
+    assert.equal((error as LeaseLostError).reason, "broken");
+  },
+
   "with ifLost continue, only the lease's own methods report a loss": async ({ here, there, key }) => {
     const value = await here.withLock(
       key,

@@ -100,6 +100,7 @@ function locate(target: Target): Location {
   return location;
 }
 
+/** @throws {Exit} for an empty variable, which may come from a variable that was not set in a container's configuration */
 function find({ url, urlFile }: Target): Location | undefined {
   const { HOLDFAST_URL: fromEnvironment, HOLDFAST_URL_FILE: fileFromEnvironment } = process.env;
   if (url !== undefined) {
@@ -108,6 +109,9 @@ function find({ url, urlFile }: Target): Location | undefined {
     return readUrl(urlFile);
   } else if (fromEnvironment !== undefined && fromEnvironment !== "") {
     return { url: fromEnvironment, source: "HOLDFAST_URL" };
+  }
+  if (fileFromEnvironment === undefined && fromEnvironment === "") {
+    throw new Exit(exitCodes.config, "HOLDFAST_URL is empty; set it to the URL of an engine, or unset it");
   }
   return fileFromEnvironment === undefined ? undefined : readUrl(fileFromEnvironment);
 }

@@ -1,5 +1,6 @@
 import type { Driver } from "./driver.ts";
 import { closedError } from "./errors.ts";
+import { invalidValue } from "./option-checks.ts";
 import { withTimeout } from "./runtime/timeout.ts";
 
 /** How many `Locks` use a driver. The last one closes the driver. */
@@ -10,7 +11,7 @@ export function checkDriver(driver: Driver): void {
   const capabilities: unknown =
     typeof driver === "object" && driver !== null ? driver.capabilities : undefined;
   if (typeof capabilities !== "object" || capabilities === null) {
-    throw new TypeError("Expected `driver` to be a driver, such as redis(client) or memory()");
+    throw invalidValue("driver", "a driver, such as redis(client) or memory()", driver);
   }
 }
 

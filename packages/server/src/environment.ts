@@ -17,7 +17,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function environmentSettings(env: Environment): EnvironmentSettings {
   return {
     host: env["HOLDFAST_HOST"],
-    port: numberOf(env, "HOLDFAST_PORT"),
+    port: numberOf(env, "HOLDFAST_PORT", 65_535),
     options: {
       engine: env["HOLDFAST_URL"],
       auth: authOf(env["HOLDFAST_AUTH_FILE"]),
@@ -29,7 +29,7 @@ export function environmentSettings(env: Environment): EnvironmentSettings {
       console: switchOf(env, "HOLDFAST_CONSOLE"),
       readOnly: switchOf(env, "HOLDFAST_READ_ONLY"),
       allowedOrigins: listOf(env["HOLDFAST_ORIGINS"]),
-      log: jsonLines((line) => process.stderr.write(line), env["HOLDFAST_LOG"] === "debug"),
+      log: jsonLines((line) => process.stderr.write(line), isDebug(env)),
     },
   };
 }
@@ -63,10 +63,18 @@ function switchOf(env: Environment, name: string): boolean | undefined {
   throw new TypeError(`Expected ${name} to be on or off, got ${JSON.stringify(value)}`);
 }
 
-function numberOf(env: Environment, name: string): number | undefined {
+function isDebug({ HOLDFAST_LOG: value }: Environment): boolean {
+  if (value !== undefined && value !== "debug") {
+    throw new TypeError(`Expected HOLDFAST_LOG to be debug, got ${JSON.stringify(value)}`);
+  }
+  return value === "debug";
+}
+
+function numberOf(env: Environment, name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
   const text = env[name];
-  if (text !== undefined && !/^\d+$/.test(text)) {
-    throw new TypeError(`Expected ${name} to be a whole number, got ${JSON.stringify(text)}`);
+  if (text !== undefined && !(/^\d+$/.test(text) && Number(text) <= most)) {
+    const limit = most === Number.MAX_SAFE_INTEGER ? "" : ` up to ${most}`;
+    throw new TypeError(`Expected ${name} to be a whole number${limit}, got ${JSON.stringify(text)}`);
   }
   return text === undefined ? undefined : Number(text);
 }

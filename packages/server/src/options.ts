@@ -53,10 +53,19 @@ export type ResolvedService = Pick<ServiceOptions, Optional> & {
 };
 
 const grants = z.array(
-  z.union([
-    z.strictObject({ scope: z.enum(["lock:acquire", "lock:read", "lock:force"]), prefix: z.string() }),
-    z.strictObject({ scope: z.literal("admin"), prefix: z.literal("").default("") }),
-  ]),
+  z.discriminatedUnion(
+    "scope",
+    [
+      z.strictObject({ scope: z.enum(["lock:acquire", "lock:read", "lock:force"]), prefix: z.string() }),
+      z.strictObject({
+        scope: z.literal("admin"),
+        prefix: z
+          .literal("", { error: "expected no prefix, because admin is a scope of all keys" })
+          .default(""),
+      }),
+    ],
+    { error: "expected the scope lock:acquire, lock:read, lock:force or admin" },
+  ),
 );
 
 const authSchema: z.ZodType<AuthOptions> = z
@@ -78,6 +87,10 @@ const authSchema: z.ZodType<AuthOptions> = z
   .refine(
     ({ tokens = [], jwt = [] }) => tokens.length + jwt.length > 0,
     "expected at least one token or JWT issuer",
+  )
+  .refine(
+    ({ tokens = [] }) => new Set(tokens.map(({ sha256 }) => sha256.toLowerCase())).size === tokens.length,
+    "expected a different sha256 for each token",
   );
 
 const origin = z
@@ -93,7 +106,7 @@ const fields = z.strictObject({
   auth: authSchema.optional(),
   maxWaitMs: count.max(3_600_000).default(60_000),
   requestsPerSecond: count.optional(),
-  leaseKey: z.string().min(16).optional(),
+  leaseKey: z.string().min(16, "expected a key (HOLDFAST_LEASE_KEY) of at least 16 characters").optional(),
   maxWaitsOfOne: count.default(20_000),
   maxStreamsOfOne: count.default(200),
   maxConnections: count.default(50_000),

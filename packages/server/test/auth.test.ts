@@ -121,6 +121,16 @@ test("without authentication only clients on this machine have access, by the ma
   await open.close();
 });
 
+test.each([
+  ["two tokens with one hash", { name: "b", sha256: billing.sha256.toUpperCase(), grants: [] }, "different"],
+  ["an unknown scope", { grants: [{ scope: "lock:delete", prefix: "" }] }, "expected the scope lock:acquire"],
+  ["admin with a prefix", { grants: [{ scope: "admin", prefix: "a" }] }, "expected no prefix"],
+])("%s: the service does not start, and names what was expected", async (_, token, message) => {
+  const tokens = [{ name: "a", sha256: billing.sha256, grants: [] }];
+  const other = { name: "b", sha256: support.sha256, ...token } as (typeof tokens)[number];
+  await expect(createService({ auth: { tokens: [...tokens, other] } })).rejects.toThrow(message);
+});
+
 test("a request with an unknown token is refused", async () => {
   const response = await sendRequest(url, "POST", "/v1/leases", { key: "order:1" });
   expect(response).toMatchObject({ status: 401, body: { code: "unauthenticated", outcome: "none" } });

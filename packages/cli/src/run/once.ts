@@ -74,7 +74,7 @@ export async function ranMessage(locks: Locks, keys: readonly string[]): Promise
   } else if (once === "running") {
     return `"${key}" is being run${byHolder(holder)}; ${nextRun(restOf(holder, period))}, or at once if that run fails`;
   }
-  return `"${key}" is held${byHolder(holder)}, so it ran already, or runs now; ${see}`;
+  return `"${key}" is held${byHolder(holder)}, so no run began; ${see}`;
 }
 
 function restOf({ heldMs }: Holder, periodMs: number): number | undefined {

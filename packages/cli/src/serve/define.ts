@@ -35,7 +35,7 @@ An auth file with one token, whose client sets HOLDFAST_TOKEN:
 Scopes, none of which includes another:
   lock:acquire  run, once, acquire, renew, release, hold
   lock:read     ls, inspect, wait, watch, top, owners, audit
-  lock:force    release --force, hold --release
+  lock:force    release --force --fence; with lock:read also release --force and hold --release
   admin         doctor, the metrics, and audit of all keys; without a prefix
 docs/service.md lists the requests of each scope, and issuers of signed tokens.`;
 

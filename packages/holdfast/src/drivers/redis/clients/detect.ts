@@ -39,7 +39,7 @@ export function detectCluster(client: RedisClient): ClusterClient | undefined {
 
 /** The adapter for the client of a server. The adapter sends nothing yet, and never closes the client. */
 export function detectConnection(client: RedisClient): Connection {
-  if (client === null) {
+  if (client === null || client === undefined) {
     throw invalidValue("client", "an ioredis or node-redis client", client);
   }
   if (typeof client !== "object") {

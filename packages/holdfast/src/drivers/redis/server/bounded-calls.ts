@@ -45,7 +45,7 @@ export class BoundedCalls {
   async #withTimeout(send: () => Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs, responsiveness } = this.#options;
     if (responsiveness.isUnresponsive) {
-      throw responsiveness.rejection();
+      throw withServer(responsiveness.rejection(), this.#options.connection);
     }
     const callNumber = responsiveness.callSent();
     let timer: Timer;

@@ -17,6 +17,8 @@ export interface StoreAcquireHost {
   readonly cleanUps: CleanUps;
   readonly arrivalOrder: ArrivalOrder;
   readonly waiting: WaitingAcquires;
+  /** The grants of which the engine may execute a request later, by token. */
+  readonly late: Map<string, StoreAcquire>;
   readonly owner: string;
 }
 
@@ -35,8 +37,8 @@ export class StoreAcquire implements PendingAcquire {
   #isSettled = false;
   /** The fencing token of the result. */
   #granted: bigint | undefined;
-  /** How many requests the engine may execute later: those without a reply until now, and those that failed without one. */
-  #unanswered = 0;
+  /** A request failed or got no reply in time, and the engine may execute it later. */
+  #mayBeExecuted = false;
   /** Ends the present pause. */
   #wake: AbortController | undefined;
   #isWoken = false;
@@ -65,12 +67,24 @@ export class StoreAcquire implements PendingAcquire {
     }
   }
 
+  /** The grant has been released. From now on late requests leave traces like those of a caller without a result. */
+  released(): void {
+    this.#granted = undefined;
+    this.#host.late.delete(this.token);
+    this.#cleanUp();
+  }
+
   async #run(): Promise<void> {
     const { deadline } = this.request;
     try {
       const acquired = await (deadline === null ? this.#try() : this.#wait(deadline));
       if (acquired && !this.#isSettled) {
-        this.#granted = acquired.outcome === "granted" ? acquired.grant.fencingToken : undefined;
+        if (acquired.outcome === "granted") {
+          this.#granted = acquired.grant.fencingToken;
+          if (this.#mayBeExecuted) {
+            this.#host.late.set(this.token, this);
+          }
+        }
         this.#end();
         this.#settle.resolve(acquired);
         const isNextFree = acquired.outcome === "held" || this.request.lockMode !== undefined;
@@ -79,7 +93,16 @@ export class StoreAcquire implements PendingAcquire {
         }
       }
     } catch (error) {
+      this.#noteFailure(error);
       this.cancel(error);
+    }
+  }
+
+  /** After a request without a reply in time, its reply may never come. */
+  #noteFailure(error: unknown): void {
+    this.#mayBeExecuted ||= error instanceof EngineError && error.outcome === "unknown";
+    if (this.#isSettled && this.#granted === undefined) {
+      this.#abandon();
     }
   }
 
@@ -89,9 +112,9 @@ export class StoreAcquire implements PendingAcquire {
     this.#host.waiting.remove(this);
   }
 
-  /** Removes the traces of all requests. A reply may never come, and `#answered` removes the traces of one that comes later. */
+  /** Removes the traces of requests that were answered or have failed. `#answered` handles those that are under way. */
   #abandon(): void {
-    if (this.ticket !== undefined || this.#unanswered > 0) {
+    if (this.ticket !== undefined || this.#mayBeExecuted) {
       this.#cleanUp();
     }
   }
@@ -99,16 +122,20 @@ export class StoreAcquire implements PendingAcquire {
   #cleanUp(): void {
     const { calls, cleanUps } = this.#host;
     const { key, ttlMs } = this.request;
-    cleanUps.remove({ key, token: this.token }, calls.clock.now() + ttlMs, this.#unanswered > 0);
+    cleanUps.remove({ key, token: this.token }, calls.clock.now() + ttlMs, this.#mayBeExecuted);
   }
 
   async #try(): Promise<AcquireResult> {
     const { calls } = this.#host;
     const { key } = this.request;
-    const { reply, sent } = await calls.repeated(key, () => this.#send(null));
+    const { reply, sent } = await calls.repeated(
+      key,
+      () => this.#send(null),
+      (failure) => this.#noteFailure(failure),
+    );
     const acquired = this.#accept(reply, sent);
     if (acquired === undefined) {
-      this.#unanswered += 1; // the grant may be in force
+      this.#mayBeExecuted = true;
       const tookMs = Math.round(calls.clock.now() - sent.now);
       const message = `The grant expired before its reply, which took ${tookMs} ms`;
       throw new EngineError(message, { key, outcome: "unknown", retryable: true });
@@ -158,6 +185,7 @@ export class StoreAcquire implements PendingAcquire {
           throw error;
         }
         failure = error as Error;
+        this.#noteFailure(error);
         entered();
         await this.#pause(Math.min(backoffMs(random, failures), Math.max(0, deadline - clock.now())));
         failures += 1;
@@ -170,7 +198,6 @@ export class StoreAcquire implements PendingAcquire {
     const { calls, owner } = this.#host;
     const { key, lockMode, ttlMs, info } = this.request;
     const sent = instantNow(calls.clock);
-    this.#unanswered += 1;
     try {
       const attempt = {
         key,
@@ -185,7 +212,6 @@ export class StoreAcquire implements PendingAcquire {
         labels: info?.labels,
       };
       const reply = await calls.store.acquire(attempt, () => this.#isSettled);
-      this.#unanswered -= 1;
       this.#answered(reply);
       return { reply, sent };
     } catch (error) {
@@ -196,7 +222,7 @@ export class StoreAcquire implements PendingAcquire {
 
   /**
    * Removes what a late request left, if the caller no longer waits. A late reply may repeat the grant of the result, which is in use.
-   * A queue entry beside that grant expires.
+   * A queue entry beside that grant is removed after its release.
    */
   #answered(reply: StoreReply): void {
     if (!this.#isSettled || reply.outcome === "held") {
@@ -210,9 +236,7 @@ export class StoreAcquire implements PendingAcquire {
   }
 
   #failed(error: unknown): void {
-    if (!this.#host.calls.hasUnknownOutcome(error)) {
-      this.#unanswered -= 1;
-    }
+    this.#mayBeExecuted ||= this.#host.calls.hasUnknownOutcome(error);
     if (this.#isSettled && this.#granted === undefined) {
       this.#abandon();
     }

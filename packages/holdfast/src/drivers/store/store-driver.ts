@@ -65,6 +65,7 @@ export class StoreDriver implements Driver {
       cleanUps: this.#cleanUps,
       arrivalOrder: new ArrivalOrder(),
       waiting: this.#waiting,
+      late: new Map(),
       owner: "unknown",
     };
   }
@@ -135,8 +136,12 @@ export class StoreDriver implements Driver {
       : { outcome: "lost", reason: remaining };
   }
 
-  release(key: string, token: string, until: number): Promise<boolean> {
-    return this.#endOf(key, until, () => this.#store.release(key, token));
+  async release(key: string, token: string, until: number): Promise<boolean> {
+    try {
+      return await this.#endOf(key, until, () => this.#store.release(key, token));
+    } finally {
+      this.#host.late.get(token)?.released();
+    }
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {

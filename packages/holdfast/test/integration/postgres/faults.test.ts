@@ -102,6 +102,27 @@ onPostgres("a driver for PostgreSQL", () => {
     await muting.stop();
   });
 
+  test("a request that is executed after its repeat was granted and released leaves no queue entry", async () => {
+    const locks = proxied({ commandTimeoutMs: 300 });
+    await locks.acquire(`${key}:warm`);
+    proxy.holdBack(/\.acquire/);
+    const waiting = locks.acquire(key, { waitMs: 60_000 });
+    await waitUntil(() => proxy.heldBack === 1, "the proxy holds the first request");
+    proxy.holdBack(undefined);
+    expect(await (await waiting).release()).toBe(true);
+    await direct.acquire(key, { ttlMs: 60_000 });
+    const queued = proxy.serverSent(/"queued"/);
+    proxy.releaseHeld();
+    await queued;
+    const client = new pg.Client({ connectionString: server.url });
+    closing.push(() => client.end());
+    await client.connect();
+    await waitUntil(async () => {
+      const { rowCount } = await client.query("SELECT FROM holdfast.waiters WHERE key = $1", [key]);
+      return rowCount === 0;
+    }, "the entry is removed");
+  });
+
   test("an extension and a release whose replies are lost have their effect", async () => {
     const locks = proxied();
     const lease = await locks.acquire(key, { ttlMs: 5_000, renew: false });

@@ -52,4 +52,17 @@ export const etcd: readonly Mutant[] = [
       byServer("integration/etcd/conformance", "a break with another grant's number changes nothing"),
     ],
   },
+  {
+    name: "etcd-extension-to-any-lease",
+    brokenRule:
+      "an extension demands the lease that was read, because a late one would move the grant to a lease that ends sooner",
+    edits: [
+      edit(
+        "drivers/etcd/store.ts",
+        'compare: [this.#isGrant(key, grant), { target: "LEASE", key: grantKey, lease: grant.lease }],',
+        "compare: [this.#isGrant(key, grant)],",
+      ),
+    ],
+    killers: [byServer("integration/etcd/faults", "a late extension does not move the grant")],
+  },
 ];

@@ -15,7 +15,7 @@ import type {
 import { Acquires } from "./acquires.ts";
 import { EtcdAudit } from "./audit.ts";
 import { Deletions } from "./deletions.ts";
-import { etcdFailure } from "./errors.ts";
+import { EtcdError, etcdFailure } from "./errors.ts";
 import { Gateway } from "./gateway.ts";
 import { decode, encode, Keys, startingWith } from "./keys.ts";
 import { viewOf, viewRequests, type GrantView, type RangeReply, type TxnReply, type View } from "./kv.ts";
@@ -261,7 +261,8 @@ export class EtcdStore implements LeaseStore {
   }
 
   /**
-   * Writes a grant with another lease or other metadata. Its create revision stays.
+   * Writes a grant with another lease or other metadata. Its create revision stays. The write demands the lease that was read. A
+   * late write would attach the grant to a lease that ends before the validity of a later extension.
    * @returns the term of the leader, or undefined if the grant has ended
    */
   async #write(
@@ -272,11 +273,19 @@ export class EtcdStore implements LeaseStore {
   ): Promise<string | undefined> {
     const { token, owner, reason, labels } = { ...grant, ...info };
     const value = encode(JSON.stringify({ token, owner, reason, labels, ttl: lease.ttl }));
-    const { succeeded, header } = await this.#gateway.call<TxnReply>("kv/txn", {
-      compare: [this.#isGrant(key, grant)],
-      success: [{ request_put: { key: encode(this.#keys.grant(key)), value, lease: lease.id } }],
+    const grantKey = encode(this.#keys.grant(key));
+    const reply = await this.#gateway.call<TxnReply>("kv/txn", {
+      compare: [this.#isGrant(key, grant), { target: "LEASE", key: grantKey, lease: grant.lease }],
+      success: [{ request_put: { key: grantKey, value, lease: lease.id } }],
+      failure: viewRequests(this.#keys, key),
     });
-    return succeeded === true ? header.raft_term : undefined;
+    if (reply.succeeded === true) {
+      return reply.header.raft_term;
+    } else if (viewOf(reply).grant?.fencingToken === grant.fencingToken) {
+      const message = "an earlier request has replaced the lease of the grant";
+      throw new EtcdError(message, { code: null, outcome: "unknown", retryable: true });
+    }
+    return undefined;
   }
 
   #isGrant(key: string, { fencingToken }: GrantView): object {

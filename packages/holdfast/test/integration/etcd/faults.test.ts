@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { freePort } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
@@ -95,6 +97,23 @@ onEtcd("etcd under faults:", () => {
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
   });
 
+  test("a late extension does not move the grant to a lease that ends before the validity of the next extension", async () => {
+    const late = holdingOne(isGrantRequest);
+    const lease = await open({ fetch: late.fetch, commandTimeoutMs: 300 }).acquire("order", {
+      ttlMs: 10_000,
+      renew: false,
+    });
+    late.isOn = true;
+    await expect(lease.extend(20_000)).rejects.toMatchObject({ code: "engine-unavailable" });
+    await pause(2_500); // the lease of the late extension ends sooner by this time
+    await lease.extend(20_000);
+    await late.send();
+    const [holder] = (await open().inspect("order")).holders;
+    expect(Number(holder?.remainingMs) + 1_000).toBeGreaterThan(lease.remainingMs()); // etcd counts whole seconds
+    await lease.extend(20_000);
+    expect(await lease.release()).toBe(true);
+  });
+
   test("a renewal by a former leader does not count", async () => {
     const lease = await open({ fetch: renewedByFormerLeader }).acquire("order", {
       ttlMs: 2_000,
@@ -148,6 +167,33 @@ function losing(applies: (path: string, body: string) => boolean): { fetch: type
     },
   };
   return loss;
+}
+
+/** A `fetch` that holds the first request back while `isOn`, until `send`. The driver may give that request up before. */
+function holdingOne(applies: (path: string, body: string) => boolean): {
+  fetch: typeof fetch;
+  isOn: boolean;
+  send: () => Promise<void>;
+} {
+  let held: (() => Promise<Response>) | undefined;
+  const holding = {
+    isOn: false,
+    fetch: (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+      const { pathname } = new URL(input instanceof Request ? input.url : input);
+      if (!holding.isOn || held !== undefined || !applies(pathname, init?.body as string)) {
+        return fetch(input, init);
+      }
+      held = () => fetch(input, { ...init, signal: null });
+      return new Promise((_, reject) => {
+        init?.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error));
+      });
+    },
+    send: async (): Promise<void> => {
+      const response = await held?.();
+      expect(response?.ok).toBe(true);
+    },
+  };
+  return holding;
 }
 
 function base64(text: string): string {

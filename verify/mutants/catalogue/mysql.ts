@@ -27,7 +27,7 @@ export const mysql: readonly Mutant[] = [
     name: "mysql-waiters-are-overtaken",
     brokenRule: "a lock is granted only to the first in its queue",
     edits: [edit(acquire, "IF result IS NULL AND ahead = 0 AND used", "IF result IS NULL AND used")],
-    killers: [byServer("integration/mysql/conformance", "without hand-over all callers get the lock in the")],
+    killers: [byServer("integration/mysql/faults", "a try does not overtake a waiter whose next poll")],
   },
   {
     name: "mysql-repeat-is-another-request",

@@ -221,6 +221,7 @@ export const singleServer: readonly Mutant[] = [
         "redis.call('ZADD', audit, id, record)",
         "redis.pcall('ZADD', audit, id, record)",
       ),
+      lua("common/recorded-break", "redis.call('ZRANGE'", "redis.pcall('ZRANGE'"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/recorded-break", "without the right to write")],
   },

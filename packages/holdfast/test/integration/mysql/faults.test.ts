@@ -36,6 +36,21 @@ onMariaDb("holdfast/mysql under faults", () => {
     return createLocks(mysql(client));
   }
 
+  test("a try does not overtake a waiter whose next poll is late", async () => {
+    let isLate = false;
+    const slow = altered("acquire", (execute) => (isLate ? new Promise(() => undefined) : execute()));
+    const here = createLocks(mysql(pool));
+    const lease = await here.acquire("queue");
+    const next = slow.acquire("queue", { waitMs: 60_000 });
+    await expect.poll(async () => (await here.inspect("queue")).waiterCount).toBe(1);
+    isLate = true;
+    await lease.release();
+    expect(await here.tryAcquire("queue")).toBeNull();
+    isLate = false;
+    expect(await (await next).release()).toBe(true);
+    await Promise.all([here.close(), slow.close()]);
+  });
+
   test("a lease and a queue survive a server that is killed and restarted", async () => {
     const here = createLocks(await connect(server.url));
     const there = createLocks(await connect(server.url.replace("mysql:", "mariadb:")));

@@ -132,6 +132,8 @@ onPostgres("the schema", () => {
     await pool.query("UPDATE set_back.locks SET fencing = fencing + 86400000000");
     const second = await locks.acquire("key");
     expect(second.fencingToken).toBe(first.fencingToken + 86_400_000_001n);
+    await second.release();
+    expect((await locks.acquire("key")).fencingToken).toBe(second.fencingToken + 1n);
     await locks.close();
   });
 

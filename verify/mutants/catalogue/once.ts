@@ -43,8 +43,8 @@ export const once: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/lockable.ts",
-        "      await lease.release().catch(() => false);\n      throw error;",
-        "      lease.orphan();\n      throw error;",
+        "      await lease.release().catch(() => false);\n      throw",
+        "      lease.orphan();\n      throw",
       ),
     ],
     killers: [byRules("kinds/once", "work that throws")],

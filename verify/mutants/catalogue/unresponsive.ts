@@ -54,7 +54,7 @@ export const unresponsiveServers: readonly Mutant[] = [
     edits: [
       redis(
         "server/bounded-calls",
-        "      throw responsiveness.rejection();\n",
+        "      throw withServer(responsiveness.rejection(), this.#options.connection);\n",
         "      responsiveness.rejection();\n",
       ),
     ],

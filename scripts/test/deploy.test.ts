@@ -66,6 +66,10 @@ describe("the settings of the service", () => {
       values.preStopSeconds + drainSeconds + 2,
     );
   });
+
+  test("are not set by Kubernetes, for a service of the same name", () => {
+    expect(read("deploy/helm/holdfast/templates/deployment.yaml")).toMatch(/^ {6}enableServiceLinks: false/m);
+  });
 });
 
 test("the image and the library's tests use the same versions of the client libraries", () => {

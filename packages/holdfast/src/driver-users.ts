@@ -1,6 +1,5 @@
 import type { Driver } from "./driver.ts";
 import { closedError } from "./errors.ts";
-import { invalidValue } from "./option-checks.ts";
 import { withTimeout } from "./runtime/timeout.ts";
 
 /** How many `Locks` use a driver. The last one closes the driver. */
@@ -11,7 +10,9 @@ export function checkDriver(driver: Driver): void {
   const capabilities: unknown =
     typeof driver === "object" && driver !== null ? driver.capabilities : undefined;
   if (typeof capabilities !== "object" || capabilities === null) {
-    throw invalidValue("driver", "a driver, such as redis(client) or memory()", driver);
+    // Only the type, because a URL or the options of a client may have a password.
+    const type = driver === null ? "null" : typeof driver;
+    throw new TypeError(`Expected \`driver\` to be a driver, such as redis(client) or memory(), got ${type}`);
   }
 }
 

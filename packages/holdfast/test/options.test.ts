@@ -49,6 +49,15 @@ test.each(badKeys)("%s is refused by every call", (_name, bad, kind, shown) => {
   }
 });
 
+test.each([
+  ["a URL, whose password stays secret", "redis://ada:hidden@localhost", "got string"],
+  ["null", null, "got null"],
+])("createLocks refuses %s", (_, driver, message) => {
+  const create = (): Locks => createLocks(driver as unknown as Parameters<typeof createLocks>[0]);
+  expect(create).toThrow(`Expected \`driver\` to be a driver, such as redis(client) or memory(), ${message}`);
+  expect(create).not.toThrow("hidden");
+});
+
 test("keys of exactly 512 bytes are accepted in any script", async () => {
   for (const key of ["a".repeat(512), "é".repeat(256), "😀".repeat(128), " ", "\0"]) {
     expect(await locks.withLock(key, () => "ran")).toBe("ran");

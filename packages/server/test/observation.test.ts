@@ -7,7 +7,7 @@ import { redis } from "holdfast/redis";
 import { http } from "holdfast/http";
 import { memory } from "holdfast/memory";
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 
 import { consoleRoutes, createService, newToken, type Service } from "../src/index.ts";
 import { holdInProcess } from "./support/holder-process.ts";
@@ -132,11 +132,11 @@ test("the owners are the processes and the other holders, within the prefixes of
     "the process is registered",
   );
   frozen.kill("SIGSTOP");
+  onTestFinished(() => void frozen.kill("SIGKILL"));
   const owners = async (token: string): Promise<string[]> =>
     (await get("/v1/processes?key=order:1", token)).body.processes.map(({ owner }) => owner);
   expect(await owners(reader.token)).toEqual(["worker@pod:1"]);
   expect(await owners(all.token)).toEqual(["worker@pod:1", "secret@pod:3"]);
-  frozen.kill("SIGKILL");
   expect((await get("/v1/processes?key=secret:1", reader.token)).status).toBe(403);
   expect((await get("/v1/processes", reader.token)).status).toBe(403);
 

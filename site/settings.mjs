@@ -4,6 +4,8 @@ import { fileURLToPath } from "node:url";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 export const docs = join(root, "docs");
+/** The records of the benchmarks, one for each suite. */
+export const results = join(root, "bench", "results");
 /** The generated sources of the site, in Markdown. */
 export const pages = join(root, "site", ".cache", "pages");
 export const out = join(root, "site", "dist");

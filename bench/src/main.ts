@@ -1,15 +1,16 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describeEnvironment } from "./run/environment.ts";
+import { describeCommit, describeEnvironment } from "./run/environment.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { ServerPool } from "./run/server-pool.ts";
 import { drawSuite } from "./report/charts/draw.ts";
 import { choosePlacement } from "./run/placement.ts";
 import { plan } from "./run/plan.ts";
 import { errorText } from "./report/error-text.ts";
-import { fromJson, nameOf, toJson, type RunRecord } from "./report/record.ts";
-import { chartName, toMarkdown } from "./report/report.ts";
+import { fileName, readRecords, toJson, type SuiteRecord } from "./report/record.ts";
+import { toMarkdown } from "./report/report.ts";
+import { summarize } from "./report/summary.ts";
 import { run } from "./run/run.ts";
 import { questions } from "./report/suite-names.ts";
 
@@ -19,46 +20,45 @@ async function main(args: readonly string[]): Promise<void> {
   const options = parseOptions(args, recordedIn);
   if (options.help) process.stdout.write(usage);
   else if (options.list) process.stdout.write(list());
-  else if (options.draw !== null) await redraw(options.draw);
+  else if (options.draw !== null) await draw(options, options.draw);
   else await measure(options);
 }
 
 async function measure(options: ResolvedOptions): Promise<void> {
-  const record = await recordOf(options);
-  process.stdout.write(`\n${toMarkdown(record)}`);
+  const records = await recordsOf(options);
+  process.stdout.write(`\n${toMarkdown(records)}`);
   if (options.out === null) logLine("Not recorded. To record the results, add --out or omit --quick.");
-  else await write(record, options.out);
+  else await write(options.out, await Promise.all(records.map(fileOf)));
 }
 
-async function recordOf(options: ResolvedOptions): Promise<RunRecord> {
+type NamedText = readonly [name: string, text: string];
+
+async function fileOf(record: SuiteRecord): Promise<NamedText> {
+  return [fileName(record.suite), await toJson(record)];
+}
+
+async function recordsOf(options: ResolvedOptions): Promise<readonly SuiteRecord[]> {
   const placement = choosePlacement();
   const suites = plan(options);
   await using serverPool = await ServerPool.open(suites, placement, logLine);
   const environment = await describeEnvironment(await serverPool.versions(), placement);
-  const date = new Date();
+  const [date, commit] = [new Date().toISOString(), await describeCommit()];
   const outcome = await run(suites, serverPool, logLine);
-  return { date, environment, suites, ...outcome };
+  return suites.map((suite) => summarize(suite, outcome, { date, commit, environment }));
 }
 
-async function redraw(file: string): Promise<void> {
-  const record = fromJson(await readFile(file, "utf8"));
-  await writeReport(record, dirname(file));
+/** The records may be of different runs, so each has a report of its own. */
+async function draw({ out, suites }: ResolvedOptions, folder: string): Promise<void> {
+  const records = await readRecords(out ?? recordedIn, suites);
+  for (const record of records) process.stdout.write(`${toMarkdown([record])}\n`);
+  const files = records.map((record) => [`${record.suite}.svg`, drawSuite(record)] as const);
+  await write(folder, files);
 }
 
-async function write(record: RunRecord, folder: string): Promise<void> {
+async function write(folder: string, files: readonly NamedText[]): Promise<void> {
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, `${nameOf(record)}.json`), toJson(record));
-  await writeReport(record, folder);
-}
-
-/** Writes the tables and charts, which need only the record. */
-async function writeReport(record: RunRecord, folder: string): Promise<void> {
-  const name = nameOf(record);
-  await writeFile(join(folder, `${name}.md`), toMarkdown(record));
-  for (const suite of record.suites) {
-    await writeFile(join(folder, chartName(record, suite)), drawSuite(suite, record));
-  }
-  logLine(`Wrote ${name}.md and the charts of ${name}.json.`);
+  for (const [name, text] of files) await writeFile(join(folder, name), text);
+  logLine(`Wrote ${files.map(([name]) => name).join(", ")} to ${folder}.`);
 }
 
 function list(): string {

@@ -16,9 +16,9 @@ export interface ResolvedOptions {
   readonly peers: readonly Peer[];
   /** The contestants that run; `null`: all of a suite. */
   readonly only: readonly ContestantName[] | null;
-  /** The folder for the results; `null`: the results are not recorded. */
+  /** The folder for the records; `null`: the results are not recorded. */
   readonly out: string | null;
-  /** The record to draw again instead of a measurement; `null`: measure. */
+  /** The folder for the charts of records, which are drawn instead of a measurement; `null`: measure. */
   readonly draw: string | null;
 }
 
@@ -33,9 +33,10 @@ export const usage: string = `Usage: npm run bench -- [options]
                    (default: ${peers.slice(0, 3).join(", ")},
                    ${peers.slice(3).join(", ")})
   --only A,B       which contestants of the suites run: holdfast, holdfast-strict …
-  --out FOLDER     where to record the results (default: bench/results; quick: nowhere)
+  --out FOLDER     where the records are (default: bench/results; nowhere with --quick, --only or --peers,
+                   because a record of some contestants must not replace the record of all)
   --quick          a smoke test of each suite, in seconds; its figures are not meaningful
-  --draw FILE      writes the tables and charts of a recorded run again, next to its JSON file
+  --draw FOLDER    prints the tables of the recorded suites, and writes their charts to FOLDER
   --help           this text
 `;
 
@@ -69,7 +70,9 @@ export function parseOptions(args: readonly string[], recordedIn: string): Resol
     minutes: numberFrom("minutes", values.minutes, [0.05, 1_440]),
     peers: peersFrom(values.peers),
     only: onlyFrom(values.only),
-    out: values.out ?? (quick ? null : recordedIn),
+    out:
+      values.out ??
+      (quick || values.only !== undefined || values.peers !== peers.join(",") ? null : recordedIn),
     draw: values.draw ?? null,
   };
 }

@@ -26,6 +26,12 @@ test("a quick run is not recorded", () => {
   expect(parse("--quick")).toMatchObject({ quick: true, rounds: null, out: null });
 });
 
+test("a run of some contestants replaces no record of all", () => {
+  expect(parse("--only", "raw,holdfast").out).toBeNull();
+  expect(parse("--peers", "redlock").out).toBeNull();
+  expect(parse("--only", "raw,holdfast", "--out", "here").out).toBe("here");
+});
+
 test("a quick run respects the other options", () => {
   expect(parse("--quick", "--rounds", "2", "--out", "here")).toMatchObject({ rounds: 2, out: "here" });
 });
@@ -44,6 +50,10 @@ test("peers run in the fixed order, regardless of the order of the option", () =
 
 test("all peers can be left out", () => {
   expect(parse("--peers", "none").peers).toEqual([]);
+});
+
+test("charts are drawn into the folder of the option", () => {
+  expect(parse("--draw", "charts")).toMatchObject({ draw: "charts", out: "results" });
 });
 
 test("seconds become milliseconds", () => {

@@ -1,10 +1,11 @@
-import type { RunRecord } from "../src/report/record.ts";
+import type { SuiteRecord } from "../src/report/record.ts";
+import { summarize } from "../src/report/summary.ts";
 import type { ContestantName } from "../src/run/contestant-list.ts";
 import type { Sample, SuiteDescription } from "../src/suites/suite.ts";
 
 /** The record of a run of one suite. */
-export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): RunRecord {
-  const environment: RunRecord["environment"] = {
+export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): SuiteRecord {
+  const environment = {
     node: "v20.0.0",
     servers: ["Redis 7.0.0"],
     system: "",
@@ -15,7 +16,8 @@ export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): R
     loadAverage: 0,
     versions: { redlock: "5", holdfast: "1" },
   };
-  return { date: new Date(0), environment, suites: [suite], samples, notes: [] };
+  const run = { date: "1970-01-01T00:00:00.000Z", commit: "0123abcd", environment };
+  return summarize(suite, { samples, notes: [] }, run);
 }
 
 /** A sample of the first round and the first case, unless `more` names others. */

@@ -25,7 +25,7 @@ const suite: SuiteDescription = {
 const sample = (contestant: ContestantName, values: Sample["values"]): Sample =>
   sampleOf(suite, contestant, values);
 
-const reportOf = (...samples: Sample[]): string => toMarkdown(recordOf(suite, samples));
+const reportOf = (...samples: Sample[]): string => toMarkdown([recordOf(suite, samples)]);
 
 test("each metric is followed by its ratios to the reference, the best peer, and the best peer's other metric", () => {
   const report = reportOf(
@@ -63,7 +63,9 @@ test("contestants without figures and absent contestants have rows, with the rea
 
 test("without a peer there is no column for the best peer", () => {
   const alone: SuiteDescription = { ...suite, contestants: ["holdfast"], reference: null };
-  expect(toMarkdown(recordOf(alone, [sampleOf(alone, "holdfast", { rate: 1 })]))).not.toContain("best peer");
+  expect(toMarkdown([recordOf(alone, [sampleOf(alone, "holdfast", { rate: 1 })])])).not.toContain(
+    "best peer",
+  );
 });
 
 test("the first metric has a column with its spread: half the difference of the largest and the smallest value", () => {
@@ -81,7 +83,7 @@ test("a single contestant has one table, with a row for each case", () => {
   const samples = [1, 2].map((rate, index) =>
     sampleOf(alone, "holdfast", { rate }, { case: alone.cases[index] ?? "" }),
   );
-  const rows = toMarkdown(recordOf(alone, samples))
+  const rows = toMarkdown([recordOf(alone, samples)])
     .split("\n")
     .filter((line) => line.startsWith("| "));
   const cells = rows.map((row) => row.split("|").map((cell) => cell.trim())).map((row) => row.slice(1, 3));
@@ -93,8 +95,11 @@ test("a single contestant has one table, with a row for each case", () => {
   ]);
 });
 
-test("a section shows its chart, which is stored next to the report", () => {
-  expect(reportOf()).toContain("![A title](1970-01-01-000000-redlock-hot.svg)");
+test("the head states the day, the conditions and the commit of the run", () => {
+  const report = reportOf();
+  expect(report).toContain("# Benchmark of 1970-01-01\n");
+  expect(report).toContain("- Node v20.0.0, Redis 7.0.0 on the same machine");
+  expect(report).toContain("- commit: 0123abcd\n");
 });
 
 test("a section states the number of rounds of its medians", () => {

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 
 import type { ContestantName } from "../src/run/contestant-list.ts";
 import type { Metric, Sample, SuiteDescription } from "../src/suites/suite.ts";
-import { summarize, type Cell } from "../src/report/summary.ts";
+import type { Figure } from "../src/report/record.ts";
+import { recordOf } from "./records.ts";
 
 const rate: Metric = { id: "rate", label: "rate", digits: 0, best: "most" };
 const cost: Metric = { id: "cost", label: "cost", digits: 0, best: "least" };
@@ -26,34 +27,33 @@ function sample(contestant: ContestantName, round: number, values: Sample["value
   return { suite: "hot", contestant, round, case: label, settings: "", values, ...nothingFailed };
 }
 
-function cell(samples: readonly Sample[], contestant: ContestantName, metric: Metric): Cell | undefined {
-  const row = summarize(suite, "a", samples).find((one) => one.contestant === contestant);
-  return row?.cells.find((one) => one.metric === metric);
+/** The ratios of all metrics of the contestant in the case `a`. */
+function ratiosOf(
+  samples: readonly Sample[],
+  contestant: ContestantName,
+  measured: SuiteDescription = suite,
+): readonly Figure[] | undefined {
+  return recordOf(measured, samples).cases["a"]?.[contestant]?.ratios;
 }
 
-test("a figure is the median over the rounds of its case", () => {
+test("a figure is the median over the rounds of its case, with the smallest and the largest of them", () => {
   const samples = [1, 9, 2].map((value, index) => sample("raw", index + 1, { size: value }));
   const elsewhere = sample("raw", 1, { size: 100 }, "b");
-  expect(cell([...samples, elsewhere], "raw", size)).toEqual({
-    metric: size,
-    value: 2,
-    range: [1, 9],
-    ratios: [],
-  });
+  const { cases } = recordOf({ ...suite, metrics: [size] }, [...samples, elsewhere]);
+  expect(cases["a"]?.raw).toEqual({ median: [2], least: [1], most: [9], ratios: [] });
 });
 
 test("rows have the order of the suite, including those without figures, with absent contestants last", () => {
   const absent = [{ contestants: ["@verrou/core"], reason: "cannot" }] as const;
   const samples = [sample("holdfast", 1, {}), sample("raw", 1, {}), sample("redlock", 1, {}, "b")];
-  expect(summarize({ ...suite, absent }, "a", samples).map(({ contestant }) => contestant)).toEqual([
-    ...suite.contestants,
-    "@verrou/core",
-  ]);
+  const { cases } = recordOf({ ...suite, absent }, samples);
+  expect(Object.keys(cases["a"] ?? {})).toEqual([...suite.contestants, "@verrou/core"]);
+  expect(cases["a"]?.redlock).toEqual({ median: [], ratios: [] });
 });
 
 test("a peer without figures is not the best", () => {
   const samples = [sample("redis-semaphore", 1, { cost: 4 }), sample("holdfast", 1, { cost: 2 })];
-  expect(cell(samples, "holdfast", cost)?.ratios[1]).toBe(0.5);
+  expect(ratiosOf(samples, "holdfast")?.[3]).toBe(0.5);
 });
 
 test("a ratio is the median of the ratios within each round", () => {
@@ -61,7 +61,7 @@ test("a ratio is the median of the ratios within each round", () => {
     ...[10, 100, 1_000].map((value, index) => sample("raw", index + 1, { rate: value })),
     ...[20, 200, 1_000].map((value, index) => sample("holdfast", index + 1, { rate: value })),
   ];
-  expect(cell(samples, "holdfast", rate)?.ratios[0]).toBe(2);
+  expect(ratiosOf(samples, "holdfast")?.[0]).toBe(2);
 });
 
 test("a round in which the reference is missing has no ratio", () => {
@@ -70,7 +70,7 @@ test("a round in which the reference is missing has no ratio", () => {
     sample("holdfast", 1, { rate: 1_000 }),
     sample("holdfast", 2, { rate: 30 }),
   ];
-  expect(cell(samples, "holdfast", rate)?.ratios[0]).toBe(3);
+  expect(ratiosOf(samples, "holdfast")?.[0]).toBe(3);
 });
 
 test("the best peer is chosen for each column on its own, and is neither raw nor Holdfast", () => {
@@ -80,8 +80,8 @@ test("the best peer is chosen for each column on its own, and is neither raw nor
     sample("redis-semaphore", 1, { rate: 50, cost: 20 }),
     sample("holdfast", 1, { rate: 100, cost: 5 }),
   ];
-  expect(cell(samples, "holdfast", rate)?.ratios[1]).toBe(2);
-  expect(cell(samples, "holdfast", cost)?.ratios[1]).toBe(0.5);
+  expect(ratiosOf(samples, "holdfast")?.[1]).toBe(2);
+  expect(ratiosOf(samples, "holdfast")?.[3]).toBe(0.5);
 });
 
 test("another set-up of a peer is a peer too", () => {
@@ -90,8 +90,8 @@ test("another set-up of a peer is a peer too", () => {
   const samples = Object.entries(values).map(([contestant, rate]) =>
     sample(contestant as ContestantName, 1, { rate }),
   );
-  const [, , row] = summarize({ ...suite, contestants, reference: "redlock" }, "a", samples);
-  expect(row?.cells[0]?.ratios).toEqual([10, 2]);
+  const measured: SuiteDescription = { ...suite, contestants, reference: "redlock", metrics: [rate] };
+  expect(ratiosOf(samples, "holdfast", measured)).toEqual([10, 2]);
 });
 
 test("a metric can be reported as a multiple of the best peer in another metric", () => {
@@ -102,10 +102,25 @@ test("a metric can be reported as a multiple of the best peer in another metric"
     sample("holdfast", 1, { cost: 1, longest: 2 }),
   ];
   const metrics = [cost, longest];
-  const [, , , row] = summarize({ ...suite, metrics, reference: null }, "a", samples);
-  expect(row?.cells.map(({ ratios }) => ratios)).toEqual([[0.1], [0.2]]);
+  const measured: SuiteDescription = { ...suite, metrics, reference: null };
+  expect(recordOf(measured, samples).metrics.map(({ ratios }) => ratios)).toEqual([
+    ["× best peer"],
+    ["× best peer's cost"],
+  ]);
+  expect(ratiosOf(samples, "holdfast", measured)).toEqual([0.1, 0.2]);
 });
 
 test("without a peer there is no ratio to the best", () => {
-  expect(cell([sample("holdfast", 1, { rate: 1 })], "holdfast", rate)?.ratios[1]).toBeNaN();
+  expect(ratiosOf([sample("holdfast", 1, { rate: 1 })], "holdfast")?.[1]).toBeNull();
+});
+
+test("after a single round there is no range", () => {
+  const measured: SuiteDescription = { ...suite, metrics: [size], rounds: 1 };
+  const { cases } = recordOf(measured, [sample("raw", 1, { size: 1 / 3 })]);
+  expect(cases["a"]?.raw).toEqual({ median: [0.333333], ratios: [] });
+});
+
+test("a large figure keeps its digits before the point", () => {
+  const { cases } = recordOf({ ...suite, metrics: [size] }, [sample("raw", 1, { size: 54_567_248.3 })]);
+  expect(cases["a"]?.raw?.median).toEqual([54_567_248]);
 });

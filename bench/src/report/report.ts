@@ -1,111 +1,80 @@
 import { blocksOf, type Block } from "./blocks.ts";
-import type { Environment } from "../run/environment.ts";
-import { nameOf, type RunRecord } from "./record.ts";
-import { packageOf, type ContestantName } from "../run/contestant-list.ts";
-import type { Metric, Sample, SuiteDescription } from "../suites/suite.ts";
-import { hasPeers, type Cell } from "./summary.ts";
+import type { Figure, Row, SuiteRecord } from "./record.ts";
 import { table } from "./table.ts";
 
-/** The whole run in Markdown, for the file and for the terminal. */
-export function toMarkdown(record: RunRecord): string {
+/** The tables of a run in Markdown. All records are of the same run. */
+export function toMarkdown(records: readonly SuiteRecord[]): string {
   const parts = [
-    `# Benchmark of ${record.date.toISOString().slice(0, 10)}`,
-    conditions(record),
-    ...record.suites.map((suite) => section(suite, record)),
+    ...records.slice(0, 1).map(head),
+    ...records.map(section),
     "## Settings",
-    settings(record.samples, record.environment),
+    listed([...new Set(records.flatMap(({ settings }) => settings))]),
   ];
   return `${parts.join("\n\n")}\n`;
 }
 
-/** The file name of a suite's chart, next to the record. */
-export function chartName(record: RunRecord, { name }: SuiteDescription): string {
-  return `${nameOf(record)}-${name}.svg`;
-}
-
-function conditions({ environment }: RunRecord): string {
+function head({ date, commit, environment }: SuiteRecord): string {
   const { node, servers, cpu, cpus, memoryGiB, system, placement, loadAverage } = environment;
-  const lines = [
-    `- Node ${node}, ${servers.join(", ")} on the same machine: ${placement}`,
-    `- ${system}, ${cpus} × ${cpu}, ${memoryGiB} GiB, load average ${loadAverage} before the run`,
-    "- bench/README.md explains the columns",
-  ];
-  return lines.join("\n");
+  const conditions = listed([
+    `Node ${node}, ${servers.join(", ")} on the same machine: ${placement}`,
+    `${system}, ${cpus} × ${cpu}, ${memoryGiB} GiB, load average ${loadAverage} before the run`,
+    `commit: ${commit}`,
+    "bench/README.md explains the columns",
+  ]);
+  return `# Benchmark of ${date.slice(0, 10)}\n\n${conditions}`;
 }
 
-function section(suite: SuiteDescription, record: RunRecord): string {
-  const tables = blocksOf(suite, record.samples).map((block) => {
-    const text = tableOf(suite, block);
+function section(record: SuiteRecord): string {
+  const tables = blocksOf(record).map((block) => {
+    const text = tableOf(record, block);
     return block.title === "" ? text : `### ${block.title}\n\n${text}`;
   });
-  const { title, method, rounds } = suite;
+  const { title, method, rounds, absent, notes } = record;
+  const remarks = [...absent, ...notes];
   const medians = rounds === 1 ? "One round." : `Medians of ${rounds} rounds.`;
-  const picture = `![${title}](${chartName(record, suite)})`;
-  const remarks = remarksOf(suite, record);
-  return [`## ${title}`, `${method} ${medians}`, picture, ...tables, ...remarks].join("\n\n");
+  const after = remarks.length === 0 ? [] : [listed(remarks)];
+  return [`## ${title}`, `${method} ${medians}`, ...tables, ...after].join("\n\n");
 }
 
-function tableOf(suite: SuiteDescription, { of, rows }: Block): string {
-  const head = [of, ...suite.metrics.flatMap((metric) => columns(metric, suite))];
+function listed(lines: readonly string[]): string {
+  return lines.map((line) => `- ${line}`).join("\n");
+}
+
+function tableOf(record: SuiteRecord, { of, rows }: Block): string {
+  const columns = columnsOf(record);
+  const head = [of, ...columns.map(({ label }) => label)];
   return table(
     head,
-    rows.map(({ name, cells }) => [name, ...cells.flatMap((cell) => textsOf(cell, suite))]),
+    rows.map((row) => [row.name, ...columns.map(({ digits, figureOf }) => formatted(figureOf(row), digits))]),
   );
 }
 
-function columns(metric: Metric, suite: SuiteDescription): string[] {
-  const { label, best, against } = metric;
-  const other = suite.metrics.find(({ id }) => id === against);
-  return [
-    label,
-    ...(hasSpread(metric, suite) ? ["± %"] : []),
-    ...(best && suite.reference !== null ? [`× ${suite.reference}`] : []),
-    ...(best && hasPeers(suite) ? ["× best peer"] : []),
-    ...(other && hasPeers(suite) ? [`× best peer's ${other.label}`] : []),
-  ];
+interface Column {
+  readonly label: string;
+  readonly digits: number;
+  figureOf(row: Row): Figure | undefined;
 }
 
-function textsOf({ metric, value, range, ratios }: Cell, suite: SuiteDescription): string[] {
-  const [smallest, largest] = range;
-  const spread = ((largest - smallest) / 2 / value) * 100;
-  return [
-    formatted(value, metric.digits),
-    ...(hasSpread(metric, suite) ? [formatted(spread, 0)] : []),
-    ...ratios.map((ratio) => formatted(ratio, 2)),
-  ];
+/** The first metric is the subject, and has a spread. The spread of the others is in the charts and in the record. */
+function columnsOf({ metrics, rounds }: SuiteRecord): readonly Column[] {
+  let ratio = 0;
+  return metrics.flatMap(({ label, digits, ratios }, index) => [
+    { label, digits, figureOf: ({ median }) => median[index] },
+    ...(rounds > 1 && index === 0 ? [{ label: "± %", digits: 0, figureOf: spreadOf }] : []),
+    ...ratios.map((text): Column => {
+      const position = ratio++;
+      return { label: text, digits: 2, figureOf: (row) => row.ratios[position] };
+    }),
+  ]);
 }
 
-/** The first metric is the subject of the suite. The spread of the other metrics is in the charts and in the record. */
-function hasSpread(metric: Metric, { metrics, rounds }: SuiteDescription): boolean {
-  return rounds > 1 && metric === metrics[0];
+/** Half of the range of the rounds, as a part of the median, in percent. */
+function spreadOf({ median, least, most }: Row): number {
+  return ((Number(most?.[0]) - Number(least?.[0])) / 2 / Number(median[0])) * 100;
 }
 
-function formatted(value: number, digits: number): string {
-  if (value === Infinity) return "∞";
-  if (!Number.isFinite(value)) return "–";
+function formatted(value: Figure | undefined, digits: number): string {
+  if (value === "∞") return value;
+  if (typeof value !== "number" || !Number.isFinite(value)) return "–";
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-}
-
-/** The reasons for missing contestants, and the failures. */
-function remarksOf({ name, absent }: SuiteDescription, { notes }: RunRecord): string[] {
-  const lines = [
-    ...absent.map(({ contestants, reason }) => `- ${contestants.join(", ")}: ${reason}.`),
-    ...notes.filter(({ suite }) => suite === name).map(({ contestant, text }) => `- ${contestant}: ${text}.`),
-  ];
-  return lines.length === 0 ? [] : [lines.join("\n")];
-}
-
-function settings(samples: readonly Sample[], { versions }: Environment): string {
-  const lines = samples.map(({ contestant, settings: text }) => `- ${named(contestant, versions)}: ${text}`);
-  return [...new Set(lines)].join("\n");
-}
-
-/** The clients that contestants use which are no packages. */
-const clients: readonly string[] = ["ioredis", "pg", "mysql2"];
-
-function named(contestant: ContestantName, versions: Environment["versions"]): string {
-  const used = packageOf(contestant);
-  const version = versions[used];
-  if (version === undefined) return contestant;
-  return `${contestant} (${clients.includes(used) ? `${used} ${version}` : version})`;
 }

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { arch, availableParallelism, cpus, loadavg, platform, totalmem } from "node:os";
+import { promisify } from "node:util";
 import type { Placement } from "./placement.ts";
 
 /** The environment of the measurements: enough to judge the figures, and nothing that identifies the machine. */
@@ -41,4 +43,23 @@ async function packageVersions(): Promise<Readonly<Record<string, string>>> {
     dependencies: Record<string, string>;
   };
   return manifest.dependencies;
+}
+
+/**
+ * The commit of the measured source; `dirty` if tracked files differ from the commit. Records do not count, because a run does not
+ * read the records that earlier runs have written. Without git the commit is unknown.
+ */
+export async function describeCommit(): Promise<string> {
+  try {
+    const commit = await git("rev-parse", "--short=8", "HEAD");
+    const changes = await git("status", "--porcelain", "-uno", "--", ":/", ":(exclude,top)bench/results");
+    return changes === "" ? commit : `${commit}-dirty`;
+  } catch {
+    return "unknown";
+  }
+}
+
+async function git(...args: readonly string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)("git", args, { cwd: import.meta.dirname });
+  return stdout.trim();
 }

@@ -3,7 +3,7 @@ import { WorkerGroup } from "../run/workers.ts";
 import type { ContestantName } from "../run/contestant-list.ts";
 import { usedBytes } from "../measure/server-memory.ts";
 import { grantsIn, median } from "../measure/statistics.ts";
-import type { Figures, Metric, Point, Site, Suite } from "./suite.ts";
+import type { Figures, Metric, Series, Site, Suite } from "./suite.ts";
 
 const tasks = 64;
 const maxPauseMs = 10_000;
@@ -72,12 +72,8 @@ export function churn(
       samples.push({ atSeconds, cycles, here: used, resident, server: await usedBytes(admin) });
     }
     const values = { ...growthOf(samples, keys), cycles, keys: await admin.dbsize() };
-    const series = {
-      "here MB": points(samples, "here"),
-      "server MB": points(samples, "server"),
-      "resident MB": points(samples, "resident"),
-    };
-    yield { case: label, settings: workerGroup.settings, values, series, failures, firstFailure };
+    const { settings } = workerGroup;
+    yield { case: label, settings, values, series: seriesOf(samples), failures, firstFailure };
   }
 
   return {
@@ -119,9 +115,16 @@ export function growthOf(samples: readonly MemorySample[], keys: number): Record
   };
 }
 
-function points(samples: readonly MemorySample[], field: "here" | "server" | "resident"): Point[] {
-  return samples.map((sample) => [
-    Math.round(sample.atSeconds * 10) / 10,
-    Math.round(sample[field] / 1e4) / 100,
-  ]);
+/** At most `sampleCount` of the samples, because more cannot be seen in a chart. */
+function seriesOf(samples: readonly MemorySample[]): Series {
+  const every = Math.ceil(samples.length / sampleCount);
+  const kept = samples.filter((_, index) => index % every === 0);
+  const megabytes = (field: "here" | "server" | "resident"): number[] =>
+    kept.map((sample) => Math.round(sample[field] / 1e4) / 100);
+  return {
+    seconds: kept.map(({ atSeconds }) => Math.round(atSeconds * 10) / 10),
+    "here MB": megabytes("here"),
+    "server MB": megabytes("server"),
+    "resident MB": megabytes("resident"),
+  };
 }

@@ -23,7 +23,7 @@ export function isOnEngine(suite: Suite): suite is EngineSuite {
   return isEngine(suite.topology);
 }
 
-/** The description of a suite in a report. It is recorded with the figures, so that tables and charts can be made again. */
+/** The description of a suite in a report. */
 export interface SuiteDescription {
   readonly name: SuiteName;
   readonly title: string;
@@ -105,13 +105,13 @@ export interface Figures {
   readonly settings: string;
   /** By the id of the metric. */
   readonly values: Readonly<Record<string, number>>;
-  /** Samples from the run of the case, by the name of a panel's series: points of seconds and value. */
-  readonly series?: Readonly<Record<string, readonly Point[]>>;
+  readonly series?: Series;
   readonly failures: number;
   readonly firstFailure: string | null;
 }
 
-export type Point = readonly [x: number, y: number];
+/** Samples from the run of a case: their times in `seconds`, and as many values under the name of each panel's series. */
+export type Series = Readonly<Record<string, readonly number[]>>;
 
 export interface Sample extends Figures {
   readonly suite: SuiteName;

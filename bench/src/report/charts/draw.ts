@@ -1,6 +1,6 @@
 import { blocksOf, type Block } from "../blocks.ts";
-import type { RunRecord } from "../record.ts";
-import type { Panel, SuiteDescription } from "../../suites/suite.ts";
+import type { SuiteRecord } from "../record.ts";
+import type { Panel } from "../../suites/suite.ts";
 import { curvesHeight, drawPanel, headingOf, rowHeight, type Drawn } from "./panels.ts";
 import { rect, svg, text, type Box } from "./svg.ts";
 
@@ -14,34 +14,34 @@ const axisHeight = 26;
 const blockGap = 22;
 
 /** The chart of a suite: one row of panels for each block. Equal records give equal charts. */
-export function drawSuite(suite: SuiteDescription, record: RunRecord): string {
-  const blocks = blocksOf(suite, record.samples);
-  const hasNames = suite.panels.some(({ form }) => form !== "curves");
+export function drawSuite(record: SuiteRecord): string {
+  const { panels, title } = record;
+  const blocks = blocksOf(record);
+  const hasNames = panels.some(({ form }) => form !== "curves");
   const namesOf = ({ rows }: Block): string[] => (hasNames ? rows.map(({ name }) => name) : []);
   const namesWidth = Math.max(gap, ...blocks.flatMap(namesOf).map(widthOf));
-  const width = margin * 2 + namesWidth + suite.panels.length * (panelWidth + gap) - gap;
+  const width = margin * 2 + namesWidth + panels.length * (panelWidth + gap) - gap;
   const parts: string[] = [];
   let y = headHeight;
   for (const block of blocks) {
     const names = namesOf(block);
-    const height = heightOf(suite.panels, names.length);
+    const height = heightOf(panels, names.length);
     const box = { x: margin + namesWidth, y: y + blockHeadHeight, width: panelWidth, height };
     parts.push(text([margin, y + 14], block.title, "case"), ...nameRows(names, box));
-    parts.push(...panelsOf({ ...block, suite }, box));
+    parts.push(...panelsOf({ ...block, record }, box));
     y = box.y + height + axisHeight + blockGap;
   }
-  return svg(Math.ceil(width), y, suite.title, [...head(suite, record), ...parts]);
+  return svg(Math.ceil(width), y, title, [...head(record), ...parts]);
 }
 
 function widthOf(name: string): number {
   return name.length * letterWidth + 12;
 }
 
-function head({ title, rounds }: SuiteDescription, { date, environment }: RunRecord): readonly string[] {
+function head({ title, rounds, date, environment }: SuiteRecord): readonly string[] {
   const of =
     rounds === 1 ? "one round" : `medians of ${rounds} rounds, thin lines from the smallest to the largest`;
-  const day = date.toISOString().slice(0, 10);
-  const heading = `${day}, Node ${environment.node}, ${environment.servers.join(", ")}, ${of}`;
+  const heading = `${date.slice(0, 10)}, Node ${environment.node}, ${environment.servers.join(", ")}, ${of}`;
   const legend = [
     ["floor", "commands by hand"],
     ["peer", "other libraries"],
@@ -58,10 +58,10 @@ function nameRows(names: readonly string[], { x, y }: Box): readonly string[] {
 }
 
 function panelsOf(drawn: Drawn, box: Box): readonly string[] {
-  return drawn.suite.panels.flatMap((panel, index) => {
+  return drawn.record.panels.flatMap((panel, index) => {
     const x = box.x + index * (panelWidth + gap);
     return [
-      text([x, box.y - 12], headingOf(panel, drawn.suite), "quiet"),
+      text([x, box.y - 12], headingOf(panel, drawn.record), "quiet"),
       ...drawPanel(panel, drawn, { ...box, x }),
     ];
   });

@@ -1,5 +1,6 @@
-import type { Panel, Point, Sample, SuiteDescription } from "../../suites/suite.ts";
-import type { Row } from "../summary.ts";
+import type { Panel } from "../../suites/suite.ts";
+import type { NamedRow } from "../blocks.ts";
+import type { Figure, SuiteRecord } from "../record.ts";
 import { colourOf } from "./colour.ts";
 import { linearScale, logScale, compactNumber, type Scale } from "./scale.ts";
 import { dot, line, polyline, rect, text, type Box } from "./svg.ts";
@@ -15,12 +16,11 @@ const nameHeight = 15;
 
 /** The data of a case that a panel draws. */
 export interface Drawn {
-  readonly suite: SuiteDescription;
-  readonly rows: readonly Row[];
-  readonly samples: readonly Sample[];
+  readonly record: SuiteRecord;
+  readonly rows: readonly NamedRow[];
 }
 
-export function headingOf(panel: Panel, { metrics }: SuiteDescription): string {
+export function headingOf(panel: Panel, { metrics }: SuiteRecord): string {
   if (panel.form !== "bars") return panel.label;
   return metrics.find(({ id }) => id === panel.metric)?.label ?? panel.metric;
 }
@@ -37,12 +37,17 @@ export function drawPanel(panel: Panel, drawn: Drawn, box: Box): readonly string
 }
 
 /** A bar for the median, a line from the smallest to the largest value of the rounds, and the figure after both. */
-function bars(metric: string, { rows }: Drawn, box: Box): readonly string[] {
+function bars(metric: string, { rows, record }: Drawn, box: Box): readonly string[] {
   const plot = { ...box, width: box.width - figureWidth };
-  const cells = rows.map((row) => ({ ...row, cell: cellOf(row, metric) }));
-  const scale = linearScale(cells.flatMap(({ cell }) => [cell.value, ...cell.range]));
+  const index = indexOf(record, metric);
+  const cells = rows.map(({ contestant, median, least = median, most = median }) => ({
+    contestant,
+    value: at(median, index),
+    range: [at(least, index), at(most, index)] as const,
+  }));
+  const scale = linearScale(cells.flatMap(({ value, range }) => [value, ...range]));
   const xOf = (value: number): number => plot.x + scale.positionOf(value) * plot.width;
-  const marks = cells.flatMap(({ contestant, cell: { value, range } }, index) => {
+  const marks = cells.flatMap(({ contestant, value, range }, index) => {
     const y = middleOf(plot, index);
     if (!Number.isFinite(value)) return [text([plot.x + 6, y + 4], "–", "quiet")];
     const [smallest, largest] = range;
@@ -59,11 +64,12 @@ function bars(metric: string, { rows }: Drawn, box: Box): readonly string[] {
 /** A dot at the first metric, a line to the last, and a mark at each metric between. */
 function spans(
   { metrics, scale: kind }: Panel & { form: "spans" },
-  { rows }: Drawn,
+  { rows, record }: Drawn,
   box: Box,
 ): readonly string[] {
   const plot = { ...box, width: box.width - figureWidth };
-  const values = rows.map((row) => metrics.map((metric) => cellOf(row, metric).value));
+  const indices = metrics.map((metric) => indexOf(record, metric));
+  const values = rows.map(({ median }) => indices.map((index) => at(median, index)));
   const scale = kind === "log" ? logScale(values.flat()) : linearScale(values.flat());
   const xOf = (value: number): number => plot.x + scale.positionOf(value) * plot.width;
   const marks = rows.flatMap(({ contestant }, index) => {
@@ -82,12 +88,11 @@ function spans(
   return [...axis(scale, plot), ...marks];
 }
 
-/** One line for the last round of each contestant, with its name at the end. */
-function curves(series: string, { samples, suite }: Drawn, box: Box): readonly string[] {
+/** One line for each contestant, with its name at the end. */
+function curves(name: string, { rows }: Drawn, box: Box): readonly string[] {
   const plot = { ...box, width: box.width - nameWidth };
-  const lines = suite.contestants.flatMap((contestant) => {
-    const newest = samples.filter((sample) => sample.contestant === contestant).at(-1);
-    const points: readonly Point[] = newest?.series?.[series] ?? [];
+  const lines = rows.flatMap(({ contestant, series = {} }) => {
+    const points = (series["seconds"] ?? []).map((x, index) => [x, series[name]?.[index] ?? 0] as const);
     return points.length > 0 ? [{ contestant, points }] : [];
   });
   const points = lines.flatMap(({ points }) => points);
@@ -135,8 +140,13 @@ function middleOf({ y }: Box, index: number): number {
   return y + rowHeight * (index + 0.5);
 }
 
-function cellOf({ cells }: Row, metric: string): Row["cells"][number] {
-  const found = cells.find((cell) => cell.metric.id === metric);
-  if (!found) throw new RangeError(`Expected a metric of the suite, got ${metric}`);
-  return found;
+function indexOf({ metrics }: SuiteRecord, metric: string): number {
+  const index = metrics.findIndex(({ id }) => id === metric);
+  if (index === -1) throw new RangeError(`Expected a metric of the suite, got ${metric}`);
+  return index;
+}
+
+function at(figures: readonly Figure[], index: number): number {
+  const figure = figures[index];
+  return typeof figure === "number" ? figure : Number.NaN;
 }

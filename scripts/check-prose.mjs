@@ -2,6 +2,7 @@
 //
 //   node scripts/check-prose.mjs [path ...]            lists each finding as `path:line rule: text`, and exits 1 if there is one
 //   node scripts/check-prose.mjs --count [path ...]    counts the findings of each folder
+//   node scripts/check-prose.mjs --advice [path ...]   also lists sentences with more than 25 words, which is advice and no failure
 //
 // Without a path, all tracked TypeScript, JavaScript, Lua and Markdown files are read. Code, inline code, links' targets and tables'
 // numbers are no prose.
@@ -191,16 +192,23 @@ function lineCounter(text) {
 
 function main(args) {
   const isCount = args.includes("--count");
+  const isAdvice = args.includes("--advice");
   const wanted = args.filter((arg) => !arg.startsWith("--"));
   const files = execFileSync("git", ["ls-files", ...wanted], { cwd: root, encoding: "utf8", maxBuffer: 1e8 });
   const counts = new Map();
   let total = 0;
+  let long = 0;
   for (const path of files
     .trim()
     .split("\n")
     .filter((file) => read.test(file) && !skipped.test(file))) {
     for (const { line, text } of paragraphsOf(path, readFileSync(join(root, path), "utf8"))) {
       for (const [rule, about] of check(text)) {
+        if (rule === "length") {
+          long += 1;
+          if (isAdvice) console.log(`${path}:${line} advice: ${about}`);
+          continue;
+        }
         total += 1;
         const folder = path.split("/").slice(0, 3).join("/");
         counts.set(folder, (counts.get(folder) ?? 0) + 1);
@@ -209,6 +217,8 @@ function main(args) {
     }
   }
   for (const [folder, count] of isCount ? counts : []) console.log(`${String(count).padStart(6)} ${folder}`);
+  if (long > 0)
+    console.log(`${long} sentences have more than ${longestSentence} words (advice; --advice lists them)`);
   console.log(`${total} findings`);
   process.exitCode = total > 0 ? 1 : 0;
 }

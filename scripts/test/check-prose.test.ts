@@ -19,7 +19,7 @@ describe("a sentence", () => {
     ).toEqual([]);
   });
 
-  test("has at most 25 words", () => {
+  test("of more than 25 words gets an advice", () => {
     expect(rules(words(25))).toEqual([]);
     expect(rules(words(26))).toEqual(["length"]);
     expect(rules(`${words(20)} ${words(20)}`)).toEqual([]);

@@ -33,11 +33,13 @@ export class StoreCalls {
   /**
    * Sends one request. Rejects with a `LockError`, at the latest after `commandTimeoutMs`.
    * @param limitMs a shorter time limit
+   * @param earlier the failure of the request that this one repeats, which explains a timeout better than the time does
    */
   async once<T>(
     key: string | undefined,
     request: () => Promise<T>,
     limitMs: number = this.commandTimeoutMs,
+    earlier?: Error,
   ): Promise<T> {
     const started = this.clock.now();
     const pending = this.#track(request());
@@ -50,7 +52,7 @@ export class StoreCalls {
     } catch (error) {
       throw this.#failed(error, key);
     }
-    throw this.#failed(this.#timedOut(key, Math.round(this.clock.now() - started)), key);
+    throw this.#failed(this.#timedOut(key, Math.round(this.clock.now() - started), earlier), key);
   }
 
   /**
@@ -63,10 +65,12 @@ export class StoreCalls {
     repeating?: (failure: unknown) => void,
   ): Promise<T> {
     const end = this.clock.now() + this.commandTimeoutMs;
+    let earlier: Error | undefined;
     for (let failures = 0; ; failures += 1) {
       try {
-        return await this.once(key, request, Math.max(1, end - this.clock.now()));
+        return await this.once(key, request, Math.max(1, end - this.clock.now()), earlier);
       } catch (error) {
+        earlier = error as Error;
         const delayMs = backoffMs(this.random, failures);
         if (!isTransient(error) || this.clock.now() + delayMs >= end) {
           throw error;
@@ -95,8 +99,8 @@ export class StoreCalls {
     return pending;
   }
 
-  #timedOut(key: string | undefined, waitedMs: number): EngineError {
-    const cause = this.store.connectionFailure?.();
+  #timedOut(key: string | undefined, waitedMs: number, earlier: Error | undefined): EngineError {
+    const cause = this.store.connectionFailure?.() ?? earlier;
     const message = cause?.message ?? `The engine did not reply within ${waitedMs} ms`;
     return new EngineError(message, { key, outcome: "unknown", retryable: true, cause });
   }

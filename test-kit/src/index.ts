@@ -16,3 +16,4 @@ export type { Direction, Flow } from "./proxied-connection.ts";
 export { startSentinels, type SentinelOptions, type Sentinels } from "./sentinels.ts";
 export { ServerClock, ServerClocks } from "./server-clock.ts";
 export { abortOf, block, rejection, waitUntil } from "./until.ts";
+export { eventLimitMs, isThorough, limitMs, timeFactor } from "./time-limits.ts";

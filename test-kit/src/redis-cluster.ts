@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { startRedis, stablePort, type RedisServer } from "./redis-server.ts";
 import { waitUntil } from "./until.ts";
+import { limitMs } from "./time-limits.ts";
 
 /** A private, real Redis Cluster. Each node is a separate server. */
 export interface RedisCluster {
@@ -31,7 +32,7 @@ export interface ClusterOptions {
 }
 
 const slotCount = 16_384;
-const startWithinMs = 60_000;
+const startWithinMs = limitMs(60_000);
 
 /** Starts the servers and joins them to a cluster whose replicas have all data. */
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {

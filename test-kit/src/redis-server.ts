@@ -10,6 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Redis, type RedisOptions } from "ioredis";
 
 import { endProcess, hasEnded, readOutput } from "./child-process.ts";
+import { limitMs } from "./time-limits.ts";
 
 /** A private, real server. */
 export interface RedisServer {
@@ -36,7 +37,7 @@ export type ServerClientOptions = Omit<RedisOptions, "protocol" | "replyMapping"
 
 /** The server's program. `HOLDFAST_REDIS_SERVER` can name another version of Redis, or Valkey. */
 export const redisProgram: string = process.env["HOLDFAST_REDIS_SERVER"] ?? "redis-server";
-const startWithinMs = 20_000;
+const startWithinMs = limitMs(20_000);
 const portAttempts = 5;
 
 /** The servers and their folders, which must not outlive this process in any case. */

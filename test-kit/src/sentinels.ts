@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 
 import { startRedis, stablePort, type RedisServer } from "./redis-server.ts";
 import { waitUntil } from "./until.ts";
+import { limitMs } from "./time-limits.ts";
 
 /** A primary with replicas and sentinels. If the primary does not reply, the sentinels promote a replica. */
 export interface Sentinels {
@@ -31,7 +32,7 @@ export interface SentinelOptions {
 const name = "lab";
 const host = "127.0.0.1";
 /** Generous for slow machines. Without a fault, no wait lasts as long. */
-const failoverWithinMs = 60_000;
+const failoverWithinMs = limitMs(60_000);
 
 /** Starts all servers, and resolves when every replica follows the primary. */
 export async function startSentinels(options: SentinelOptions = {}): Promise<Sentinels> {

@@ -1,12 +1,14 @@
 import { setTimeout as pause } from "node:timers/promises";
 
+import { eventLimitMs } from "./time-limits.ts";
+
 /**
  * Polls until the condition holds, for conditions without an event. The limit is generous for slow machines and measures nothing.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   description: string,
-  withinMs = 10_000,
+  withinMs: number = eventLimitMs,
 ): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await condition())) {

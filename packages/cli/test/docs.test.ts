@@ -55,7 +55,6 @@ onRedis("docs/cli.md", () => {
         expect(said.trimEnd(), command).toMatch(pattern(output));
       }
     },
-    90_000,
   );
 
   test("every flag of every command is in an example, and in the text", async () => {

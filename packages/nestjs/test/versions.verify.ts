@@ -27,7 +27,6 @@ onRedis("two processes of an application", () => {
     ["12", "module", "peers/nest12/node_modules"],
   ] as const)(
     "of Nest %s (%s) exclude each other, run each fire once, report their health, and release at shutdown",
-    { timeout: 60_000 },
     async ([version, type, modules], context) => {
       const folder = await compiledApp(context, type, join(root, modules, "@nestjs"));
       const { version: installed } = JSON.parse(
@@ -58,7 +57,6 @@ onRedis("two processes of an application", () => {
       await waitUntil(
         () => firesOf(first, second).complete.length >= 2 * jobs.length,
         "two fires of each job",
-        20_000,
       );
       const { runs, complete } = firesOf(first, second);
       expect(complete.map((fire) => runs[fire])).toEqual(complete.map(() => 1));

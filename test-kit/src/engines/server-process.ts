@@ -6,8 +6,9 @@ import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { endProcess, hasEnded, readOutput } from "../child-process.ts";
+import { limitMs } from "../time-limits.ts";
 
-const startWithinMs = 60_000;
+const startWithinMs = limitMs(60_000);
 
 const running = new Set<ChildProcess>();
 process.once("exit", () => {

@@ -1,39 +1,12 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-
-import { hasEtcd, hasMariaDb, hasPostgres, hasZooKeeper } from "@holdfast/test-kit/engines";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 import { engines } from "../../chaos/plan/engines.ts";
-import { lockKinds, type LockKind } from "../../chaos/run/lock.ts";
 import { parseOptions } from "../../chaos/options.ts";
-import { engineNames, usualEngines, type EngineName, type Plan } from "../../chaos/plan/plan.ts";
+import { engineNames, type EngineName, type Plan } from "../../chaos/plan/plan.ts";
 import { planOf } from "../../chaos/plan/planner.ts";
-import type { Verdict } from "../../chaos/judge/judge.ts";
+import { ChaosRuns } from "./chaos-runs.ts";
 
-// Runs `npm run verify:chaos` as a user does: for two minutes, and for a storm of 10 s with failovers.
-
-const program = fileURLToPath(new URL("../../dist/chaos/main.js", import.meta.url));
-const minutes = 2;
-/** One storm of 10 s. With these seeds the plan has every kind of failover. */
-const shortRun = { minutes: 0.4, seeds: { sentinel: 2, cluster: 3 } } as const;
-/** Far fewer than on an idle machine. */
-const minGrants = 200;
-
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-test-"));
-});
-
-afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
+const chaos = new ChaosRuns();
 
 describe("a plan", () => {
   test.each(engineNames)(
@@ -85,135 +58,23 @@ describe("options", () => {
   });
 });
 
-test("chaos on one server and on Redlock of five violates nothing", async () => {
-  const { code, output } = await run(["--minutes", String(minutes), "--folder", folder]);
-  for (const name of usualEngines) {
-    const { violations, figures } = await readVerdict(name, output);
-    expect(violations, output).toEqual([]);
-    expect(figures.grants).toBeGreaterThan(minGrants);
-    expect(figures.losses).toBeGreaterThan(5);
-    expect(Object.keys(figures.faultsByKind).sort()).toEqual([...engines[name].faults].sort());
-    expect(figures.lostWithTokens).toBe(0);
-    expect(Object.keys(figures.byLock)).toEqual(lockNamesOf(name));
-    for (const [lock, { grants }] of Object.entries(figures.byLock)) {
-      expect(grants, lock).toBeGreaterThan(0);
-    }
-    expect(figures.byLock.read?.downgrades).toBeGreaterThan(0);
-    expect(figures.byLock.reentrant?.nested).toBeGreaterThan(0);
-    if (engines[name].hasLatches) {
-      const { released, expired, opened } = figures.latches;
-      expect(Math.min(released, expired, opened)).toBeGreaterThan(0);
-    }
-    expect(existsSync(join(folder, name, "report.md"))).toBe(true);
-    expect(existsSync(join(folder, name, "timeline-hot.svg"))).toBe(true);
-  }
+// `npm run verify -- --only chaos` runs minutes on each engine.
+test("20 s of chaos on one server violate nothing", async () => {
+  const { code, output } = await chaos.run("--engine", "redis", "--minutes", "0.34", "--seed", "1");
+  const { violations, figures } = await chaos.verdict("redis", output);
+  expect(violations, output).toEqual([]);
   expect(code, output).toBe(0);
-}, 420_000);
-
-test.each(["sentinel", "cluster"] as const)(
-  "chaos on %s: tokens rise across failovers, no call hangs, and every loss is reported",
-  async (name) => {
-    const seed = String(shortRun.seeds[name]);
-    const own = ["--engine", name, "--minutes", String(shortRun.minutes), "--seed", seed];
-    const { code, output } = await run([...own, "--folder", folder]);
-    const { violations, figures } = await readVerdict(name, output);
-    expect(violations, output).toEqual([]);
-    expect(code, output).toBe(0);
-    const wanted = engines[name].faults.filter((kind) => /primary|slot/.test(kind));
-    expect(Object.keys(figures.faultsByKind)).toEqual(expect.arrayContaining(wanted));
-    expect(figures.failovers.length).toBeGreaterThanOrEqual(2);
-    expect(figures.grants).toBeGreaterThan(minGrants / 4);
-    expect(figures.lostWithTokens).toBe(0);
-    expect(await readFile(join(folder, name, "report.md"), "utf8")).toContain("## Failovers");
-    console.info(
-      `${name}: ${figures.failovers.length} failovers, nothing granted for ` +
-        `${figures.failovers.map(({ withoutGrantMs }) => withoutGrantMs).join(" and ")} ms, ` +
-        `${figures.conflictsAcrossFailovers} conflicts across them; ${figures.grants} grants, ${figures.losses} losses reported`,
-    );
-  },
-  120_000,
-);
-
-describe.each([
-  ["postgres", hasPostgres],
-  ["mysql", hasMariaDb],
-  ["etcd", hasEtcd],
-  ["zookeeper", hasZooKeeper],
-] as const)("chaos on %s", (name, isInstalled) => {
-  test.runIf(isInstalled || process.env["CI"])(
-    "violates nothing",
-    async () => {
-      const { code, output } = await run(["--engine", name, "--minutes", "0.2", "--folder", folder]);
-      const { violations, figures } = await readVerdict(name, output);
-      expect(violations, output).toEqual([]);
-      expect(code, output).toBe(0);
-      expect(figures.grants).toBeGreaterThan(minGrants / 4);
-      expect(figures.faults).toBeGreaterThan(0);
-      expect(figures.lostWithTokens).toBe(0);
-    },
-    240_000,
-  );
+  expect(figures.grants).toBeGreaterThan(50);
+  expect(figures.faults).toBeGreaterThan(0);
+  expect(figures.lostWithTokens).toBe(0);
 });
-
-test("the checker detects a server that loses its data at a restart", async () => {
-  const own = join(folder, "without");
-  const { code, output } = await run(["--minutes", "0.5", "--without", "durability", "--folder", own]);
-  const { violations } = JSON.parse(await readFile(join(own, "redis", "verdict.json"), "utf8")) as Verdict;
-  expect(
-    violations.map(({ rule }) => rule),
-    output,
-  ).toContain("exclusion");
-  expect(code).toBe(1);
-}, 120_000);
-
-test("the checker detects votes of restarted nodes that vote at once", async () => {
-  const own = join(folder, "without-guard");
-  const { code, output } = await run(["--minutes", "0.4", "--without", "guard", "--folder", own]);
-  const { violations } = JSON.parse(await readFile(join(own, "redlock", "verdict.json"), "utf8")) as Verdict;
-  expect(
-    violations.map(({ rule }) => rule),
-    output,
-  ).toContain("votes");
-  expect(code).toBe(1);
-}, 120_000);
-
-function lockNamesOf(name: EngineName): LockKind[] {
-  const { hasReadWrite, hasSemaphores } = engines[name];
-  return lockKinds.filter((lock) => {
-    return lock === "semaphore" ? hasSemaphores : (lock !== "read" && lock !== "write") || hasReadWrite;
-  });
-}
 
 function planFor(name: EngineName, seed: number): Plan {
   const engine = engines[name];
   return planOf(engine, {
     seed,
-    minutes: minutes / usualEngines.length,
+    minutes: 1,
     nodeCount: engine.nodeCounts[0] as number,
     without: null,
   });
-}
-
-async function readVerdict(name: EngineName, output: string): Promise<Verdict> {
-  const path = join(folder, name, "verdict.json");
-  expect(existsSync(path), output).toBe(true);
-  return JSON.parse(await readFile(path, "utf8")) as Verdict;
-}
-
-async function run(args: readonly string[]): Promise<{ code: number | null; output: string }> {
-  if (!existsSync(program)) {
-    throw new Error("verify is not built: run `npm run build`");
-  }
-  const child = spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-  }
-  const endWithUs = (): void => void child.kill("SIGTERM");
-  process.once("exit", endWithUs);
-  const [code] = (await once(child, "close")) as [number | null];
-  process.off("exit", endWithUs);
-  return { code, output };
 }

@@ -1,6 +1,4 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,44 +14,11 @@ import { failed, notOffered, passed, type Outcome } from "../../compare/outcome.
 import { allPassed, toText } from "../../compare/report.ts";
 import { libraryNames, type LibraryName } from "../../compare/roster.ts";
 
-const program = fileURLToPath(new URL("../../dist/compare/main.js", import.meta.url));
 const tests = fileURLToPath(new URL("../../../packages/holdfast/test/", import.meta.url));
 
 describe("the list of failures", () => {
   test.each(failures)("names an existing test for $name", ({ tests: { file, test: title } }) => {
     expect(readFileSync(join(tests, file), "utf8")).toContain(title);
-  });
-});
-
-describe("npm run compare", () => {
-  // Scenarios that take many seconds run only by `npm run compare`. The list names our own test for each of them.
-  const slow: readonly FailureName[] = ["transient-error", "timed-out-acquire", "dead-shard"];
-  const quick = failureNames.filter((name) => !slow.includes(name));
-
-  test("holdfast passes every scenario that applies to it, and is quick", { timeout: 120_000 }, async () => {
-    const { code, results } = await compare("holdfast", quick);
-    const verdicts = Object.fromEntries(results.map(({ failure, outcome }) => [failure, outcome.verdict]));
-    const expected = quick.map((name) => [name, "passed"]);
-    expect(verdicts).toEqual(Object.fromEntries(expected));
-    expect(code).toBe(0);
-  });
-
-  test.each([
-    ["@sesamecare-oss/redlock", "database-and-prefix", /in database 0/],
-    ["@verrou/core", "release-after-expiry", /own error was replaced/],
-    ["redis-semaphore", "semaphore-clocks", /two holders of one permit/],
-    ["redis-semaphore", "transient-error", /an unhandled rejection, which ends the process/],
-  ] as const)("%s fails %s, so the list is able to fail", { timeout: 60_000 }, async (library, name, how) => {
-    const { code, results } = await compare(library, [name]);
-    expect(results).toMatchObject([{ library, failure: name, outcome: { verdict: "failed" } }]);
-    expect(results[0]?.outcome.how).toMatch(how);
-    expect(code).toBe(0); // failures of other libraries do not count
-  });
-
-  test("names an invalid option, the expected value and the actual value", async () => {
-    const { code, stdout, stderr } = await run("--library", "nobody");
-    expect([code, stdout]).toEqual([2, ""]);
-    expect(stderr).toMatch(/^compare: Expected --library to be some of holdfast, .*, got "nobody"\n$/);
   });
 });
 
@@ -145,34 +110,4 @@ describe("a library in a process of its own", () => {
 
 function result(failure: FailureName, library: LibraryName, outcome: Outcome): CellResult {
   return { failure, library, outcome };
-}
-
-async function compare(
-  library: LibraryName,
-  names: readonly FailureName[],
-): Promise<{ code: number | null; results: CellResult[] }> {
-  const { code, stdout, stderr } = await run("--json", "--library", library, "--only", names.join(","));
-  try {
-    return { code, results: JSON.parse(stdout) as CellResult[] };
-  } catch (error) {
-    throw new Error(`no results; it said:\n${stderr}`, { cause: error });
-  }
-}
-
-/** The built program, as users run it. */
-async function run(
-  ...args: readonly string[]
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  if (!existsSync(program)) {
-    throw new Error("It is not built: run `npm run build`");
-  }
-  const child = spawn(process.execPath, [program, ...args]);
-  const lastMessage = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const) {
-    child[stream].setEncoding("utf8").on("data", (text: string) => {
-      lastMessage[stream] += text;
-    });
-  }
-  const [code] = (await once(child, "close")) as [number | null];
-  return { code, ...lastMessage };
 }

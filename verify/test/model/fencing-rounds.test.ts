@@ -19,5 +19,4 @@ test.each(contests)(
     expect(outcome.leases).toBe(20 * contest.callers * contest.acquisitions);
     expect(singleBroadcastShare(outcome)).toBeGreaterThanOrEqual(share);
   },
-  60_000,
 );

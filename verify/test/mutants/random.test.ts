@@ -1,15 +1,11 @@
 import { expect, test } from "vitest";
 
 import { mutatedFiles } from "../../mutants/edits.ts";
-import { byKept, edit } from "../../mutants/mutant.ts";
 import { sitesOfLua } from "../../mutants/random/lua.ts";
-import { randomReportOf } from "../../mutants/random/report.ts";
 import { randomMutants } from "../../mutants/random/sample.ts";
 import type { Site } from "../../mutants/random/site.ts";
 import { sitesOfTypeScript } from "../../mutants/random/typescript.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
-import { run } from "../../mutants/run.ts";
-import type { Verdict } from "../../mutants/trial.ts";
 
 function changed(text: string, sites: readonly Site[]): string[] {
   return sites
@@ -64,37 +60,3 @@ test("a seed determines the mutants, each fits the source, and a third change sc
   expect(scripts.length).toBeGreaterThan(60);
   expect(scripts.length).toBeLessThan(140);
 });
-
-test("a random mutant is killed by the kept schedules or does not compile, and the report shows both and the rate", async () => {
-  const of = (name: string, file: string, search: string, replace: string): Verdict["mutant"] => ({
-    name,
-    brokenRule: `${search} → ${replace}`,
-    edits: [edit(file, search, replace)],
-    killers: [byKept()],
-  });
-  const mutants = [
-    of(
-      "killed",
-      "validity.ts",
-      "if (remainingValidityMs(confirmed, clock) > remainingValidityMs(validity, clock)) {",
-      "if (remainingValidityMs(confirmed, clock) > 0 && confirmed.until > validity.until) {",
-    ),
-    of("no library", "validity.ts", "return ttlMs * driftFactor + 2;", "return !ttlMs;"),
-    of("survives", "validity.ts", "return ttlMs * driftFactor + 2;", "return ttlMs * driftFactor + 1 + 1;"),
-  ];
-  const verdicts = await run(mutants, {
-    root: repositoryRoot(),
-    workers: 1,
-    mode: "expected",
-    checksUnmutated: false,
-    print: () => undefined,
-    onVerdict: () => undefined,
-  });
-  expect(verdicts.map(({ cause }) => cause)).toEqual([undefined, "compile", undefined]);
-  const report = randomReportOf(verdicts, 3);
-  expect(report).toContain("SURVIVES survives: return");
-  expect(report).toContain("3 mutants of seed 3: 1 do not compile, 0 not judged");
-  expect(report).toContain(
-    "1 of 2 killed (1 by kept, 0 by sim, 0 by rules, 0 by server, 0 by a timeout): 50.0 %",
-  );
-}, 120_000);

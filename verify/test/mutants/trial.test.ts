@@ -7,11 +7,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { catalogue } from "../../mutants/catalogue.ts";
 import { WorkingCopy } from "../../mutants/copy.ts";
 import { mutatedFiles } from "../../mutants/edits.ts";
-import { edit, byRules, byServer, type Edit, type Mutant } from "../../mutants/mutant.ts";
+import { edit, byRules, type Edit, type Mutant } from "../../mutants/mutant.ts";
 import { parseOptions } from "../../mutants/options.ts";
-import { levelMatrix, summaryOf, verdictTable } from "../../mutants/report.ts";
+import { levelMatrix, verdictTable } from "../../mutants/report.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
-import { run } from "../../mutants/run.ts";
 import type { Verdict } from "../../mutants/trial.ts";
 
 const driftOfOnePercent = "return ttlMs * driftFactor + 2;";
@@ -72,36 +71,6 @@ test("a program that removes every package folder of a copy does not affect the 
   expect(output).toBe("b\na\nc\n");
   expect(packages.filter((path) => !existsSync(join(root, path, "index.js")))).toEqual([]);
 });
-
-test("survivors, mutants that do not compile, and mutants without a run differ from killed mutants", async () => {
-  const mutants: Mutant[] = [
-    mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")]),
-    mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs * driftFactor + 1 + 1;")]),
-    mutant([edit("validity.ts", driftOfOnePercent, "return `${ttlMs * driftFactor}`;")]),
-    mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")], "no test of this name"),
-    {
-      ...mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")]),
-      killers: [byServer("verify/test/mutants/copy.test.ts")] as const,
-    },
-  ];
-  const verdicts = await run(mutants, {
-    root: repositoryRoot(),
-    workers: 1,
-    mode: "expected",
-    checksUnmutated: false,
-    print: () => undefined,
-    onVerdict: () => undefined,
-  });
-  expect(verdicts).toMatchObject([
-    { findings: [{ killedBy: "clocks may disagree by one percent of the TTL and 2 ms" }] },
-    { findings: [{ killedBy: undefined }] },
-    { findings: [], problem: expect.stringContaining("does not compile") as unknown },
-    { findings: [], problem: expect.stringContaining("No test ran") as unknown },
-    { problem: expect.stringContaining("A test also fails without the mutant") as unknown },
-  ]);
-  expect(summaryOf(verdicts)).toContain("5 mutants: 1 killed");
-  expect(summaryOf(verdicts)).toContain("1 survive, 3 not judged");
-}, 120_000);
 
 describe("the report", () => {
   const finding = { level: "rules", seconds: 1, wasExpected: true } as const;

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 
 import type { History } from "../../sim/judge/history.ts";
-import { checkNames, FakeLease, grant, history, world } from "./history-fixture.ts";
+import { checkNames, FakeLease, grant, history, onFreshWorld, world } from "./history-fixture.ts";
+
+onFreshWorld();
 
 test("the judge finds two valid leases at the same time", () => {
   const watched = history();

@@ -12,9 +12,12 @@ export const world: { now: number; isRunning: boolean; hadFault: boolean } = {
   hadFault: false,
 };
 
-beforeEach(() => {
-  Object.assign(world, { now: 0, isRunning: true, hadFault: false });
-});
+/** Begins each test of the calling file with a fresh world. */
+export function onFreshWorld(): void {
+  beforeEach(() => {
+    Object.assign(world, { now: 0, isRunning: true, hadFault: false });
+  });
+}
 
 /** @param offsetsMs the offsets of the nodes' clocks; none: one server */
 export function history(

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 
-import { checkNames, FakeLease, grant, history, world } from "./history-fixture.ts";
+import { checkNames, FakeLease, grant, history, onFreshWorld, world } from "./history-fixture.ts";
+
+onFreshWorld();
 
 test("the judge finds a loss that is not reported in time, and allows a frozen process more time", () => {
   const watched = history("storm");

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 
-import { checkNames, FakeLease, grant, history, use, world } from "./history-fixture.ts";
+import { checkNames, FakeLease, grant, history, onFreshWorld, use, world } from "./history-fixture.ts";
+
+onFreshWorld();
 
 test("the judge finds a free lock with a waiter, but not before its bound", () => {
   const watched = history();

@@ -4,7 +4,9 @@ import { unsyncedAheadMs } from "../../sim/judge/arrivals.ts";
 import type { History } from "../../sim/judge/history.ts";
 import { toleranceMs } from "../../sim/judge/queue-order.ts";
 import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
-import { checkNames, FakeLease, history, use, world } from "./history-fixture.ts";
+import { checkNames, FakeLease, history, onFreshWorld, use, world } from "./history-fixture.ts";
+
+onFreshWorld();
 
 /** A request starts, and `laterMs` later a second request, which is granted first. The servers know both clients. */
 function overtake(

@@ -25,7 +25,7 @@ onSharedRedis("the schedulers of three processes", () => {
       return child;
     });
     try {
-      await waitUntil(() => firesOf(lines).complete.length >= 2 * libraries.length, "two fires", 25_000);
+      await waitUntil(() => firesOf(lines).complete.length >= 2 * libraries.length, "two fires");
     } finally {
       await Promise.all(children.map(endProcess));
       await direct.flushdb(); // the keys that are kept
@@ -33,7 +33,7 @@ onSharedRedis("the schedulers of three processes", () => {
     const { runs, complete } = firesOf(lines);
     expect(Object.values(runs).filter((count) => count > 1)).toEqual([]);
     expect(complete.map((fire) => [fire, runs[fire]])).toEqual(complete.map((fire) => [fire, 1]));
-  }, 40_000);
+  });
 });
 
 /** How often each fire ran, and the fires of which all processes have reported a run or a skip. */

@@ -56,7 +56,7 @@ onRedis("the fake Redis beside a real one", () => {
     expect(seen).toContain("ZADD answers");
     expect(seen).toContain("ZADD fails");
     expect(seen.size).toBeGreaterThan(50);
-  }, 120_000);
+  });
 
   test("answers the commands in scripts with the same replies and errors", async () => {
     await fc.assert(
@@ -73,7 +73,7 @@ onRedis("the fake Redis beside a real one", () => {
       }),
       { numRuns: 500 },
     );
-  }, 120_000);
+  });
 
   describe("runs Lua as there:", () => {
     for (const [source, ...args] of scripts) {

@@ -5,6 +5,7 @@ import { driverConformance, manualRandom, type InterceptedCall, type FaultInject
 import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../src/runtime/clock.ts";
+import { clientConformance } from "../support/conformance.ts";
 import { commandText } from "../support/diagnostics-log.ts";
 import { gated, World, type Process } from "./world.ts";
 
@@ -19,7 +20,7 @@ describe.concurrent("conformance on the fake Redis", () => {
 });
 
 describe.concurrent("conformance on the fake Redis without sharded pub/sub", () => {
-  driverConformance({
+  clientConformance({
     test,
     open: async () => {
       const server = new FakeRedis({ clock: systemClock, version: "6.2.14" });

@@ -125,7 +125,7 @@ onRedis("fencedRedis, on a cluster,", () => {
 
   beforeAll(async () => {
     cluster = await startCluster({ replicas: 0 });
-  }, 90_000);
+  });
 
   afterAll(async () => {
     await cluster?.stop();

@@ -71,7 +71,7 @@ onPostgres("fenced, on PostgreSQL,", () => {
     pool = new pg.Pool({ connectionString: server.url, max: 4 });
     await pool.query(table);
     await pool.query("INSERT INTO account VALUES (1, 0)");
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await pool?.end();
@@ -110,7 +110,7 @@ onMariaDb("fenced, on MariaDB,", () => {
     pool = createMysqlPool({ uri: server.url, connectionLimit: 4 });
     await pool.query(table);
     await pool.query("INSERT INTO account (id, balance) VALUES (1, 0)");
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await pool?.end();

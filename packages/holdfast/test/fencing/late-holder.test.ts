@@ -92,7 +92,7 @@ onRedis("a frozen holder that writes after its lease has expired", () => {
       expect((await client.query("SELECT content FROM resource")).rows).toEqual([{ content: "next" }]);
       await client.end();
       await server.stop();
-    }, 120_000);
+    });
   });
 
   onMariaDb("on MariaDB", () => {
@@ -110,7 +110,7 @@ onRedis("a frozen holder that writes after its lease has expired", () => {
       expect((await client.query("SELECT content FROM resource"))[0]).toEqual([{ content: "next" }]);
       await client.end();
       await server.stop();
-    }, 120_000);
+    });
   });
 
   onS3("on S3", () => {
@@ -130,7 +130,6 @@ onRedis("a frozen holder that writes after its lease has expired", () => {
         expect(await content()).toMatch(/^next /);
         await server.stop();
       },
-      120_000,
     );
   });
 });

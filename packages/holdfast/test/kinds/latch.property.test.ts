@@ -12,7 +12,7 @@ test("in memory a latch agrees with the model after every step", async () => {
     }),
     { numRuns: 300 },
   );
-}, 120_000);
+});
 
 test("on Redis every count and wait ends as in the model, and nothing is left", async () => {
   await fc.assert(
@@ -21,7 +21,7 @@ test("on Redis every count and wait ends as in the model, and nothing is left", 
     }),
     { numRuns: 120 },
   );
-}, 120_000);
+});
 
 test("with lost and repeated replies and notifications each attempt counts once, and every wait ends", async () => {
   await fc.assert(
@@ -30,4 +30,4 @@ test("with lost and repeated replies and notifications each attempt counts once,
     }),
     { numRuns: 120 },
   );
-}, 120_000);
+});

@@ -36,7 +36,7 @@ test("in memory readers and writers agree with the model after every step", asyn
     }),
     { numRuns: 120 },
   );
-}, 120_000);
+});
 
 test("on Redis readers exclude writers, no waiter is skipped, and nothing is left at the end", async () => {
   await fc.assert(
@@ -45,7 +45,7 @@ test("on Redis readers exclude writers, no waiter is skipped, and nothing is lef
     }),
     { numRuns: 60 },
   );
-}, 120_000);
+});
 
 test("with lost and repeated replies and notifications readers exclude writers, and every waiter is granted", async () => {
   await fc.assert(
@@ -54,4 +54,4 @@ test("with lost and repeated replies and notifications readers exclude writers, 
     }),
     { numRuns: 80, examples: [[downgradedTwice]] },
   );
-}, 120_000);
+});

@@ -25,7 +25,7 @@ test("in memory sessions and works agree with the model after every step", async
     }),
     { numRuns: 150, examples: [[secondAsks]] },
   );
-}, 120_000);
+});
 
 test("on Redis no caller shares the hold of another session, fencing tokens rise, and nothing is left at the end", async () => {
   await fc.assert(
@@ -34,4 +34,4 @@ test("on Redis no caller shares the hold of another session, fencing tokens rise
     }),
     { numRuns: 80 },
   );
-}, 120_000);
+});

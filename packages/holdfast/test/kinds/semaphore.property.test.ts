@@ -27,7 +27,7 @@ test("in memory grants agree with the model after every step", async () => {
     }),
     { numRuns: 120 },
   );
-}, 120_000);
+});
 
 test("with hand-overs the limit is never exceeded, and every waiter is granted", async () => {
   await fc.assert(
@@ -36,7 +36,7 @@ test("with hand-overs the limit is never exceeded, and every waiter is granted",
     }),
     { numRuns: 200 },
   );
-}, 120_000);
+});
 
 test("on Redis the limit is never exceeded, no waiter is skipped, and nothing is left at the end", async () => {
   await fc.assert(
@@ -47,7 +47,7 @@ test("on Redis the limit is never exceeded, no waiter is skipped, and nothing is
     }),
     { numRuns: 60 },
   );
-}, 120_000);
+});
 
 test("with lost and repeated replies and notifications the limit is never exceeded, and every waiter is granted", async () => {
   await fc.assert(
@@ -56,4 +56,4 @@ test("with lost and repeated replies and notifications the limit is never exceed
     }),
     { numRuns: 80 },
   );
-}, 120_000);
+});

@@ -35,11 +35,11 @@ async function sellsOnce(database: { readonly url: string; stop(): Promise<void>
 onPostgres("32 writers on PostgreSQL", () => {
   test("sell each unit once, without a lock and with one", async () => {
     await sellsOnce(await startPostgres());
-  }, 180_000);
+  });
 });
 
 onMariaDb("32 writers on MariaDB", () => {
   test("sell each unit once, without a lock and with one", async () => {
     await sellsOnce(await startMariaDb());
-  }, 180_000);
+  });
 });

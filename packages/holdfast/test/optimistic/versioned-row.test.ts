@@ -119,7 +119,7 @@ onPostgres("versionedRow, on PostgreSQL,", () => {
     sql = postgres(server.url, { max: 8 });
     kysely = new Kysely({ dialect: new PostgresDialect({ pool }) });
     await pool.query(table);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await sql?.end();
@@ -165,7 +165,7 @@ onMariaDb("versionedRow, on MariaDB,", () => {
     const callbackPool = createCallbackPool({ uri: server.url, connectionLimit: 8 });
     kysely = new Kysely({ dialect: new MysqlDialect({ pool: callbackPool as unknown as KyselyPool }) });
     await pool.query(table);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await kysely?.destroy();

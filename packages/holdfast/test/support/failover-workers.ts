@@ -3,11 +3,11 @@ import { EventEmitter, once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import type { Sentinels } from "@holdfast/test-kit";
+import { limitMs, type Sentinels } from "@holdfast/test-kit";
 
 const program = fileURLToPath(new URL("failover-worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
-const timeoutMs = 90_000;
+const timeoutMs = limitMs(90_000);
 
 type WorkerOrders = {
   contend: { keys: readonly string[]; tasks: number };

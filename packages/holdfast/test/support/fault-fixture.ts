@@ -7,13 +7,20 @@ import { createLocks, LeaseLostError, type Locks, type LocksOptions } from "hold
 import { redis, type RedisClient, type RedisOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { startProxy, type Proxy, startRedis, type RedisServer, waitUntil } from "@holdfast/test-kit";
+import {
+  startProxy,
+  type Proxy,
+  startRedis,
+  type RedisServer,
+  timeFactor,
+  waitUntil,
+} from "@holdfast/test-kit";
 
 import type { RenewTrace } from "../../src/diagnostics.ts";
 import { onRedis } from "./servers.ts";
 
 /** The lateness that tests allow for a loaded machine. A real fault causes a much larger lateness. */
-export const slackMs = 800;
+export const slackMs: number = 800 * timeFactor;
 
 export let shared: RedisServer;
 export let direct: Redis;

@@ -81,5 +81,5 @@ export class Pod {
 export async function moreTurns(pods: readonly Pod[], count: number): Promise<void> {
   const wanted = pods.map((pod) => pod.turns + count);
   const text = `${pods.map(({ name }) => name).join(", ")} made ${count} more turns each`;
-  await waitUntil(async () => pods.every((pod, index) => pod.turns >= (wanted[index] ?? 0)), text, 90_000);
+  await waitUntil(async () => pods.every((pod, index) => pod.turns >= (wanted[index] ?? 0)), text);
 }

@@ -238,16 +238,12 @@ export async function warmUp(locks: Locks, count?: number): Promise<void> {
 
 /** Waits for the verified subscriptions to `count` nodes. The default is all nodes. */
 export async function awaitSubscribed(locks: Locks, count?: number): Promise<void> {
-  await waitUntil(
-    async () => {
-      const states = await locks.nodes();
-      return (
-        states.filter(({ notifications }) => notifications === "verified").length >= (count ?? states.length)
-      );
-    },
-    "the subscriptions are verified",
-    20_000,
-  );
+  await waitUntil(async () => {
+    const states = await locks.nodes();
+    return (
+      states.filter(({ notifications }) => notifications === "verified").length >= (count ?? states.length)
+    );
+  }, "the subscriptions are verified");
 }
 
 let keys = 0;
@@ -265,14 +261,10 @@ export async function holders(nodes: readonly QuorumNode[], key: string): Promis
 /** Waits until `count` waiters are queued on each node. */
 export async function queued(nodes: readonly QuorumNode[], key: string, count: number): Promise<void> {
   const queue = `holdfast:queue:{lock:${key}}`;
-  await waitUntil(
-    async () => {
-      const lengths = await Promise.all(nodes.map(({ direct }) => direct.zcard(queue)));
-      return lengths.every((length) => length === count);
-    },
-    `${count} wait on each of ${nodes.length} nodes`,
-    20_000,
-  );
+  await waitUntil(async () => {
+    const lengths = await Promise.all(nodes.map(({ direct }) => direct.zcard(queue)));
+    return lengths.every((length) => length === count);
+  }, `${count} wait on each of ${nodes.length} nodes`);
 }
 
 /** Tickets at this distance differ by more than the disagreement of two clients about the nodes' time. */

@@ -3,6 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
+import { limitMs } from "@holdfast/test-kit";
 import type { AcquireOptions, LocksOptions, SerializedLease } from "holdfast";
 import type { RedlockOptions } from "holdfast/redis";
 
@@ -62,7 +63,7 @@ export interface QuorumWorkerOptions {
 
 const program = fileURLToPath(new URL("quorum-worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
-const timeoutMs = 25_000;
+const timeoutMs = limitMs(25_000);
 
 /** Milliseconds of a clock that all processes of the machine share. */
 export function sharedNow(): number {

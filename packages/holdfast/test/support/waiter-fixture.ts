@@ -56,7 +56,7 @@ export async function queued(key: string, count: number): Promise<void> {
     async () => {
       expect(await probe.zcard(queueOf(key))).toBe(count);
     },
-    { timeout: 10_000, interval: 10 },
+    { interval: 10 },
   );
 }
 

@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { limitMs } from "@holdfast/test-kit";
 import type { AcquireOptions, LocksOptions } from "holdfast";
 
 /** The kind of engine at the port. */
@@ -46,7 +47,7 @@ interface Events {
 
 const program = fileURLToPath(new URL("worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
-const timeoutMs = 60_000;
+const timeoutMs = limitMs(60_000);
 
 /** A separate process with the built library and its own client. */
 export class Worker implements AsyncDisposable {

@@ -45,7 +45,7 @@ onRedis("connect to a cluster", () => {
     for (const server of cluster.servers) {
       await server.client().call("ACL", [...own.slice(1), ...more]);
     }
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await cluster.stop();
@@ -210,7 +210,7 @@ onRedis("connect by Sentinel", () => {
     for (const server of lab.servers) {
       await server.client().call("ACL", "SETUSER", "app", "on", ">p@ss", "~*", "&*", "+@all");
     }
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await lab.stop();

@@ -2,6 +2,7 @@ import { nacos } from "holdfast/nacos";
 import { driverConformance } from "holdfast/testing";
 import { describe, test } from "vitest";
 
+import { clientConformance } from "../../support/conformance.ts";
 import { startNacos } from "../../support/nacos-simulator/simulator.ts";
 
 describe.concurrent("the driver for Nacos 3 passes the conformance suite:", () => {
@@ -9,7 +10,7 @@ describe.concurrent("the driver for Nacos 3 passes the conformance suite:", () =
 });
 
 describe.concurrent("the driver for the embedded database of Nacos 2 passes the conformance suite:", () => {
-  driverConformance({ test, open: () => openPair({ servers: 2, embedded: true, version: "2.4.3" }) });
+  clientConformance({ test, open: () => openPair({ servers: 2, embedded: true, version: "2.4.3" }) });
 });
 
 /** Two drivers, each with a server of its own cluster first. */

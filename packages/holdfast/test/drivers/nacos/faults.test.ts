@@ -54,7 +54,7 @@ describe.each([
   }
 
   async function queued(locks: Locks, key: string, count: number): Promise<void> {
-    await expect.poll(async () => (await locks.inspect(key)).waiterCount, { timeout: 30_000 }).toBe(count);
+    await expect.poll(async () => (await locks.inspect(key)).waiterCount).toBe(count);
   }
 
   test("a restart keeps the grant and the queue", async () => {
@@ -65,7 +65,7 @@ describe.each([
     await server.stop();
     await expect(here.inspect("order")).rejects.toMatchObject({ code: "engine-unavailable" });
     await server.start();
-    await expect.poll(() => extended(lease), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => extended(lease)).toBe(true);
     expect(await open().tryAcquire("order")).toBeNull();
     expect(await lease.release()).toBe(true);
     const following = await next;

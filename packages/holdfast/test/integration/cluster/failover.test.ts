@@ -41,7 +41,7 @@ onRedis("a primary that fails over", () => {
     expect(overlapsOf(recording.read(0, killedAt))).toEqual([]);
     expect(overlapsOf(entries).length).toBeLessThanOrEqual(1); // the one grant that the replica may lack
     expect(await cluster.ownerOf(slotOfLock(key))).not.toBe(primary);
-  }, 120_000);
+  });
 
   test("a lease that the replica lacks is reported lost, and one that it has is renewed there", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
@@ -68,7 +68,7 @@ onRedis("a primary that fails over", () => {
     expect(again.fencingToken).toBeGreaterThan(lost.fencingToken);
     expect(await again.release()).toBe(true);
     expect(await kept.release()).toBe(true);
-  }, 120_000);
+  });
 
   test("a waiter whose primary is unresponsive is served by the next primary, whatever its client", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
@@ -104,5 +104,5 @@ onRedis("a primary that fails over", () => {
       expect(next.fencingToken, name).toBeGreaterThan(lease.fencingToken);
       expect(await next.release(), name).toBe(true);
     }
-  }, 120_000);
+  });
 });

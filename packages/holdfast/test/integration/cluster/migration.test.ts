@@ -36,7 +36,7 @@ onRedis("a slot that moves from node to node", () => {
     expect(overlapsOf(entries)).toEqual([]);
     expectRising(entries);
     expect(done.map(({ losses }) => losses)).toEqual(workers.map(() => 0));
-  }, 120_000);
+  });
 
   test("a waiter subscribes at the new node and is granted there, whatever its client", async () => {
     await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 0 });
@@ -71,7 +71,7 @@ onRedis("a slot that moves from node to node", () => {
       expect(next.fencingToken, name).toBeGreaterThan(lease.fencingToken);
       expect(await next.release(), name).toBe(true);
     }
-  }, 60_000);
+  });
 });
 
 async function channelsAt(server: RedisServer): Promise<string[]> {

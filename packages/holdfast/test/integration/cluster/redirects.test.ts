@@ -20,7 +20,7 @@ onRedis("Redirections of a cluster", () => {
   beforeAll(async () => {
     const args = ["--cluster-require-full-coverage", "no"];
     fixture = await ClusterFixture.open({ primaries: 3, replicas: 0, args });
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await fixture[Symbol.asyncDispose]();

@@ -81,7 +81,7 @@ onRedis("A client of a cluster, of the user's own", () => {
 
   beforeAll(async () => {
     fixture = await ClusterFixture.open({ primaries: 2, replicas: 2 });
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await fixture[Symbol.asyncDispose]();

@@ -84,7 +84,7 @@ async function subscribed(driver: Driver): Promise<Locks> {
     async () => {
       expect((await locks.nodes())[0]?.notifications).toBe("verified");
     },
-    { timeout: 10_000, interval: 5 },
+    { interval: 5 },
   );
   return locks;
 }

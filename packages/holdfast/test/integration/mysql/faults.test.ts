@@ -61,13 +61,11 @@ onMariaDb("holdfast/mysql under faults", () => {
       await expect(here.inspect("survives")).rejects.toMatchObject({ code: "engine-unavailable" });
     });
     await expect
-      .poll(
-        () =>
-          lease.extend().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 20_000 },
+      .poll(() =>
+        lease.extend().then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     expect(await there.checkFence("survives", lease.fencingToken)).toBe("current");

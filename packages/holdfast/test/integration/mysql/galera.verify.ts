@@ -18,7 +18,7 @@ onGalera("a Galera cluster, with clients at two nodes,", () => {
     const [first, second] = started.nodes;
     pools = [createPool({ uri: first.url }), createPool({ uri: second.url })];
     locks = [createLocks(mysql(recorded(pools[0]))), createLocks(mysql(recorded(pools[1])))];
-  }, 120_000);
+  });
 
   afterAll(async () => {
     if (cluster === undefined) {

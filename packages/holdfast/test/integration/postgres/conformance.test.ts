@@ -4,6 +4,7 @@ import pg from "pg";
 import postgresJs from "postgres";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
+import { clientConformance } from "../../support/conformance.ts";
 import { onPgBouncer, startPgBouncer, type PgBouncer } from "../../support/pgbouncer-server.ts";
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
 
@@ -77,7 +78,7 @@ onPgBouncer("a driver without notifications, by a pool of pg and PgBouncer in tr
   });
 
   describe.concurrent("passes the conformance suite:", () => {
-    driverConformance({
+    clientConformance({
       test,
       open: async () => {
         const [here, there] = pools.map((pool) => postgres(pool, { schema: "locks_of_tenant_7" }));

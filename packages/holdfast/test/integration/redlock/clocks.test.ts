@@ -149,7 +149,7 @@ describeWithClocks("servers with clocks of their own", () => {
       );
       const further = async (count: number): Promise<void> => {
         const wanted = ledger.grants + count;
-        await waitUntil(() => ledger.grants >= wanted, "the contenders continue", 20_000);
+        await waitUntil(() => ledger.grants >= wanted, "the contenders continue");
       };
       for (const aheadMs of [stepMs, -stepMs]) {
         await further(25);

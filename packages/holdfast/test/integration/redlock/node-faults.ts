@@ -43,16 +43,12 @@ export const slow: NodeFault = {
 /** Waits until every node grants again. */
 export async function awaitAllNodesGrant(locks: Locks, nodes: readonly QuorumNode[]): Promise<void> {
   const key = newKey();
-  await waitUntil(
-    async () => {
-      const lease = await locks.tryAcquire(key, { ttlMs: 60_000 }).catch(() => null);
-      const granted = await holders(nodes, key);
-      await lease?.release();
-      return lease !== null && granted.every((holder) => holder !== null);
-    },
-    "every node grants again",
-    20_000,
-  );
+  await waitUntil(async () => {
+    const lease = await locks.tryAcquire(key, { ttlMs: 60_000 }).catch(() => null);
+    const granted = await holders(nodes, key);
+    await lease?.release();
+    return lease !== null && granted.every((holder) => holder !== null);
+  }, "every node grants again");
 }
 
 function setDelay(proxies: readonly (readonly Proxy[])[], ms: number): void {

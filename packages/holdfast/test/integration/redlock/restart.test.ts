@@ -199,15 +199,11 @@ onQuorum("a durable node whose CONFIG reply is lost by its restart", () => {
     const isLost = loseNextConfig(clients[0] as Redis);
     await nodes[0]?.restart(durable);
     await waitUntil(isLost, "CONFIG was sent");
-    await waitUntil(
-      async () => {
-        await locks.withLock(newKey(), () => undefined);
-        const [state] = await locks.nodes();
-        return state?.reachable === true && state.quarantine === null;
-      },
-      "the node votes",
-      20_000,
-    );
+    await waitUntil(async () => {
+      await locks.withLock(newKey(), () => undefined);
+      const [state] = await locks.nodes();
+      return state?.reachable === true && state.quarantine === null;
+    }, "the node votes");
   });
 
   test("votes only after its quarantine if CONFIG is refused", async () => {

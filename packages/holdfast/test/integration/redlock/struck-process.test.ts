@@ -29,7 +29,7 @@ import {
 const lateMs = 10_000;
 
 onQuorum("processes that are struck, each at another step,", () => {
-  test("and killed: the others continue", { timeout: 60_000 }, async () => {
+  test("and killed: the others continue", async () => {
     await atEachStep(
       (worker) => worker.kill(),
       async ({ other, key, ledger }, { waiting, blockedMs, fencingToken = 0n, validUntil = 0 }) => {
@@ -42,49 +42,45 @@ onQuorum("processes that are struck, each at another step,", () => {
     );
   });
 
-  test(
-    "and frozen: the others continue, and the thawed process changes no later lease",
-    { timeout: 60_000 },
-    async () => {
-      await atEachStep(
-        async (worker) => {
-          worker.freeze();
-        },
-        async (struckProcess, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
-          const { nodes, ways: proxies, worker, third, key, ledger } = struckProcess;
-          const lease = ledger.granted(await inTime(waiting, blockedMs));
-          expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
-          expect(lease.fencingToken).toBeGreaterThan(fencingToken);
-          await lease.extend(); // the extension confirms a grant by notification
-          const ours = mostOf(await holders(nodes, key));
-          resumeAll(proxies, "requests");
-          resumeAll(proxies, "answers");
-          const turn = worker.event("granted");
-          turn.catch(() => undefined);
-          const releaseReported = afterwards === "released" ? worker.event("released") : undefined;
-          worker.thaw();
-          // The thawed process completes its step. The step does not affect the present lease.
-          await pause(300);
-          expect(mostOf(await holders(nodes, key))).toBe(ours);
-          expect(lease.remainingMs()).toBeGreaterThan(0);
-          if (afterwards === "lost") {
-            expect(await worker.request("judge", { key }, "judged")).toMatchObject({ isLost: true });
-            expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
-          }
-          await releaseReported;
-          const releasedAt = sharedNow();
-          expect(await ledger.release(lease)).toBe(true);
-          if (afterwards === "granted") {
-            const mine = await turn;
-            expect(mine.at).toBeGreaterThanOrEqual(releasedAt);
-            expect(BigInt(mine.fencingToken)).toBeGreaterThan(lease.fencingToken);
-            await worker.request("release", { key }, "released");
-          }
-          await ledger.release(ledger.granted(await third.acquire(key, { ttlMs, waitMs })));
-        },
-      );
-    },
-  );
+  test("and frozen: the others continue, and the thawed process changes no later lease", async () => {
+    await atEachStep(
+      async (worker) => {
+        worker.freeze();
+      },
+      async (struckProcess, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
+        const { nodes, ways: proxies, worker, third, key, ledger } = struckProcess;
+        const lease = ledger.granted(await inTime(waiting, blockedMs));
+        expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
+        expect(lease.fencingToken).toBeGreaterThan(fencingToken);
+        await lease.extend(); // the extension confirms a grant by notification
+        const ours = mostOf(await holders(nodes, key));
+        resumeAll(proxies, "requests");
+        resumeAll(proxies, "answers");
+        const turn = worker.event("granted");
+        turn.catch(() => undefined);
+        const releaseReported = afterwards === "released" ? worker.event("released") : undefined;
+        worker.thaw();
+        // The thawed process completes its step. The step does not affect the present lease.
+        await pause(300);
+        expect(mostOf(await holders(nodes, key))).toBe(ours);
+        expect(lease.remainingMs()).toBeGreaterThan(0);
+        if (afterwards === "lost") {
+          expect(await worker.request("judge", { key }, "judged")).toMatchObject({ isLost: true });
+          expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
+        }
+        await releaseReported;
+        const releasedAt = sharedNow();
+        expect(await ledger.release(lease)).toBe(true);
+        if (afterwards === "granted") {
+          const mine = await turn;
+          expect(mine.at).toBeGreaterThanOrEqual(releasedAt);
+          expect(BigInt(mine.fencingToken)).toBeGreaterThan(lease.fencingToken);
+          await worker.request("release", { key }, "released");
+        }
+        await ledger.release(ledger.granted(await third.acquire(key, { ttlMs, waitMs })));
+      },
+    );
+  });
 });
 
 /** Runs all steps at once, each with a process and a key of its own. */

@@ -1,10 +1,10 @@
 import { createLocks, type Driver, type NodeState } from "holdfast";
 import { redis, type RedisOptions } from "holdfast/redis";
-import { driverConformance } from "holdfast/testing";
 import { startSentinels, waitUntil, type Sentinels } from "@holdfast/test-kit";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
+import { clientConformance } from "../../support/conformance.ts";
 import { mayRemain } from "../../support/residue.ts";
 import {
   sentinelLibraries,
@@ -42,7 +42,7 @@ for (const { name, open, options } of setups) {
     });
 
     describe.concurrent("passes the conformance suite:", () => {
-      driverConformance({
+      clientConformance({
         test,
         open: async () => {
           const [driver, other] = clients.map(({ client }) => redis(client, options)) as [Driver, Driver];

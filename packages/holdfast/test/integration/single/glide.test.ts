@@ -132,14 +132,10 @@ onSharedRedis("Valkey GLIDE", () => {
     await warmUp(locks);
     await former.client().call("REPLICAOF", nowhere);
     await probe.call("REPLICAOF", "NO", "ONE");
-    await waitUntil(
-      async () => {
-        const [node] = await locks.nodes();
-        return node?.role === "master" && node.notifications === "verified";
-      },
-      "the new primary is found",
-      30_000,
-    );
+    await waitUntil(async () => {
+      const [node] = await locks.nodes();
+      return node?.role === "master" && node.notifications === "verified";
+    }, "the new primary is found");
     const key = newKey();
     const lease = await locks.acquire(key);
     expect(await probe.exists(`lock:${key}`)).toBe(1);

@@ -35,7 +35,7 @@ onSharedRedis("latches", () => {
     const workers = ["a", "b", "c", "d"].map((name) => start("latches.mjs", shared.port, name, order));
     const said = (line: RegExp): boolean =>
       workers.every(({ lines }) => lines.some((each) => line.test(each)));
-    await waitUntil(() => said(/^counted/), "all attempts have counted", 60_000);
+    await waitUntil(() => said(/^counted/), "all attempts have counted");
     const own = open(connect(shared.port)).latch(key, { count: attempts + 1, ttlMs });
     await rejection(own.wait({ waitMs: 0 }));
     expect(await direct.hget(`lock:${key}`, "left")).toBe("1");
@@ -48,7 +48,7 @@ onSharedRedis("latches", () => {
     expect(await own.countDown()).toBe(0);
     await closed;
     expect(workers.map(({ lines }) => lines.at(-1))).toEqual(workers.map(() => "open 8"));
-  }, 90_000);
+  });
 
   test("the lost reply of a count that the client sends again counts once", async () => {
     const proxy = await ownProxy(shared);

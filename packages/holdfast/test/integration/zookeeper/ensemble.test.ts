@@ -54,7 +54,7 @@ onZooKeeper("an ensemble of three ZooKeeper servers", () => {
         }
       }
     });
-    await expect.poll(() => checker.grants, { timeout: 30_000 }).toBeGreaterThan(10);
+    await expect.poll(() => checker.grants).toBeGreaterThan(10);
     await disturb();
     isDisturbed = true;
     await Promise.all(callers);
@@ -69,13 +69,11 @@ onZooKeeper("an ensemble of three ZooKeeper servers", () => {
     const killed = await leader();
     await killed.kill();
     await expect
-      .poll(
-        () =>
-          lease.extend().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 50_000 },
+      .poll(() =>
+        lease.extend().then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     expect(await lease.release()).toBe(true);
@@ -98,7 +96,7 @@ onZooKeeper("an ensemble of three ZooKeeper servers", () => {
     const checker = await contend("frozen leader", async () => {
       const frozen = await leader();
       frozen.freeze();
-      await expect.poll(() => newLeader(frozen), { timeout: 50_000 }).toBe(true);
+      await expect.poll(() => newLeader(frozen)).toBe(true);
       frozen.resume();
     });
     expect(checker.faults).toEqual([]);

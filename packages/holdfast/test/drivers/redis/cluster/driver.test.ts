@@ -22,7 +22,7 @@ onRedis("particulars of a cluster", () => {
 
   beforeAll(async () => {
     fixture = await ClusterFixture.open({ primaries: 3, replicas: 1 });
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await fixture[Symbol.asyncDispose]();
@@ -123,7 +123,7 @@ onRedis("particulars of a cluster", () => {
       nodes = await locks.nodes();
       return toldReplicas()?.length === 1;
     };
-    await waitUntil(reportsReplica, "the first primary's replica is reported", 20_000);
+    await waitUntil(reportsReplica, "the first primary's replica is reported");
     expect(nodes.map(({ node }) => node).sort()).toEqual(
       fixture.cluster.ports
         .slice(0, 3)
@@ -267,13 +267,13 @@ onRedis("a cluster whose user may not subscribe", () => {
     const lease = await holder.acquire("mute");
     const waiter = locks.acquire("mute", { waitMs: 30_000 });
     await expect
-      .poll(async () => (await locks.nodes()).map(({ notifications }) => notifications), { timeout: 15_000 })
+      .poll(async () => (await locks.nodes()).map(({ notifications }) => notifications))
       .toContain("unavailable");
     expect(await lease.release()).toBe(true);
     expect(await (await waiter).release()).toBe(true);
     await locks.close();
     client.disconnect();
-  }, 60_000);
+  });
 });
 
 onRedis("a cluster with a node that is dead from the beginning", () => {
@@ -296,5 +296,5 @@ onRedis("a cluster with a node that is dead from the beginning", () => {
         expect(await lease.release(), name).toBe(true);
       }
     }
-  }, 60_000);
+  });
 });

@@ -12,7 +12,7 @@ import { onRedis } from "../../../support/servers.ts";
 
 const clientSet = "holdfast:client:of:lock:";
 /** A process registers a second after its first acquire. */
-const registered = { timeout: 20_000, interval: 50 };
+const registered = { interval: 50 };
 
 onRedis("The directory of processes", () => {
   let server: RedisServer;

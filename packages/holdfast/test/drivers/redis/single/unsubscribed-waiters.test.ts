@@ -105,7 +105,7 @@ async function polls(
   const deaf = open(context, {}, {}, proxyClient(context, proxy));
   const waiter = later(deaf.acquire(key, { waitMs: 20_000 }));
   const callsBefore = await scriptCalls();
-  await vi.waitUntil(async () => (await scriptCalls()) >= callsBefore + 6, { timeout: 10_000, interval: 10 });
+  await vi.waitUntil(async () => (await scriptCalls()) >= callsBefore + 6, { interval: 10 });
   expect(await probe.zcard(queueOf(key))).toBe(0);
   await heal();
   await holder.release();
@@ -126,12 +126,9 @@ async function pollsOnly(context: TestContext, client: RedisClient): Promise<voi
   const holder = await open(context).acquire(key);
   const deaf = open(context, {}, { commandTimeoutMs: 300 }, client);
   const waiter = later(deaf.acquire(key, { waitMs: 30_000 }));
-  await vi.waitFor(
-    () => {
-      expect(events).toContain("notifications-unavailable");
-    },
-    { timeout: 10_000 },
-  );
+  await vi.waitFor(() => {
+    expect(events).toContain("notifications-unavailable");
+  });
   expect(await probe.zcard(queueOf(key))).toBe(0);
   await holder.release();
   const released = performance.now();

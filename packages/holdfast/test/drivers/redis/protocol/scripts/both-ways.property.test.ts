@@ -78,7 +78,7 @@ onRedis("an operation", () => {
         { seed: 1, numRuns: 20, interruptAfterTimeLimit: 100_000 }, // a busy machine compares fewer operations
       );
       expect([...seen]).toEqual(expect.arrayContaining([...reached[family]]));
-    }, 120_000);
+    });
   }
 
   async function messages(): Promise<string[][]> {

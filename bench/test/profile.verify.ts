@@ -81,7 +81,7 @@ test.each([
   ["a mutex", "((options) => locks.acquire(key, options))"],
   ["a semaphore", "((options) => locks.semaphore(key, { limit: 3 }).acquire(options))"],
   ["a try", "((options) => locks.tryAcquire(key, options))"],
-])("no function takes a fifth of Holdfast's CPU time for %s", { timeout: 120_000 }, async (_kind, lock) => {
+])("no function takes a fifth of Holdfast's CPU time for %s", async (_kind, lock) => {
   const shares = sharesOf(await profileOf(lock));
   expect(shares.size).toBeGreaterThan(50);
   expect([...shares].filter(([, share]) => share > mostShare)).toEqual([]);

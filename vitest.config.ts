@@ -40,9 +40,6 @@ const unit = [
   "verify/test/chaos/check*.test.ts",
 ];
 
-/** Tests of other processes that change their own process: its signals, its environment, its event loop, or its memory. */
-const isolated: string[] = [];
-
 /** The few tests that measure real time, one after another, with nothing beside them. */
 const timing: string[] = ["packages/holdfast/test/integration/single/load.test.ts"];
 
@@ -92,17 +89,16 @@ export default defineConfig({
       project("unit", 1, { include: unit, pool: "threads", isolate: false, maxWorkers: 2 }),
       project("servers", 2, {
         include: filesNamed("test"),
-        exclude: [...unit, ...isolated, ...timing],
+        exclude: [...unit, ...timing],
         pool: "forks",
         isolate: false,
-        maxWorkers: 4,
+        maxWorkers: 6,
       }),
       project("timing", 3, { include: timing, pool: "forks", isolate: false, maxWorkers: 1 }),
       project("verify", 4, {
         include: filesNamed("verify"),
         pool: "forks",
         maxWorkers: 2,
-        execArgv: ["--expose-gc"],
       }),
     ],
   },

@@ -1,4 +1,4 @@
-// What the records of verify/records have in common: one line of JSON for each run of the gate (gate.jsonl) or of a part of
+// The common parts of the records in verify/records: one line of JSON for each run of the gate (gate.jsonl) or of a part of
 // `npm run verify` (verify.jsonl).
 
 import { spawnSync } from "node:child_process";

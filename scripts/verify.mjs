@@ -35,6 +35,7 @@ const parts = {
       step("model", ["--mutants"], (out) => ({
         mutants: /(\d+) of \d+ mutants are detected/.exec(out)?.[0],
       })),
+      vitest("verify", "verify/test/model/"),
     ],
   },
   sim: {
@@ -207,7 +208,7 @@ async function runPart(name, seed) {
   };
 }
 
-/** Runs a command until its end or its limit. Its output is passed on, and its standard output returned. */
+/** Runs a command until its end or its limit. Its output goes to stderr, unless it is JSON. @returns its standard output */
 function run([program, ...args], limitMs) {
   return new Promise((resolve) => {
     const env = { ...process.env, HOLDFAST_THOROUGH: "true" };

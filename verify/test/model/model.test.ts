@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 
 import { configurations, extension, queue } from "../../model/configurations.ts";
 import { explore } from "../../model/explorer/explore.ts";
-import { mutants } from "../../model/mutants.ts";
 import { parseOptions } from "../../model/options.ts";
 
 /** The explorations of `npm run verify:model` that take about a second. */
@@ -22,23 +21,6 @@ test.each(smallConfigurations)("no state of %s violates an invariant", (name) =>
   expect(exploration?.isExhaustive).toBe(true);
   expect(exploration?.states).toBeGreaterThan(1_000);
 });
-
-test.each(mutants.map((mutant) => [mutant.breaks, mutant] as const))(
-  "the model detects with a schedule that %s",
-  (_, { configuration, violatedInvariant }) => {
-    const { violation } = explore(configuration.model(), configuration.limits);
-    expect(violation?.invariant).toMatch(new RegExp(`^${violatedInvariant}: `));
-    expect(violation?.schedule.steps.length).toBeGreaterThan(1);
-  },
-);
-
-test.each(mutants.map(({ name, configuration }) => [name, configuration] as const))(
-  "the unbroken protocol within the bounds of %s violates no invariant",
-  (_, { intact }) => {
-    const { violation } = explore(intact(), { states: 10_000, depth: 10_000 });
-    expect(violation).toBeUndefined();
-  },
-);
 
 test("a counterexample lists its steps with consistent node names", () => {
   const { model, limits } = queue("three", "", { mutant: "yield-after-election" });

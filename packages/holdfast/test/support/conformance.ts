@@ -1,4 +1,8 @@
+import { limitMs } from "@holdfast/test-kit";
 import { driverConformance, type Conformance } from "holdfast/testing";
+
+/** Settings of drivers in the suite. Its cases run concurrently, so that a reply may take seconds on a busy machine. */
+export const patient = { commandTimeoutMs: limitMs(10_000) };
 
 /**
  * The cases that a client library or a topology can break on its own: each command and each shape of its reply, messages, calls with

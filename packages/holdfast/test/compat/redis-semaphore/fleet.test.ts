@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { startRedis, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, startRedis, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 
 import { moreTurns, Pod, type FleetOptions } from "../../support/fleet.ts";
@@ -7,7 +7,7 @@ import { durable } from "../../support/quorum-servers.ts";
 import { onRedis } from "../../support/servers.ts";
 
 const load = { tasks: 3, holdMs: 1, pauseMs: 20, lockTimeout: 3_000 };
-const patienceMs = 400_000;
+const patienceMs = limitMs(400_000);
 
 onRedis("a fleet of redis-semaphore and its replacement", () => {
   /** The server of `Mutex`, and of the register of holders. */

@@ -2,7 +2,7 @@ import { nacos } from "holdfast/nacos";
 import { driverConformance } from "holdfast/testing";
 import { describe, test } from "vitest";
 
-import { clientConformance } from "../../support/conformance.ts";
+import { clientConformance, patient } from "../../support/conformance.ts";
 import { startNacos } from "../../support/nacos-simulator/simulator.ts";
 
 describe.concurrent("the driver for Nacos 3 passes the conformance suite:", () => {
@@ -20,6 +20,5 @@ async function openPair(options: Parameters<typeof startNacos>[0]): Promise<{
   cleanup: () => Promise<void>;
 }> {
   const { urls, stop } = await startNacos(options);
-  const own = { commandTimeoutMs: 10_000 }; // the servers share the event loop with all tests
-  return { driver: nacos(urls, own), other: nacos(urls.toReversed(), own), cleanup: stop };
+  return { driver: nacos(urls, patient), other: nacos(urls.toReversed(), patient), cleanup: stop };
 }

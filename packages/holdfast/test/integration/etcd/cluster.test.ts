@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 
-import { waitUntil } from "@holdfast/test-kit";
+import { limitMs, waitUntil } from "@holdfast/test-kit";
 import { createLocks, isLockError, type Locks } from "holdfast";
 import { etcd, type EtcdOptions } from "holdfast/etcd";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -9,8 +9,8 @@ import { onEtcd, startEtcdCluster, type EtcdCluster, type EtcdMember } from "../
 import { ExclusionChecker } from "../../support/exclusion-checker.ts";
 
 /** A progress after a fault may need an election and the TTL of a lease that a fault has left. */
-const progressMs = 60_000;
-const testMs = 300_000;
+const progressMs = limitMs(60_000);
+const testMs = limitMs(300_000);
 /** How long a contender pauses after an error. */
 const retryMs = 50;
 
@@ -63,7 +63,7 @@ onEtcd("a cluster of three members of etcd", () => {
     async () => {
       const checker = new ExclusionChecker();
       const keys = [
-        { key: "short", clients: 4, ttlMs: 5_000, turnMs: 0 },
+        { key: "short", clients: 4, ttlMs: 5_000, turnMs: 10 },
         { key: "long", clients: 2, ttlMs: 4_000, turnMs: 1_500 },
       ];
       const contenders = keys.flatMap((one) =>

@@ -2,6 +2,7 @@ import { etcd } from "holdfast/etcd";
 import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
+import { patient } from "../../support/conformance.ts";
 import { onEtcd, startEtcd, type EtcdServer } from "../../support/etcd-server.ts";
 
 onEtcd("etcd", () => {
@@ -18,7 +19,7 @@ onEtcd("etcd", () => {
   describe.concurrent("etcd passes the conformance suite:", () => {
     driverConformance({
       test,
-      open: async () => ({ driver: etcd(server.url), other: etcd(server.url) }),
+      open: async () => ({ driver: etcd(server.url, patient), other: etcd(server.url, patient) }),
     });
   });
 });

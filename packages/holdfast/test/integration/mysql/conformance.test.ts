@@ -3,6 +3,7 @@ import { driverConformance } from "holdfast/testing";
 import { createPool, type Pool } from "mysql2/promise";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
+import { patient } from "../../support/conformance.ts";
 import { onMariaDb, startMariaDb, type MariaDbServer } from "../../support/mariadb-server.ts";
 
 onMariaDb("MariaDB", () => {
@@ -26,7 +27,7 @@ onMariaDb("MariaDB", () => {
       test,
       open: async () => {
         const [here, there] = pools as [Pool, Pool];
-        return { driver: mysql(here), other: mysql(there) };
+        return { driver: mysql(here, patient), other: mysql(there, patient) };
       },
     });
   });

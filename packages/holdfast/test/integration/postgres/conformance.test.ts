@@ -4,7 +4,7 @@ import pg from "pg";
 import postgresJs from "postgres";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
-import { clientConformance } from "../../support/conformance.ts";
+import { clientConformance, patient } from "../../support/conformance.ts";
 import { onPgBouncer, startPgBouncer, type PgBouncer } from "../../support/pgbouncer-server.ts";
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
 
@@ -28,7 +28,7 @@ onPostgres("a driver with notifications, by postgres.js,", () => {
     driverConformance({
       test,
       open: async () => {
-        const [here, there] = clients.map((client) => postgres(client, { listen: true }));
+        const [here, there] = clients.map((client) => postgres(client, { ...patient, listen: true }));
         return { driver: here as ReturnType<typeof postgres>, other: there };
       },
     });
@@ -53,7 +53,7 @@ onPostgres("a driver whose leases are bound to a session, by a pool of pg,", () 
     driverConformance({
       test,
       open: async () => {
-        const [here, there] = pools.map((pool) => postgres(pool, { mode: "advisory" }));
+        const [here, there] = pools.map((pool) => postgres(pool, { ...patient, mode: "advisory" }));
         return { driver: here as ReturnType<typeof postgres>, other: there };
       },
     });
@@ -81,7 +81,9 @@ onPgBouncer("a driver without notifications, by a pool of pg and PgBouncer in tr
     clientConformance({
       test,
       open: async () => {
-        const [here, there] = pools.map((pool) => postgres(pool, { schema: "locks_of_tenant_7" }));
+        const [here, there] = pools.map((pool) =>
+          postgres(pool, { ...patient, schema: "locks_of_tenant_7" }),
+        );
         return { driver: here as ReturnType<typeof postgres>, other: there };
       },
     });

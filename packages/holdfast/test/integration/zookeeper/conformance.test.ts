@@ -2,6 +2,7 @@ import { driverConformance } from "holdfast/testing";
 import { zookeeper } from "holdfast/zookeeper";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
+import { patient } from "../../support/conformance.ts";
 import { onZooKeeper, startZooKeeper, type ZooKeeperServer } from "../../support/zookeeper-server.ts";
 
 onZooKeeper("ZooKeeper", () => {
@@ -18,7 +19,10 @@ onZooKeeper("ZooKeeper", () => {
   describe.concurrent("ZooKeeper passes the conformance suite:", () => {
     driverConformance({
       test,
-      open: async () => ({ driver: zookeeper(server.address), other: zookeeper(server.address) }),
+      open: async () => ({
+        driver: zookeeper(server.address, patient),
+        other: zookeeper(server.address, patient),
+      }),
     });
   });
 });

@@ -13,7 +13,9 @@ interface Step {
 interface Job {
   readonly permissions?: Readonly<Record<string, string>>;
   readonly "timeout-minutes"?: number;
-  readonly strategy?: { readonly matrix: { readonly node?: readonly number[] } };
+  readonly strategy?: {
+    readonly matrix: { readonly node?: readonly number[]; readonly part?: readonly string[] };
+  };
   readonly steps: readonly Step[];
 }
 interface Workflow {
@@ -68,6 +70,14 @@ test("the tests run on every supported line of Node", () => {
   const nodes = workflow.jobs["test"]!.strategy!.matrix.node!;
   expect(engines.node).toContain(`>=${nodes[0]}`);
   expect(nodes).toEqual([20, 22, 24, 26]);
+});
+
+test("each part of `npm run verify` has its nightly job", () => {
+  const { workflow } = workflows.find(({ name }) => name === "verify.yml")!;
+  const program = readFileSync(`${folder}../scripts/verify.mjs`, "utf8");
+  const parts = Array.from(program.matchAll(/^  (\w+): \{\n    about:/gm), ([, name]) => name);
+  expect(parts.length).toBeGreaterThan(5);
+  expect(workflow.jobs["verify"]!.strategy!.matrix.part).toEqual(parts);
 });
 
 describe("the issue forms", () => {

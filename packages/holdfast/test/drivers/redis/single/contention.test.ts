@@ -157,7 +157,9 @@ async function contend(
   using recording = new Recording();
   try {
     const done = workers.map((worker) => worker.event("done"));
-    done.forEach((each) => each.catch(() => undefined)); // awaited below, unless a worker fails before
+    for (const each of done) {
+      each.catch(() => undefined); // awaited below, unless a worker fails before
+    }
     const acquire = { waitMs: 60_000 };
     await Promise.all(
       workers.map((worker) =>

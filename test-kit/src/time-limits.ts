@@ -12,8 +12,8 @@ export function limitMs(onIdleMachine: number): number {
   return Math.ceil(Math.max(10_000, onIdleMachine) * timeFactor);
 }
 
-/** The limit of a wait for an event within a test, ms. */
-export const eventLimitMs: number = limitMs(30_000);
+/** The limit of a wait for an event within a test, ms. It is far below the usual TTL of 30 s, so that an expiry is not taken for the event. */
+export const eventLimitMs: number = limitMs(10_000);
 
 /** Whether tests repeat their random cases as often as `npm run verify` needs, and not only as often as `npm test` has time for. */
 export const isThorough: boolean = process.env["HOLDFAST_THOROUGH"] === "true";

@@ -9,13 +9,14 @@ import { eventLimitMs } from "./time-limits.ts";
 // Runs before each test file.
 
 /** Vitest's own waits have a limit of 1 s, and no setting for it. */
-type Wait = (condition: () => unknown, options?: object) => Promise<unknown>;
+type Wait = (condition: () => unknown, options?: object | number) => Promise<unknown>;
 const waits = vi as unknown as Record<"waitFor" | "waitUntil", Wait & { isScaled?: boolean }>;
 for (const name of ["waitFor", "waitUntil"] as const) {
   const wait = waits[name];
   if (!wait.isScaled) {
     waits[name] = Object.assign<Wait, object>(
-      (condition, options) => wait(condition, { timeout: eventLimitMs, ...options }),
+      (condition, options = {}) =>
+        wait(condition, typeof options === "number" ? options : { timeout: eventLimitMs, ...options }),
       { isScaled: true },
     );
   }
@@ -30,7 +31,7 @@ if (globalThis.gc === undefined) {
 if (process.env["HOLDFAST_TEST_PROJECT"] === "unit") {
   (ChildProcess.prototype as unknown as { spawn: () => never }).spawn = () => {
     throw new Error(
-      "A test of the project `unit` starts a process. List its file in `servers` (vitest.config.ts)",
+      "A test of the project `unit` starts a process. Leave its file out of `unit` in vitest.config.ts",
     );
   };
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-import { endProcess, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, endProcess, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
 
 import { onRedis } from "../../holdfast/test/support/servers.ts";
@@ -57,6 +57,7 @@ onRedis("two processes of an application", () => {
       await waitUntil(
         () => firesOf(first, second).complete.length >= 2 * jobs.length,
         "two fires of each job",
+        limitMs(20_000),
       );
       const { runs, complete } = firesOf(first, second);
       expect(complete.map((fire) => runs[fire])).toEqual(complete.map(() => 1));

@@ -1,4 +1,4 @@
-import { startCluster, startRedis, startSentinels, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, startCluster, startRedis, startSentinels, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";
@@ -108,7 +108,7 @@ onRedis("doctor", () => {
     const told = await diagnose(`redis://127.0.0.1:${replica.port}`, "--no-probe");
     expect(levelsOf(told)).toMatchObject({ "not-a-primary": "critical", "writable-replica": "critical" });
     await expect
-      .poll(async () => levelsOf(await diagnose(cli.url, "--no-probe")))
+      .poll(async () => levelsOf(await diagnose(cli.url, "--no-probe")), { timeout: limitMs(20_000) })
       .toMatchObject({ "failover-loses-locks": "risk", "isolated-primary": "risk" });
   });
 

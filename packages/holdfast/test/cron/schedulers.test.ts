@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 import { expect, test } from "vitest";
-import { endProcess, ServerClocks, waitUntil } from "@holdfast/test-kit";
+import { limitMs, endProcess, ServerClocks, waitUntil } from "@holdfast/test-kit";
 
 import { direct, newKey, onSharedRedis, shared } from "../support/fault-fixture.ts";
 
@@ -25,7 +25,11 @@ onSharedRedis("the schedulers of three processes", () => {
       return child;
     });
     try {
-      await waitUntil(() => firesOf(lines).complete.length >= 2 * libraries.length, "two fires");
+      await waitUntil(
+        () => firesOf(lines).complete.length >= 2 * libraries.length,
+        "two fires",
+        limitMs(25_000),
+      );
     } finally {
       await Promise.all(children.map(endProcess));
       await direct.flushdb(); // the keys that are kept

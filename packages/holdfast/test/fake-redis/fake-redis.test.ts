@@ -1,16 +1,16 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { redis } from "holdfast/redis";
 import { createLocks } from "holdfast";
-import { driverConformance, manualRandom, type InterceptedCall, type FaultInjector } from "holdfast/testing";
+import { manualRandom, type InterceptedCall, type FaultInjector } from "holdfast/testing";
 import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../src/runtime/clock.ts";
-import { clientConformance } from "../support/conformance.ts";
+import { clientConformance, wholeConformance } from "../support/conformance.ts";
 import { commandText } from "../support/diagnostics-log.ts";
 import { gated, World, type Process } from "./world.ts";
 
 describe.concurrent("conformance on the fake Redis", () => {
-  driverConformance({
+  wholeConformance({
     test,
     open: async () => {
       const server = new FakeRedis({ clock: systemClock });

@@ -1,6 +1,6 @@
 import { EngineError, type AuditRecord, type Locks } from "holdfast";
 import { expect } from "vitest";
-import { rejection } from "@holdfast/test-kit";
+import { limitMs, rejection } from "@holdfast/test-kit";
 
 /** All records that the engine lists, newest first. */
 export async function allRecords(locks: Locks): Promise<AuditRecord[]> {
@@ -26,9 +26,11 @@ export async function expectOneRecordAfterLostReply(
   const { error } = await rejection(operator.breakLock(key, { fencingToken, reason: "it hangs" }));
   expect(error).toBeInstanceOf(EngineError);
   expect(error).toMatchObject({ outcome: "unknown" });
-  await expect.poll(() => holder.checkFence(key, fencingToken)).toBe("stale");
+  await expect.poll(() => holder.checkFence(key, fencingToken), { timeout: limitMs(20_000) }).toBe("stale");
   await expect
-    .poll(() => operator.breakLock(key, { fencingToken, reason: "again" }).catch(() => "unknown"))
+    .poll(() => operator.breakLock(key, { fencingToken, reason: "again" }).catch(() => "unknown"), {
+      timeout: limitMs(20_000),
+    })
     .toBe(false);
   const { records } = await holder.audit({ key });
   expect(records.map(({ reason }) => reason)).toEqual(["it hangs"]);
@@ -42,7 +44,7 @@ export async function expectBoundedAudit(locks: readonly Locks[]): Promise<void>
   });
   await Promise.all(breaks);
   const [first] = locks as [Locks];
-  await expect.poll(async () => (await allRecords(first)).length).toBe(1_000);
+  await expect.poll(async () => (await allRecords(first)).length, { timeout: limitMs(20_000) }).toBe(1_000);
   const newest = (await allRecords(first)).slice(0, locks.length);
   expect(newest.map(({ reason }) => reason)).toEqual(locks.map(() => "bounded"));
 }

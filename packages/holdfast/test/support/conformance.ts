@@ -41,10 +41,15 @@ const casesOfClients: ReadonlySet<string> = new Set([
   "close rejects waiting callers and releases held leases",
 ]);
 
+/** Declares the whole conformance suite, with the time of a busy machine. */
+export function wholeConformance(conformance: Conformance): void {
+  driverConformance({ limitMs: limitMs(25_000), ...conformance });
+}
+
 /** Declares the cases of the conformance suite that may differ with another client library or topology of the same driver. */
 export function clientConformance({ test, ...conformance }: Conformance): void {
   const missing = new Set(casesOfClients);
-  driverConformance({
+  wholeConformance({
     ...conformance,
     test: (name, body) => (missing.delete(name) ? test(name, body) : undefined),
   });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import { endProcess, waitUntil } from "@holdfast/test-kit";
+import { limitMs, endProcess, waitUntil } from "@holdfast/test-kit";
 
 const program = fileURLToPath(new URL("./fleet-pod.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
@@ -81,5 +81,9 @@ export class Pod {
 export async function moreTurns(pods: readonly Pod[], count: number): Promise<void> {
   const wanted = pods.map((pod) => pod.turns + count);
   const text = `${pods.map(({ name }) => name).join(", ")} made ${count} more turns each`;
-  await waitUntil(async () => pods.every((pod, index) => pod.turns >= (wanted[index] ?? 0)), text);
+  await waitUntil(
+    async () => pods.every((pod, index) => pod.turns >= (wanted[index] ?? 0)),
+    text,
+    limitMs(90_000),
+  );
 }

@@ -7,6 +7,7 @@ import { redlock, type RedisClient, type RedlockOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterEach, expect } from "vitest";
 import {
+  limitMs,
   startProxy,
   type Proxy,
   freePort,
@@ -238,12 +239,16 @@ export async function warmUp(locks: Locks, count?: number): Promise<void> {
 
 /** Waits for the verified subscriptions to `count` nodes. The default is all nodes. */
 export async function awaitSubscribed(locks: Locks, count?: number): Promise<void> {
-  await waitUntil(async () => {
-    const states = await locks.nodes();
-    return (
-      states.filter(({ notifications }) => notifications === "verified").length >= (count ?? states.length)
-    );
-  }, "the subscriptions are verified");
+  await waitUntil(
+    async () => {
+      const states = await locks.nodes();
+      return (
+        states.filter(({ notifications }) => notifications === "verified").length >= (count ?? states.length)
+      );
+    },
+    "the subscriptions are verified",
+    limitMs(20_000),
+  );
 }
 
 let keys = 0;
@@ -261,10 +266,14 @@ export async function holders(nodes: readonly QuorumNode[], key: string): Promis
 /** Waits until `count` waiters are queued on each node. */
 export async function queued(nodes: readonly QuorumNode[], key: string, count: number): Promise<void> {
   const queue = `holdfast:queue:{lock:${key}}`;
-  await waitUntil(async () => {
-    const lengths = await Promise.all(nodes.map(({ direct }) => direct.zcard(queue)));
-    return lengths.every((length) => length === count);
-  }, `${count} wait on each of ${nodes.length} nodes`);
+  await waitUntil(
+    async () => {
+      const lengths = await Promise.all(nodes.map(({ direct }) => direct.zcard(queue)));
+      return lengths.every((length) => length === count);
+    },
+    `${count} wait on each of ${nodes.length} nodes`,
+    limitMs(20_000),
+  );
 }
 
 /** Tickets at this distance differ by more than the disagreement of two clients about the nodes' time. */

@@ -13,9 +13,6 @@ import { pause } from "../../runtime/timeout.ts";
 export type Cases = Readonly<Record<string, Case>>;
 export type Case = (fixture: Fixture) => Promise<void>;
 
-/** Upper bounds of waits, ms. They suffice for slow machines, and measure nothing. */
-const timeoutMs = 60_000;
-const maxCaseMs = 100_000;
 const pollMs = 5;
 
 /** Two processes with one engine, and keys that no other test uses. */
@@ -26,11 +23,16 @@ export class Fixture {
   readonly there: Locks;
   readonly #driver: Driver;
   readonly #other: Driver;
+  readonly #limitMs: number;
   readonly #opened: Locks[] = [];
 
-  /** @param testName part of the keys, so that residue on a server names its test */
-  constructor(driver: Driver, other: Driver, testName: string) {
+  /**
+   * @param testName part of the keys, so that residue on a server names its test
+   * @param limitMs how long a case may take, ms. It suffices for slow machines, and measures nothing
+   */
+  constructor(driver: Driver, other: Driver, { testName, limitMs }: { testName: string; limitMs: number }) {
     this.#driver = driver;
+    this.#limitMs = limitMs;
     this.#other = other;
     this.key = `conformance:${testName}:${driver.random.id()}`;
     this.here = this.open("here");
@@ -61,8 +63,8 @@ export class Fixture {
     let timer: unknown;
     const limit = new Promise<never>((_, reject) => {
       timer = clock.setTimer(
-        () => reject(new assert.AssertionError({ message: `not done within ${maxCaseMs} ms` })),
-        maxCaseMs,
+        () => reject(new assert.AssertionError({ message: `not done within ${this.#limitMs} ms` })),
+        this.#limitMs,
         true,
       );
     });
@@ -87,6 +89,7 @@ export class Fixture {
     key: string = this.key,
   ): Promise<LockState> => {
     const { clock } = this.#driver;
+    const timeoutMs = this.#limitMs * 0.4;
     const end = clock.now() + timeoutMs;
     for (;;) {
       const state = await this.here.inspect(key);

@@ -32,6 +32,8 @@ export interface Conformance {
   readonly test: (name: string, body: () => Promise<void>) => unknown;
   /** Called for every test. Tests may share an engine, because each test uses its own keys. */
   readonly open: () => Promise<OpenedDriver>;
+  /** How long a test may take, ms, before it fails and closes its drivers. @defaultValue 25 000 */
+  readonly limitMs?: number | undefined;
 }
 
 const topics: readonly Cases[] = [
@@ -59,12 +61,16 @@ const topics: readonly Cases[] = [
  * Declares the tests that every driver must pass. They cover everything that users of `createLocks` rely on with any engine.
  * The tests use the driver's clock and run in real time. The slowest test takes seconds.
  */
-export function driverConformance({ test, open }: Conformance): void {
+export function driverConformance({ test, open, limitMs = 25_000 }: Conformance): void {
   for (const [name, testCase] of topics.flatMap((cases) => Object.entries(cases))) {
     test(name, async () => {
       const opened = await open();
       try {
-        await new Fixture(opened.driver, opened.other ?? opened.driver, name).run(testCase);
+        const fixture = new Fixture(opened.driver, opened.other ?? opened.driver, {
+          testName: name,
+          limitMs,
+        });
+        await fixture.run(testCase);
       } finally {
         await opened.cleanup?.();
       }

@@ -1,7 +1,7 @@
 import { memory } from "holdfast/memory";
-import { driverConformance } from "holdfast/testing";
 import { describe, test } from "vitest";
+import { wholeConformance } from "../../support/conformance.ts";
 
 describe.concurrent("the driver in memory passes the conformance suite:", () => {
-  driverConformance({ test, open: async () => ({ driver: memory() }) });
+  wholeConformance({ test, open: async () => ({ driver: memory() }) });
 });

@@ -1,12 +1,11 @@
 import { nacos } from "holdfast/nacos";
-import { driverConformance } from "holdfast/testing";
 import { describe, test } from "vitest";
 
-import { clientConformance, patient } from "../../support/conformance.ts";
+import { clientConformance, patient, wholeConformance } from "../../support/conformance.ts";
 import { startNacos } from "../../support/nacos-simulator/simulator.ts";
 
 describe.concurrent("the driver for Nacos 3 passes the conformance suite:", () => {
-  driverConformance({ test, open: () => openPair({ servers: 2 }) });
+  wholeConformance({ test, open: () => openPair({ servers: 2 }) });
 });
 
 describe.concurrent("the driver for the embedded database of Nacos 2 passes the conformance suite:", () => {

@@ -1,3 +1,4 @@
+import { limitMs } from "@holdfast/test-kit";
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { nacos, type NacosOptions } from "holdfast/nacos";
 import { manualClock } from "holdfast/testing";
@@ -54,7 +55,9 @@ describe.each([
   }
 
   async function queued(locks: Locks, key: string, count: number): Promise<void> {
-    await expect.poll(async () => (await locks.inspect(key)).waiterCount).toBe(count);
+    await expect
+      .poll(async () => (await locks.inspect(key)).waiterCount, { timeout: limitMs(30_000) })
+      .toBe(count);
   }
 
   test("a restart keeps the grant and the queue", async () => {
@@ -65,7 +68,7 @@ describe.each([
     await server.stop();
     await expect(here.inspect("order")).rejects.toMatchObject({ code: "engine-unavailable" });
     await server.start();
-    await expect.poll(() => extended(lease)).toBe(true);
+    await expect.poll(() => extended(lease), { timeout: limitMs(30_000) }).toBe(true);
     expect(await open().tryAcquire("order")).toBeNull();
     expect(await lease.release()).toBe(true);
     const following = await next;

@@ -1,3 +1,4 @@
+import { limitMs } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { nacos, type NacosOptions } from "holdfast/nacos";
 import { afterEach, describe, expect, test } from "vitest";
@@ -88,7 +89,7 @@ describe("the driver for Nacos", () => {
     const waiting = there.acquire("order");
     await expect.poll(async () => (await here.inspect("order")).waiterCount).toBe(1);
     server.requests.length = 0;
-    await expect.poll(() => server.requests.length).toBeGreaterThan(10);
+    await expect.poll(() => server.requests.length, { timeout: limitMs(30_000) }).toBeGreaterThan(10);
     expect(cluster?.database.history).toBe(written + 1);
     await lease.release();
     await (await waiting).release();

@@ -1,7 +1,7 @@
 import { createLocks, type LockEvent, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
-import { startProxy, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, startProxy, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { onRedis } from "../../support/servers.ts";
 
@@ -115,7 +115,7 @@ onRedis("watches of Redis", () => {
     const events = locks.watch({ prefix: "slow:" }, { signal: abort.signal })[Symbol.asyncIterator]();
     await next(events);
     const more = next(events);
-    await waitUntil(async () => (await scans()) > before + 1, "the watcher scans again");
+    await waitUntil(async () => (await scans()) > before + 1, "the watcher scans again", limitMs(30_000));
     expect(performance.now() - begun).toBeGreaterThanOrEqual(20 * lookMs);
     await locks.acquire("slow:b");
     expect(await more).toMatchObject({ type: "changed", key: "slow:b" });

@@ -1,4 +1,3 @@
-import { driverConformance } from "holdfast/testing";
 import { describe, test } from "vitest";
 
 import { StoreDriver } from "../../../src/drivers/store/store-driver.ts";
@@ -6,6 +5,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { systemRandom } from "../../../src/runtime/random.ts";
 import { Table } from "../../support/lease-table.ts";
 import { TableStore } from "../../support/table-store.ts";
+import { wholeConformance } from "../../support/conformance.ts";
 
 const settings = { clock: systemClock, random: systemRandom, commandTimeoutMs: 2_000 };
 
@@ -13,7 +13,7 @@ const settings = { clock: systemClock, random: systemRandom, commandTimeoutMs: 2
 describe.concurrent(
   "a driver over a table of leases with notifications passes the conformance suite:",
   () => {
-    driverConformance({
+    wholeConformance({
       test,
       open: async () => {
         const table = new Table(systemClock);

@@ -1,11 +1,10 @@
 import { createLocks, type Driver, type Locks } from "holdfast";
 import { redis, type RedisOptions } from "holdfast/redis";
-import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startCluster, type RedisCluster } from "@holdfast/test-kit";
 
 import { mayRemain } from "../../support/residue.ts";
-import { clientConformance } from "../../support/conformance.ts";
+import { clientConformance, wholeConformance } from "../../support/conformance.ts";
 import { clusterLibraries, type OpenCluster } from "../../support/cluster-clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
@@ -40,7 +39,7 @@ onRedis("Redis Cluster", () => {
 
   for (const [index, { name, open, options }] of setups.entries()) {
     /** The first client runs the whole suite. */
-    const conformance = index === 0 ? driverConformance : clientConformance;
+    const conformance = index === 0 ? wholeConformance : clientConformance;
     describe(`by ${name}`, () => {
       let clients: OpenCluster[];
 

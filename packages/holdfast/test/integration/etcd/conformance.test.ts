@@ -1,8 +1,7 @@
 import { etcd } from "holdfast/etcd";
-import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
-import { patient } from "../../support/conformance.ts";
+import { patient, wholeConformance } from "../../support/conformance.ts";
 import { onEtcd, startEtcd, type EtcdServer } from "../../support/etcd-server.ts";
 
 onEtcd("etcd", () => {
@@ -17,7 +16,7 @@ onEtcd("etcd", () => {
   });
 
   describe.concurrent("etcd passes the conformance suite:", () => {
-    driverConformance({
+    wholeConformance({
       test,
       open: async () => ({ driver: etcd(server.url, patient), other: etcd(server.url, patient) }),
     });

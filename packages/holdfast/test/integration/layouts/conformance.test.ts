@@ -1,12 +1,12 @@
 import { createLocks, type Driver, type Locks } from "holdfast";
 import { redis, type RedisClient, type RedisLayout } from "holdfast/redis";
 import * as layouts from "holdfast/redis/layouts";
-import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { clientLibraries, type ClientLibrary, type OpenClient } from "../../support/clients.ts";
 import { onRedis } from "../../support/servers.ts";
+import { wholeConformance } from "../../support/conformance.ts";
 
 const setups: readonly [RedisLayout, ClientLibrary, prefix?: string][] = [
   [layouts.redisson, "ioredis 6"],
@@ -38,7 +38,7 @@ onRedis("drivers with the layouts of other libraries", () => {
   describe.concurrent("pass the conformance suite:", () => {
     for (const [layout, library, prefix] of setups) {
       describe.concurrent(`${layout.name} by ${library}:`, () => {
-        driverConformance({
+        wholeConformance({
           test,
           open: async () => {
             const [one, other] = (clients.get(layout) ?? []).map(({ client }) => client) as [

@@ -1,9 +1,8 @@
 import { mysql } from "holdfast/mysql";
-import { driverConformance } from "holdfast/testing";
 import { createPool, type Pool } from "mysql2/promise";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
-import { patient } from "../../support/conformance.ts";
+import { patient, wholeConformance } from "../../support/conformance.ts";
 import { onMariaDb, startMariaDb, type MariaDbServer } from "../../support/mariadb-server.ts";
 
 onMariaDb("MariaDB", () => {
@@ -23,7 +22,7 @@ onMariaDb("MariaDB", () => {
   });
 
   describe.concurrent("a pool of mysql2 passes the conformance suite:", () => {
-    driverConformance({
+    wholeConformance({
       test,
       open: async () => {
         const [here, there] = pools as [Pool, Pool];

@@ -1,3 +1,4 @@
+import { limitMs } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { mysql, type MysqlClient } from "holdfast/mysql";
@@ -61,11 +62,13 @@ onMariaDb("holdfast/mysql under faults", () => {
       await expect(here.inspect("survives")).rejects.toMatchObject({ code: "engine-unavailable" });
     });
     await expect
-      .poll(() =>
-        lease.extend().then(
-          () => true,
-          () => false,
-        ),
+      .poll(
+        () =>
+          lease.extend().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: limitMs(20_000) },
       )
       .toBe(true);
     expect(await there.checkFence("survives", lease.fencingToken)).toBe("current");

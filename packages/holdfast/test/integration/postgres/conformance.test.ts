@@ -1,10 +1,9 @@
 import { postgres } from "holdfast/postgres";
-import { driverConformance } from "holdfast/testing";
 import pg from "pg";
 import postgresJs from "postgres";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
-import { clientConformance, patient } from "../../support/conformance.ts";
+import { clientConformance, patient, wholeConformance } from "../../support/conformance.ts";
 import { onPgBouncer, startPgBouncer, type PgBouncer } from "../../support/pgbouncer-server.ts";
 import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
 
@@ -25,7 +24,7 @@ onPostgres("a driver with notifications, by postgres.js,", () => {
   });
 
   describe.concurrent("passes the conformance suite:", () => {
-    driverConformance({
+    wholeConformance({
       test,
       open: async () => {
         const [here, there] = clients.map((client) => postgres(client, { ...patient, listen: true }));
@@ -50,7 +49,7 @@ onPostgres("a driver whose leases are bound to a session, by a pool of pg,", () 
   });
 
   describe.concurrent("passes the conformance suite:", () => {
-    driverConformance({
+    wholeConformance({
       test,
       open: async () => {
         const [here, there] = pools.map((pool) => postgres(pool, { ...patient, mode: "advisory" }));

@@ -1,6 +1,6 @@
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { type Proxy, startRedis, rejection, waitUntil } from "@holdfast/test-kit";
+import { limitMs, type Proxy, startRedis, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { makeClocks } from "../../support/clocks.ts";
 import { describeWithClocks } from "../../support/servers.ts";
@@ -149,7 +149,7 @@ describeWithClocks("servers with clocks of their own", () => {
       );
       const further = async (count: number): Promise<void> => {
         const wanted = ledger.grants + count;
-        await waitUntil(() => ledger.grants >= wanted, "the contenders continue");
+        await waitUntil(() => ledger.grants >= wanted, "the contenders continue", limitMs(20_000));
       };
       for (const aheadMs of [stepMs, -stepMs]) {
         await further(25);

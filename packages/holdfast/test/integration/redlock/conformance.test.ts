@@ -1,10 +1,9 @@
 import { createLocks, type Driver, type Locks } from "holdfast";
 import { redlock } from "holdfast/redis";
-import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
-import { clientConformance } from "../../support/conformance.ts";
+import { clientConformance, wholeConformance } from "../../support/conformance.ts";
 import { clientLibraries, type OpenClient } from "../../support/clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
@@ -27,7 +26,7 @@ const patient = { nodeTimeoutMs: 20_000 };
 
 for (const [index, { nodes, client, keyPrefix }] of setups.entries()) {
   /** The quorum of five runs the whole suite. */
-  const conformance = index === 0 ? driverConformance : clientConformance;
+  const conformance = index === 0 ? wholeConformance : clientConformance;
   onRedis(`Redlock on ${nodes} nodes by ${client}`, () => {
     let servers: RedisServer[];
     let clients: OpenClient[][];

@@ -1,4 +1,4 @@
-import { waitUntil } from "@holdfast/test-kit";
+import { limitMs, waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import {
@@ -82,10 +82,18 @@ onQuorum("a process that dies with a shared lease on a quorum", () => {
     await worker?.kill();
     const killedAt = performance.now();
     const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
-    await waitUntil(async () => (await locks.inspect(key)).holders.length === 1, "the lease has expired");
+    await waitUntil(
+      async () => (await locks.inspect(key)).holders.length === 1,
+      "the lease has expired",
+      limitMs(20_000),
+    );
     expect(performance.now() - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
     stays.throwIfLost();
-    await waitUntil(async () => (await locks.inspect(key)).waiterCount === 1, "the writer waits");
+    await waitUntil(
+      async () => (await locks.inspect(key)).waiterCount === 1,
+      "the writer waits",
+      limitMs(20_000),
+    );
     await stays.release();
     await (await writing).release();
   });
@@ -99,7 +107,7 @@ onQuorum("a process that dies with a shared lease on a quorum", () => {
     const second = await locks.acquire(keys[1]);
     worker?.order("all", { keys, options: { ttlMs, waitMs: 30_000 } });
     const waits = async (): Promise<boolean> => (await locks.inspect(keys[1])).waiterCount === 1;
-    await waitUntil(waits, "the process waits for the second key");
+    await waitUntil(waits, "the process waits for the second key", limitMs(20_000));
     const votes = (await holders(nodes, keys[0])).filter((holder) => holder !== null);
     expect(votes.length, "the process has the first key").toBeGreaterThanOrEqual(2);
     await worker?.kill();
@@ -126,7 +134,7 @@ onQuorum("an election among processes on a quorum", () => {
       term: worker.request("campaign", campaign, "granted"),
     }));
     await queued(nodes, key, others.length);
-    await waitUntil(() => observed.at(-1) === first.name, "the first is seen to lead");
+    await waitUntil(() => observed.at(-1) === first.name, "the first is seen to lead", limitMs(20_000));
     const { validUntil } = await first.request("judge", { key }, "judged");
     const killedAt = sharedNow();
     await first.kill();
@@ -134,13 +142,21 @@ onQuorum("an election among processes on a quorum", () => {
     const second = await leaderOf(candidates);
     expect(second.term.at).toBeGreaterThan(validUntil); // no process leads beside one that may believe it leads
     expect(second.term.at - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
-    await waitUntil(() => observed.at(-1) === second.worker.name, "the second is seen to lead");
+    await waitUntil(
+      () => observed.at(-1) === second.worker.name,
+      "the second is seen to lead",
+      limitMs(20_000),
+    );
 
     const resignedAt = sharedNow();
     expect(await second.worker.request("resign", { key }, "resigned")).toEqual({ key, resigned: true });
     const third = await leaderOf(candidates.filter(({ worker }) => worker !== second.worker));
     expect(third.term.at - resignedAt).toBeLessThan(4_000); // by notification, not by a poll every five seconds
-    await waitUntil(() => observed.at(-1) === third.worker.name, "the third is seen to lead");
+    await waitUntil(
+      () => observed.at(-1) === third.worker.name,
+      "the third is seen to lead",
+      limitMs(20_000),
+    );
     expectRising([term, second.term, third.term].map(({ fencingToken }) => BigInt(fencingToken)));
   });
 

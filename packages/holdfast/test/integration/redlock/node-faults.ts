@@ -1,5 +1,5 @@
 import type { Locks } from "holdfast";
-import { type Proxy, waitUntil } from "@holdfast/test-kit";
+import { limitMs, type Proxy, waitUntil } from "@holdfast/test-kit";
 
 import { durable, holders, newKey, type QuorumNode } from "../../support/quorum-servers.ts";
 
@@ -43,12 +43,16 @@ export const slow: NodeFault = {
 /** Waits until every node grants again. */
 export async function awaitAllNodesGrant(locks: Locks, nodes: readonly QuorumNode[]): Promise<void> {
   const key = newKey();
-  await waitUntil(async () => {
-    const lease = await locks.tryAcquire(key, { ttlMs: 60_000 }).catch(() => null);
-    const granted = await holders(nodes, key);
-    await lease?.release();
-    return lease !== null && granted.every((holder) => holder !== null);
-  }, "every node grants again");
+  await waitUntil(
+    async () => {
+      const lease = await locks.tryAcquire(key, { ttlMs: 60_000 }).catch(() => null);
+      const granted = await holders(nodes, key);
+      await lease?.release();
+      return lease !== null && granted.every((holder) => holder !== null);
+    },
+    "every node grants again",
+    limitMs(20_000),
+  );
 }
 
 function setDelay(proxies: readonly (readonly Proxy[])[], ms: number): void {

@@ -1,7 +1,7 @@
 import { QuorumError, type Locks } from "holdfast";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
+import { limitMs, type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { executeQuorumScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { ExclusionChecker } from "../../support/exclusion-checker.ts";
@@ -199,11 +199,15 @@ onQuorum("a durable node whose CONFIG reply is lost by its restart", () => {
     const isLost = loseNextConfig(clients[0] as Redis);
     await nodes[0]?.restart(durable);
     await waitUntil(isLost, "CONFIG was sent");
-    await waitUntil(async () => {
-      await locks.withLock(newKey(), () => undefined);
-      const [state] = await locks.nodes();
-      return state?.reachable === true && state.quarantine === null;
-    }, "the node votes");
+    await waitUntil(
+      async () => {
+        await locks.withLock(newKey(), () => undefined);
+        const [state] = await locks.nodes();
+        return state?.reachable === true && state.quarantine === null;
+      },
+      "the node votes",
+      limitMs(20_000),
+    );
   });
 
   test("votes only after its quarantine if CONFIG is refused", async () => {

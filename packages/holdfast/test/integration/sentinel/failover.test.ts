@@ -1,6 +1,13 @@
 import { createLocks, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { abortOf, startSentinels, waitUntil, type RedisServer, type Sentinels } from "@holdfast/test-kit";
+import {
+  limitMs,
+  abortOf,
+  startSentinels,
+  waitUntil,
+  type RedisServer,
+  type Sentinels,
+} from "@holdfast/test-kit";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
@@ -61,10 +68,11 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
           () => true,
           () => false,
         );
-      await waitUntil(renewed, "the lease can be renewed there");
+      await waitUntil(renewed, "the lease can be renewed there", limitMs(30_000));
       await waitUntil(
         async () => (await others.nodes())[0]?.notifications === "verified",
         "the other client's notifications are verified there",
+        limitMs(30_000),
       );
       expect(lease.signal.aborted).toBe(false);
       const { fencingToken } = lease;
@@ -86,7 +94,11 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
       await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
       const primary = await lab.replaced(former);
       const probe = primary.client();
-      await waitUntil(async () => (await probe.pttl("lock:key")) > 11_000, "the lease is renewed there");
+      await waitUntil(
+        async () => (await probe.pttl("lock:key")) > 11_000,
+        "the lease is renewed there",
+        limitMs(30_000),
+      );
       expect(lease.signal.aborted).toBe(false);
       expect(await lease.release()).toBe(true);
       await (await waiting).release();
@@ -105,7 +117,11 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         const [there, here] = await Promise.all([probe.pttl("lock:key"), direct.pttl("lock:key")]);
         return there > here + 1_000;
       };
-      await waitUntil(isRenewedThere, "the lease is renewed there, and not at the former primary");
+      await waitUntil(
+        isRenewedThere,
+        "the lease is renewed there, and not at the former primary",
+        limitMs(30_000),
+      );
       expect(lease.signal.aborted).toBe(false);
       expect(await lease.release()).toBe(true);
       expect(await probe.exists("lock:key")).toBe(0);

@@ -1,10 +1,9 @@
 import { createLocks, type Driver, type Locks } from "holdfast";
 import { redis, type RedisOptions } from "holdfast/redis";
-import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
-import { clientConformance } from "../../support/conformance.ts";
+import { clientConformance, wholeConformance } from "../../support/conformance.ts";
 import { mayRemain } from "../../support/residue.ts";
 import { clientLibraries, type OpenClient } from "../../support/clients.ts";
 import { onRedis } from "../../support/servers.ts";
@@ -39,7 +38,7 @@ const setups: readonly Setup[] = [
 
 for (const [index, { name, open, options }] of setups.entries()) {
   /** The first client runs the whole suite. */
-  const conformance = index === 0 ? driverConformance : clientConformance;
+  const conformance = index === 0 ? wholeConformance : clientConformance;
   onRedis(`Redis by ${name}`, () => {
     let server: RedisServer;
     let clients: OpenClient[];

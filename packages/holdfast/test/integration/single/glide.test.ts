@@ -4,7 +4,7 @@ import { GlideClient, GlideClusterClient, type GlideClientConfiguration } from "
 import { EngineError } from "holdfast";
 import { redis } from "holdfast/redis";
 import { expect, test } from "vitest";
-import { abortOf, rejection, stablePort, waitUntil, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, abortOf, rejection, stablePort, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import type { Script } from "../../../src/drivers/redis/protocol/script.ts";
@@ -132,10 +132,14 @@ onSharedRedis("Valkey GLIDE", () => {
     await warmUp(locks);
     await former.client().call("REPLICAOF", nowhere);
     await probe.call("REPLICAOF", "NO", "ONE");
-    await waitUntil(async () => {
-      const [node] = await locks.nodes();
-      return node?.role === "master" && node.notifications === "verified";
-    }, "the new primary is found");
+    await waitUntil(
+      async () => {
+        const [node] = await locks.nodes();
+        return node?.role === "master" && node.notifications === "verified";
+      },
+      "the new primary is found",
+      limitMs(30_000),
+    );
     const key = newKey();
     const lease = await locks.acquire(key);
     expect(await probe.exists(`lock:${key}`)).toBe(1);

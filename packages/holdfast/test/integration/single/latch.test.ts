@@ -1,6 +1,6 @@
 import { once } from "node:events";
 
-import { rejection, waitUntil } from "@holdfast/test-kit";
+import { limitMs, rejection, waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import {
@@ -35,7 +35,7 @@ onSharedRedis("latches", () => {
     const workers = ["a", "b", "c", "d"].map((name) => start("latches.mjs", shared.port, name, order));
     const said = (line: RegExp): boolean =>
       workers.every(({ lines }) => lines.some((each) => line.test(each)));
-    await waitUntil(() => said(/^counted/), "all attempts have counted");
+    await waitUntil(() => said(/^counted/), "all attempts have counted", limitMs(60_000));
     const own = open(connect(shared.port)).latch(key, { count: attempts + 1, ttlMs });
     await rejection(own.wait({ waitMs: 0 }));
     expect(await direct.hget(`lock:${key}`, "left")).toBe("1");

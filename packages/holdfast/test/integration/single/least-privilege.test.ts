@@ -2,12 +2,11 @@ import { readFile } from "node:fs/promises";
 
 import { createLocks, type Driver, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
-import { driverConformance } from "holdfast/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { rejection, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { commandsOfScripts, ownCommands } from "../../support/commands.ts";
-import { clientConformance } from "../../support/conformance.ts";
+import { clientConformance, wholeConformance } from "../../support/conformance.ts";
 import { onRedis } from "../../support/servers.ts";
 
 const page = await readFile(new URL("../../../../../docs/security.md", import.meta.url), "utf8");
@@ -94,7 +93,7 @@ describe("the line of docs/security.md", () => {
 
 for (const [index, { name, line, nodes, more = [], query }] of setups.entries()) {
   /** The user of one server runs the whole suite. */
-  const conformance = index === 0 ? driverConformance : clientConformance;
+  const conformance = index === 0 ? wholeConformance : clientConformance;
   onRedis(`A user with the least rights on ${name}`, () => {
     const user = line[2] as string;
     let servers: RedisServer[];

@@ -6,7 +6,6 @@ import { promisify } from "node:util";
 import { Redis } from "@upstash/redis";
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { driverConformance } from "holdfast/testing";
 import { upstash } from "holdfast/upstash";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -21,6 +20,7 @@ import {
 import { bundleForBrowsers, startWorkerd } from "@holdfast/test-kit/edge";
 
 import { onRedis } from "../../support/servers.ts";
+import { wholeConformance } from "../../support/conformance.ts";
 
 onRedis("locks by Upstash's REST protocol, translated to a real Redis,", () => {
   let server: RedisServer;
@@ -41,7 +41,7 @@ onRedis("locks by Upstash's REST protocol, translated to a real Redis,", () => {
   }
 
   describe.concurrent("pass the conformance suite:", () => {
-    driverConformance({
+    wholeConformance({
       // A break is reported at the next renewal, after 10 s with the TTLs of these cases. The test below has a shorter TTL.
       test: (name, body) => (/break|loss|any key is lost/.test(name) ? undefined : test(name, body)),
       open: async () => ({ driver: upstash(clientOf()), other: upstash(clientOf()) }),

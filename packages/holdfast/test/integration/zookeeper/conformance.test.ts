@@ -1,8 +1,7 @@
-import { driverConformance } from "holdfast/testing";
 import { zookeeper } from "holdfast/zookeeper";
 import { afterAll, beforeAll, describe, test } from "vitest";
 
-import { patient } from "../../support/conformance.ts";
+import { patient, wholeConformance } from "../../support/conformance.ts";
 import { onZooKeeper, startZooKeeper, type ZooKeeperServer } from "../../support/zookeeper-server.ts";
 
 onZooKeeper("ZooKeeper", () => {
@@ -17,7 +16,7 @@ onZooKeeper("ZooKeeper", () => {
   });
 
   describe.concurrent("ZooKeeper passes the conformance suite:", () => {
-    driverConformance({
+    wholeConformance({
       test,
       open: async () => ({
         driver: zookeeper(server.address, patient),

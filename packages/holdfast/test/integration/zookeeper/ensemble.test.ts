@@ -1,3 +1,4 @@
+import { limitMs } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { zookeeper } from "holdfast/zookeeper";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -54,7 +55,7 @@ onZooKeeper("an ensemble of three ZooKeeper servers", () => {
         }
       }
     });
-    await expect.poll(() => checker.grants).toBeGreaterThan(10);
+    await expect.poll(() => checker.grants, { timeout: limitMs(30_000) }).toBeGreaterThan(10);
     await disturb();
     isDisturbed = true;
     await Promise.all(callers);
@@ -69,11 +70,13 @@ onZooKeeper("an ensemble of three ZooKeeper servers", () => {
     const killed = await leader();
     await killed.kill();
     await expect
-      .poll(() =>
-        lease.extend().then(
-          () => true,
-          () => false,
-        ),
+      .poll(
+        () =>
+          lease.extend().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: limitMs(50_000) },
       )
       .toBe(true);
     expect(await lease.release()).toBe(true);
@@ -96,7 +99,7 @@ onZooKeeper("an ensemble of three ZooKeeper servers", () => {
     const checker = await contend("frozen leader", async () => {
       const frozen = await leader();
       frozen.freeze();
-      await expect.poll(() => newLeader(frozen)).toBe(true);
+      await expect.poll(() => newLeader(frozen), { timeout: limitMs(50_000) }).toBe(true);
       frozen.resume();
     });
     expect(checker.faults).toEqual([]);

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { freePort, startProxy, type Proxy } from "@holdfast/test-kit";
+import { limitMs, freePort, startProxy, type Proxy } from "@holdfast/test-kit";
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { zookeeper, type ZooKeeperOptions } from "holdfast/zookeeper";
@@ -44,7 +44,9 @@ onZooKeeper("ZooKeeper under faults:", () => {
   }
 
   async function queued(locks: Locks, key: string, count: number): Promise<void> {
-    await expect.poll(async () => (await locks.inspect(key)).waiterCount).toBe(count);
+    await expect
+      .poll(async () => (await locks.inspect(key)).waiterCount, { timeout: limitMs(30_000) })
+      .toBe(count);
   }
 
   test("a server that is killed and restarted keeps the grant and the queue", async () => {
@@ -55,7 +57,7 @@ onZooKeeper("ZooKeeper under faults:", () => {
     await server.kill();
     await expect(here.inspect("killed")).rejects.toMatchObject({ code: "engine-unavailable" });
     await server.restart();
-    await expect.poll(() => extended(lease)).toBe(true);
+    await expect.poll(() => extended(lease), { timeout: limitMs(30_000) }).toBe(true);
     expect(await open().tryAcquire("killed")).toBeNull();
     expect(await lease.release()).toBe(true);
     const following = await next;
@@ -97,7 +99,7 @@ onZooKeeper("ZooKeeper under faults:", () => {
     const here = openThroughProxy();
     const lease = await here.acquire("cut", { ttlMs: 60_000 });
     proxy.cut();
-    await expect.poll(() => extended(lease)).toBe(true);
+    await expect.poll(() => extended(lease), { timeout: limitMs(30_000) }).toBe(true);
     expect(await open().tryAcquire("cut")).toBeNull();
     expect(await lease.release()).toBe(true);
   });
@@ -116,7 +118,7 @@ onZooKeeper("ZooKeeper under faults:", () => {
     await queued(there, "expired session", 1); // the session has expired
     proxy.refuse(false);
     await queued(there, "expired session", 2);
-    await expect.poll(() => extended(lease)).toBe(true);
+    await expect.poll(() => extended(lease), { timeout: limitMs(30_000) }).toBe(true);
     expect(await lease.release()).toBe(true);
     await Promise.all([first, second]);
     expect(order).toEqual(["first", "second"]);
@@ -153,7 +155,7 @@ onZooKeeper("ZooKeeper under faults:", () => {
     const lease = await there.acquire("late entry", { ttlMs: 60_000 });
     proxy.holdBack(/held-/); // the first request reads the grant
     const next = here.acquire("late entry", { ttlMs: 60_000, waitMs: 60_000 });
-    await expect.poll(() => proxy.heldBack).toBe(1);
+    await expect.poll(() => proxy.heldBack, { timeout: limitMs(30_000) }).toBe(1);
     await expect(here.inspect("late entry")).rejects.toMatchObject({ code: "engine-unavailable" });
     await pause(1_000); // the proxy holds the repeat, too
     await lease.release();
@@ -176,7 +178,7 @@ onZooKeeper("ZooKeeper under faults:", () => {
     const lost = proxy.loseNextReply(/held-/);
     await extended(lease);
     await lost;
-    await expect.poll(() => extended(lease)).toBe(true);
+    await expect.poll(() => extended(lease), { timeout: limitMs(30_000) }).toBe(true);
     expect(await lease.release()).toBe(true);
   });
 
@@ -215,7 +217,7 @@ onZooKeeper("ZooKeeper under faults:", () => {
     await ended.close(); // no process removes the grant at its end
     proxy.holdBack(/"client":/); // the transaction of a grant
     const next = waiter.acquire("late takeover", { waitMs: 120_000 });
-    await expect.poll(() => proxy.heldBack).toBe(1);
+    await expect.poll(() => proxy.heldBack, { timeout: limitMs(30_000) }).toBe(1);
     const adopted = await adopter.adopt(serialized);
     proxy.releaseHeld();
     await queued(adopter, "late takeover", 1);
@@ -282,7 +284,9 @@ onZooKeeper("ZooKeeper under faults:", () => {
   /** Each try comes from a driver of its own. */
   async function tryUntilGranted(create: () => Locks, key: string): Promise<Lease> {
     let lease: Lease | null = null;
-    await expect.poll(async () => (lease = await create().tryAcquire(key))).not.toBeNull();
+    await expect
+      .poll(async () => (lease = await create().tryAcquire(key)), { timeout: limitMs(30_000) })
+      .not.toBeNull();
     return lease as unknown as Lease;
   }
 });

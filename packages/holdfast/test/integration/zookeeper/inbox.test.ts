@@ -1,4 +1,4 @@
-import { startProxy } from "@holdfast/test-kit";
+import { limitMs, startProxy } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { zookeeper } from "holdfast/zookeeper";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,7 +27,7 @@ onZooKeeper("the inbox of a ZooKeeper driver:", () => {
     const lease = await here.acquire("broken", { ttlMs: 120_000 });
     await there.inspect("broken");
     await removeChildren("/inbox/clients", 2);
-    await expect.poll(() => childrenOf("/inbox/clients")).toHaveLength(2);
+    await expect.poll(() => childrenOf("/inbox/clients"), { timeout: limitMs(30_000) }).toHaveLength(2);
     expect(await there.breakLock("broken", { fencingToken: lease.fencingToken, reason: "by hand" })).toBe(
       true,
     );
@@ -63,7 +63,7 @@ onZooKeeper("the inbox of a ZooKeeper driver:", () => {
   }
 
   async function removeChildren(path: string, count: number): Promise<void> {
-    await expect.poll(() => childrenOf(path)).toHaveLength(count);
+    await expect.poll(() => childrenOf(path), { timeout: limitMs(30_000) }).toHaveLength(count);
     const session = openSession();
     await session.request(
       multi(...(await session.freshly(getChildren(path))).map((name) => remove(`${path}/${name}`))),

@@ -4,7 +4,7 @@ import { redis, redlock } from "holdfast/redis";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitUntil, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { systemClock } from "../../../../src/runtime/clock.ts";
 import { systemRandom } from "../../../../src/runtime/random.ts";
@@ -123,7 +123,7 @@ onRedis("particulars of a cluster", () => {
       nodes = await locks.nodes();
       return toldReplicas()?.length === 1;
     };
-    await waitUntil(reportsReplica, "the first primary's replica is reported");
+    await waitUntil(reportsReplica, "the first primary's replica is reported", limitMs(20_000));
     expect(nodes.map(({ node }) => node).sort()).toEqual(
       fixture.cluster.ports
         .slice(0, 3)
@@ -267,7 +267,9 @@ onRedis("a cluster whose user may not subscribe", () => {
     const lease = await holder.acquire("mute");
     const waiter = locks.acquire("mute", { waitMs: 30_000 });
     await expect
-      .poll(async () => (await locks.nodes()).map(({ notifications }) => notifications))
+      .poll(async () => (await locks.nodes()).map(({ notifications }) => notifications), {
+        timeout: limitMs(15_000),
+      })
       .toContain("unavailable");
     expect(await lease.release()).toBe(true);
     expect(await (await waiter).release()).toBe(true);

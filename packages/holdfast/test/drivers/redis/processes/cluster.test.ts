@@ -1,6 +1,6 @@
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { startCluster } from "@holdfast/test-kit";
+import { limitMs, startCluster } from "@holdfast/test-kit";
 import { Cluster } from "ioredis";
 import { expect, test, vi } from "vitest";
 
@@ -25,7 +25,7 @@ onRedis("The directory of processes of a cluster", () => {
           const held = processes.filter(({ answered }) => answered).map(({ holds }) => holds[0]?.key);
           expect(new Set(held)).toEqual(new Set(keys));
         },
-        { interval: 50 },
+        { timeout: limitMs(20_000), interval: 50 },
       );
     } finally {
       await Promise.all(all.map((locks) => locks.close()));

@@ -3,7 +3,7 @@ import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { startRedis, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { onRedis } from "../../../support/servers.ts";
 import { Recording, startWorkers, type RecordEntry, type Worker } from "../../../support/workers.ts";
@@ -202,7 +202,7 @@ async function commandsPerAcquisition(
   let before = await readings(probe, recording);
   while (ratios.length < windows) {
     const size = recording.end;
-    await vi.waitUntil(() => recording.end > size + windowBytes, { interval: 10 });
+    await vi.waitUntil(() => recording.end > size + windowBytes, { timeout: limitMs(100_000), interval: 10 });
     const after = await readings(probe, recording);
     ratios.push((after.commands - before.commands) / recording.turns(before.at, after.at).length);
     before = after;

@@ -117,9 +117,12 @@ async function runTests(
 ): Promise<KillResult> {
   const file = copy.freshFile();
   const args = ["node_modules/vitest/vitest.mjs", "run", ...new Set(killers.map((killer) => killer.file))];
-  args.push("--bail", "1", "--maxWorkers", "1", "--reporter", "json", "--outputFile", file);
+  // A test that hangs must fail before the run is stopped.
+  args.push("--testTimeout", "30000", "--maxWorkers", "1", "--reporter", "json", "--outputFile", file);
   if (killers.every(({ test }) => test !== undefined)) {
     args.push("-t", killers.map(({ test = "" }) => patternOf(test)).join("|"));
+  } else {
+    args.push("--bail", "1"); // among few concurrent tests, the first failure would hide its own result
   }
   const ended = await copy.run(args, timeoutMs);
   if (ended.code === undefined || !existsSync(file)) {

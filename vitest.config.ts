@@ -92,7 +92,7 @@ export default defineConfig({
         exclude: [...unit, ...timing],
         pool: "forks",
         isolate: false,
-        maxWorkers: 6,
+        maxWorkers: 4,
       }),
       project("timing", 3, { include: timing, pool: "forks", isolate: false, maxWorkers: 1 }),
       project("verify", 4, {

@@ -28,6 +28,6 @@ test("with lost and repeated replies and notifications each attempt counts once,
     fc.asyncProperty(faultSteps(), fc.boolean(), async (steps, isMutedAtTheEnd) => {
       await new LatchFaultScenario(await simulateRedis(3)).run(steps, isMutedAtTheEnd);
     }),
-    { numRuns: 120 },
+    { numRuns: 120, timeout: 20_000 }, // a wait that never ends is reported with its seed
   );
 });

@@ -5,6 +5,8 @@ export interface ManualClock extends Clock {
   /**
    * Advances both clocks. Timers run at their due times, in order. Promises that a timer settles run before the next timer.
    * Only one call may run at a time.
+   *
+   * @throws Error during another call, because time would pass before the promises of a timer are settled
    */
   advance(ms: number): Promise<void>;
   /** Simulates a blocked event loop: both clocks advance, and no timer runs before the next {@link advance}. */
@@ -30,6 +32,7 @@ const settleTurns = 100;
 export function manualClock(start: { now?: number; wall?: number } = {}): ManualClock {
   let { now = 0, wall = 1_700_000_000_000 } = start;
   const timers = new Set<PendingTimer>();
+  let isAdvancing = false;
 
   function passUntil(moment: number): void {
     wall += moment - now;
@@ -49,15 +52,23 @@ export function manualClock(start: { now?: number; wall?: number } = {}): Manual
     },
     async advance(ms) {
       const end = now + duration(ms);
-      await settle();
-      for (let next = nextTimer(timers, end); next !== undefined; next = nextTimer(timers, end)) {
-        passUntil(Math.max(now, next.dueAt));
-        timers.delete(next);
-        next.action();
-        await settle();
+      if (isAdvancing) {
+        throw new Error("Expected the previous `advance` of the clock to end first");
       }
-      passUntil(Math.max(now, end));
-      await settle();
+      isAdvancing = true;
+      try {
+        await settle();
+        for (let next = nextTimer(timers, end); next !== undefined; next = nextTimer(timers, end)) {
+          passUntil(Math.max(now, next.dueAt));
+          timers.delete(next);
+          next.action();
+          await settle();
+        }
+        passUntil(Math.max(now, end));
+        await settle();
+      } finally {
+        isAdvancing = false;
+      }
     },
     block(ms) {
       passUntil(now + duration(ms));

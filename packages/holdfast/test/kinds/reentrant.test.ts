@@ -221,7 +221,10 @@ test("close() rejects waiting callers and releases held leases", async () => {
   const waits = [blocked.acquire(), blocked.acquire()];
   expect(await settled(Promise.race(waits))).toBe("pending");
   const closing = locks.close();
-  const outcomes = await Promise.all(waits.map((wait) => settled(wait)));
+  const outcomes: unknown[] = [];
+  for (const wait of waits) {
+    outcomes.push(await settled(wait));
+  }
   expect(outcomes).toMatchObject([{ code: "closed" }, { code: "closed" }]);
   await closing;
   expect(signal.reason).toEqual(lost("released"));

@@ -135,7 +135,7 @@ export class LatchFaultScenario {
     }
     await this.#advance(6_000);
     // Without other calls, a process that lost the reply of a call and that of its probe refuses one call, which sends the next probe.
-    await Promise.all(this.#world.locks.map((locks) => this.#track(() => locks.inspect("k").catch(refused))));
+    await this.#track(() => Promise.all(this.#world.locks.map((locks) => locks.inspect("k").catch(refused))));
     const previous = (await this.#track(() => this.#world.locks[0]?.inspect("k")))?.remaining ?? count;
     expect(previous).toBeLessThanOrEqual(Math.max(0, count - this.#answered.size));
     expect(previous).toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));

@@ -88,3 +88,15 @@ test("advancing by a negative time is refused", async () => {
     clock.sleep(Number.NaN);
   }).toThrow("Expected `ms` to be a number of ms, not negative, got NaN");
 });
+
+test("a second advance during the first rejects, and leaves the time to the first", async () => {
+  const clock = manualClock();
+  let fired = false;
+  clock.setTimer(() => (fired = true), 5);
+  const first = clock.advance(10);
+  await expect(clock.advance(100)).rejects.toThrow(/previous `advance`/);
+  await first;
+  expect({ fired, now: clock.now() }).toEqual({ fired: true, now: 10 });
+  await clock.advance(1);
+  expect(clock.now()).toBe(11);
+});

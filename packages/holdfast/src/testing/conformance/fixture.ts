@@ -83,23 +83,24 @@ export class Fixture {
     return locks;
   };
 
-  /** Polls the state of the key until the condition is true, because there is no event to await. */
-  readonly state = async (
-    condition: (state: LockState) => boolean,
-    key: string = this.key,
-  ): Promise<LockState> => {
+  /** Polls until the condition is true, because there is no event to await. */
+  readonly poll = async <T>(read: () => Promise<T>, condition: (value: T) => boolean): Promise<T> => {
     const { clock } = this.#driver;
     const timeoutMs = this.#limitMs * 0.4;
     const end = clock.now() + timeoutMs;
     for (;;) {
-      const state = await this.here.inspect(key);
-      if (condition(state)) {
-        return state;
+      const value = await read();
+      if (condition(value)) {
+        return value;
       }
-      assert.ok(clock.now() < end, `not within ${timeoutMs} ms, but ${JSON.stringify(state)}`);
+      assert.ok(clock.now() < end, `not within ${timeoutMs} ms, but ${JSON.stringify(value)}`);
       await this.pause(pollMs);
     }
   };
+
+  /** Polls the state of the key until the condition is true. */
+  readonly state = (condition: (state: LockState) => boolean, key: string = this.key): Promise<LockState> =>
+    this.poll(() => this.here.inspect(key), condition);
 
   readonly queued = async (count: number, key: string = this.key): Promise<void> => {
     await this.state(({ waiterCount }) => waiterCount === count, key);

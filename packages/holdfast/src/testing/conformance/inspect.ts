@@ -202,10 +202,15 @@ export const inspect: Cases = {
     assert.equal((await end).done, true);
   },
 
-  "a watch of a prefix reports the held locks, then each change": async ({ here, there, key }) => {
+  "a watch of a prefix reports the held locks, then each change": async ({ here, there, key, poll }) => {
     const prefix = `${key}:watched:`;
     const held = await there.acquire(`${prefix}a`);
     await there.acquire(`${key}:other`);
+    // On a quorum the grant may be on its way to some nodes, so that too few replies show it.
+    await poll(
+      () => listed(here, `${prefix}a`),
+      (state) => state !== undefined,
+    );
     const abort = new AbortController();
     const events = here.watch({ prefix }, { signal: abort.signal })[Symbol.asyncIterator]();
     const first = await next(events);

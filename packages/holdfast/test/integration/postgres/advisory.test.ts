@@ -73,9 +73,17 @@ onPostgres('a driver with `mode: "advisory"`', () => {
 
   const isBound = async (): Promise<boolean> => typeof (await grantRow())?.session === "string";
 
+  /** Whether a statement of this connection waits for a lock of another one. */
+  async function isWaiting(client: pg.PoolClient): Promise<boolean> {
+    const { processID } = client as unknown as { processID: number };
+    const { rowCount } = await admin.query("SELECT FROM pg_locks WHERE pid = $1 AND NOT granted", [processID]);
+    return rowCount !== 0;
+  }
+
+  /** Returns when the server process of the session has ended, and so no longer holds the lock of the session. */
   async function endSession(): Promise<void> {
     await admin.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN holdfast.holders
+      `SELECT pg_terminate_backend(pid, 10000) FROM pg_locks JOIN holdfast.holders
        ON session = (classid::bigint << 32) + objid::bigint WHERE key = $1 AND locktype = 'advisory'`,
       [key],
     );
@@ -182,20 +190,12 @@ onPostgres('a driver with `mode: "advisory"`', () => {
     const events: string[] = [];
     await ending.query("BEGIN");
     const ended = ending.query("SELECT holdfast.end_sessions($1)", [key]).then(() => events.push("end"));
-    await waitUntil(async () => {
-      const { rowCount } = await admin.query(
-        "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
-      );
-      return rowCount === 1;
-    }, "the end waits");
+    await waitUntil(() => isWaiting(ending), "the end waits");
     events.push("renewal");
     await renewing.query("COMMIT");
     await ended;
     const late = renewing.query(extend, [JSON.stringify(request)]).then(() => events.push("late renewal"));
-    await waitUntil(async () => {
-      const { rowCount } = await admin.query("SELECT FROM pg_locks WHERE NOT granted");
-      return rowCount === 1;
-    }, "the late renewal waits");
+    await waitUntil(() => isWaiting(renewing), "the late renewal waits");
     events.push("commit");
     await ending.query("COMMIT");
     await late;

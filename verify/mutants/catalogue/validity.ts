@@ -94,6 +94,19 @@ export const validity: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/grant-age", "with a bracket is valid from then")],
   },
   {
+    name: "age-and-validity-by-two-readings",
+    brokenRule: "the age and the validity of a notification count from one reading of the clocks",
+    hasCounterexample: true,
+    edits: [
+      redis(
+        "single/request",
+        "validFrom(at, grant.ttlMs, ageMs)",
+        "validFrom(instantNow(this.#host.clock), grant.ttlMs, ageMs)",
+      ),
+    ],
+    killers: [byRules("drivers/redis/server/pause-within-a-turn", "a pause at any reading of a clock")],
+  },
+  {
     name: "bracket-of-another-run-of-the-server",
     brokenRule: "brackets count only for the same run_id",
     hasCounterexample: true,

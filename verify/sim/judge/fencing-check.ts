@@ -38,6 +38,8 @@ export class FencingCheck {
     const mayBeLate = since < this.#context.dataLostAt() && fencingToken > this.#numbers.largestBefore(since);
     if (wrong === undefined) {
       return;
+    } else if (request.hadPause && lease.remainingMs() <= 0) {
+      this.#findings.skip("fencing: the process paused with the grant until it had expired");
     } else if (mayBeLate || this.#mayBeReissued()) {
       this.#findings.skip("fencing: a server lost its numbers");
     } else {

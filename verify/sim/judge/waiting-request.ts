@@ -36,6 +36,8 @@ export interface WaitingRequest extends ArrivalWindow {
   /** The request exceeded the limit at some time, so it has no queue entry until its next poll. */
   isDequeued: boolean;
   wasGranted: boolean;
+  /** Its process paused in the turn that reported the grant. */
+  hadPause: boolean;
   isSettled: boolean;
 }
 
@@ -71,6 +73,7 @@ export function createRequest(
     isQueued: isPlain && arrivals.isRegistered(client) && !isAfterUnqueued,
     isDequeued: false,
     wasGranted: false,
+    hadPause: false,
     isSettled: false,
   };
 }

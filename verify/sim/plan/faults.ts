@@ -9,6 +9,17 @@ type ProcessFault =
       readonly forMs: number;
       readonly sleeps: boolean;
     }
+  /**
+   * The process pauses while it handles the next event from a node: for the collector, by its scheduler, or with its machine.
+   * @param readings how many readings of its clocks in that turn precede the pause
+   */
+  | {
+      readonly kind: "pause client";
+      readonly client: number;
+      readonly on: "reply" | "message";
+      readonly readings: number;
+      readonly forMs: number;
+    }
   /** @param silent the connections stay open, as after a power failure */
   | { readonly kind: "kill client"; readonly client: number; readonly silent: boolean }
   /** The wall clock is set. */

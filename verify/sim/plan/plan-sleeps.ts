@@ -49,3 +49,35 @@ export function planSleeps(
     }),
   ];
 }
+
+/** A generator of its own, as for sleeps. */
+export function pauseRandom(seed: number): SeededRandom {
+  return new SeededRandom(seed + 5 * 2 ** 28);
+}
+
+/** The probability that processes pause within a turn in a storm. */
+const pauseProbability = 0.4;
+
+/**
+ * Plans pauses between two readings of a clock in one turn. Without them no turn takes time, so an error that counts one duration from two moments has no effect. Most pauses hit a notification, and are about as long as the claim that it grants.
+ */
+export function planPauses(
+  { scenario, engine, clients, claimMs, quietAt }: ScheduleFrame,
+  random: SeededRandom,
+): Step[] {
+  if (scenario !== "storm" || engine === "memory" || !random.happens(pauseProbability)) {
+    return [];
+  }
+  return Array.from({ length: random.integer(1, 8) }, (): Step => ({
+    at: random.between(0, quietAt),
+    kind: "pause client",
+    client: random.integer(0, clients.length - 1),
+    on: random.happens(0.8) ? "message" : "reply",
+    readings: random.integer(1, 12),
+    forMs: random.pick([
+      random.between(1, 60),
+      claimMs * random.between(0.5, 1),
+      claimMs * random.between(0.9, 1),
+    ]),
+  }));
+}

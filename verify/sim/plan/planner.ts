@@ -1,7 +1,7 @@
 import { SeededRandom } from "./dice.ts";
 import { planFaults } from "./plan-faults.ts";
 import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
-import { sleepRandom, planSleeps } from "./plan-sleeps.ts";
+import { pauseRandom, planPauses, planSleeps, sleepRandom } from "./plan-sleeps.ts";
 import { holdRandom, withShortestHolds } from "./plan-holds.ts";
 import { latchRandom, latchSteps, drawLatch } from "./plan-latches.ts";
 import { repeatRandom, planRepeats, planWork } from "./plan-work.ts";
@@ -38,6 +38,7 @@ export function planSchedule(seed: number): Schedule {
     ...kindSteps,
     ...planRepeats(kindSteps, repeatRandom(seed)),
     ...planSleeps(kindSteps, frame, sleepRandom(seed)),
+    ...planPauses(frame, pauseRandom(seed)),
   ];
   return { ...frame, steps: merged.sort((one, other) => one.at - other.at) };
 }

@@ -181,12 +181,13 @@ export class Callers {
   }
 
   #recordGrant(
-    { index }: Client,
+    { index, process }: Client,
     use: Use,
     lease: Lease,
     request: WaitingRequest,
     sharedGroup: SharedGroup | undefined,
   ): void {
+    request.hadPause = process.clock.endPause(); // the pause came before the caller's own work
     this.#trace(`client ${index} granted ${lease.keys.join(" ")} ${lease.fencingToken}`);
     void lease.signal; // the lease creates its signal at the first access
     const keys = [...lease.keys].sort().join();

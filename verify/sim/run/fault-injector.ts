@@ -36,6 +36,9 @@ export class WorldFaults {
       case "freeze client":
         this.#freezeProcess(this.#process(fault.client), fault.forMs, fault.sleeps);
         return;
+      case "pause client":
+        this.#pauseProcess(this.#process(fault.client), fault);
+        return;
       case "kill client":
         this.#kill(this.#process(fault.client), fault.silent);
         return;
@@ -116,6 +119,18 @@ export class WorldFaults {
         process.thaw();
       });
     }
+  }
+
+  /** The pause begins with the next event, unless the faults have ended by then. */
+  #pauseProcess(process: ProcessMachine, fault: Extract<Fault, { kind: "pause client" }>): void {
+    process.gate.interceptNext(fault.on, (event) => {
+      if (this.#world.clock.now >= this.#world.quietAt) {
+        event();
+        return;
+      }
+      this.#recordFault(fault);
+      this.#after(fault.forMs, process.pauseTurn(event, fault.readings));
+    });
   }
 
   #kill(process: ProcessMachine, keepsConnections: boolean): void {

@@ -2,10 +2,13 @@ import type { Connection, Subscription } from "holdfast/redis";
 
 import type { VirtualClock } from "./virtual-clock.ts";
 
+/** The origin of an event: a call of a node, a subscription, the connection itself, or the program of the process. */
+type EventSource = "reply" | "message" | "connection" | "program";
+
 /** All events reach a process through its gate. The gate is closed while the process is frozen, and after the process has died. */
 export class ProcessGate {
   readonly #world: VirtualClock;
-  #delayed: (() => void)[] = [];
+  #delayed: { readonly action: () => void; readonly source: EventSource }[] = [];
   readonly #subscriptions: Subscription[] = [];
   /** How many scripts and commands the process has sent. */
   sent = 0;
@@ -13,6 +16,7 @@ export class ProcessGate {
   listeners = 0;
   #isClosed = false;
   #isDestroyed = false;
+  #intercept: { readonly source: EventSource; readonly handler: (event: () => void) => void } | undefined;
 
   constructor(world: VirtualClock) {
     this.#world = world;
@@ -22,12 +26,21 @@ export class ProcessGate {
     return !this.#isClosed && !this.#isDestroyed;
   }
 
-  pass(action: () => void): void {
-    if (this.isOpen) {
+  pass(action: () => void, source: EventSource = "program"): void {
+    const intercept = this.#intercept;
+    if (this.isOpen && intercept !== undefined && intercept.source === source) {
+      this.#intercept = undefined;
+      intercept.handler(action);
+    } else if (this.isOpen) {
       action();
     } else if (!this.#isDestroyed) {
-      this.#delayed.push(action);
+      this.#delayed.push({ action, source });
     }
+  }
+
+  /** The next event of this source goes to the handler. */
+  interceptNext(source: EventSource, handler: (event: () => void) => void): void {
+    this.#intercept = { source, handler };
   }
 
   close(): void {
@@ -37,9 +50,9 @@ export class ProcessGate {
   /** Delivers the delayed events now, in their order. */
   open(): void {
     this.#isClosed = false;
-    for (const action of this.#delayed.splice(0)) {
+    for (const { action, source } of this.#delayed.splice(0)) {
       this.#world.at(this.#world.now, () => {
-        this.pass(action);
+        this.pass(action, source);
       });
     }
   }
@@ -84,12 +97,12 @@ export function gatedConnection(connection: Connection, gate: ProcessGate): Conn
         (value) => {
           gate.pass(() => {
             resolve(value);
-          });
+          }, "reply");
         },
         (error: unknown) => {
           gate.pass(() => {
             reject(error as Error);
-          });
+          }, "reply");
         },
       );
     });
@@ -105,23 +118,23 @@ export function gatedConnection(connection: Connection, gate: ProcessGate): Conn
           connected: () => {
             gate.pass(() => {
               listener.connected();
-            });
+            }, "connection");
           },
           disconnected: () => {
             gate.pass(() => {
               listener.disconnected();
-            });
+            }, "connection");
           },
           message: (text) => {
             gate.pass(() => {
               listener.message(text);
-            });
+            }, "message");
           },
         }),
       ),
     onDown: (listener) => {
       const stop = connection.onDown(() => {
-        gate.pass(listener);
+        gate.pass(listener, "connection");
       });
       const ended = gate.addListener();
       return () => {

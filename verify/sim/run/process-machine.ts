@@ -70,6 +70,23 @@ export class ProcessMachine {
     }
   }
 
+  /**
+   * The process pauses while it handles the event.
+   * @param readings how many readings of its clocks in that turn precede the pause
+   * @returns ends the pause
+   */
+  pauseTurn(event: () => void, readings: number): () => void {
+    const resumeClock = this.clock.pause();
+    this.freeze(false);
+    return () => {
+      if (!this.isDead) {
+        resumeClock(readings);
+        this.thaw();
+        event();
+      }
+    };
+  }
+
   /** Sets the wall clock. */
   step(ms: number): void {
     this.hadFault = true;

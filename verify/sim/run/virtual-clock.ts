@@ -114,6 +114,8 @@ export class ClockView implements Clock {
   #sleepStartedAt: number | undefined;
   #isFrozen = false;
   #isDead = false;
+  /** The time before a pause, for the readings of the present turn that preceded the pause. */
+  #earlier: { readonly now: number; readonly wall: number; readings: number } | undefined;
 
   /** @param rate the speed of the clock; 1.01: one percent too fast */
   constructor(world: VirtualClock, { rate = 1, wall = 0 }: { rate?: number; wall?: number } = {}) {
@@ -123,11 +125,19 @@ export class ClockView implements Clock {
   }
 
   now(): number {
+    return this.#readEarlier()?.now ?? this.#now();
+  }
+
+  #now(): number {
     const until = this.#sleepStartedAt ?? this.#world.now;
     return (until - this.#sleptMs) * this.#rate;
   }
 
   wall(): number {
+    return this.#readEarlier()?.wall ?? this.#wall();
+  }
+
+  #wall(): number {
     return this.#wallAheadMs + this.#world.now * this.#rate;
   }
 
@@ -144,6 +154,33 @@ export class ClockView implements Clock {
     if (timer !== undefined && this.#timers.delete(timer as ViewTimer)) {
       (timer as ViewTimer).cancel();
     }
+  }
+
+  /**
+   * The process pauses in the middle of a turn.
+   * @returns resumes the turn: its first `readings` show the time before the pause
+   */
+  pause(): (readings: number) => void {
+    const [now, wall] = [this.#now(), this.#wall()];
+    return (readings) => {
+      this.#earlier = { now, wall, readings };
+      // After the present turn, and before the next event of the world.
+      setImmediate(() => {
+        this.endPause();
+      });
+    };
+  }
+
+  /** The next reading shows the present time. @returns whether the present turn had a pause */
+  endPause(): boolean {
+    const hadPause = this.#earlier !== undefined;
+    this.#earlier = undefined;
+    return hadPause;
+  }
+
+  #readEarlier(): { readonly now: number; readonly wall: number } | undefined {
+    const earlier = this.#earlier;
+    return earlier !== undefined && earlier.readings-- > 0 ? earlier : undefined;
   }
 
   /** How many timers are pending. */

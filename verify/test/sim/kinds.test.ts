@@ -192,6 +192,7 @@ function requestOf(client: number, weight: number): WaitingRequest {
     isDequeued: false,
     until: Infinity,
     wasGranted: false,
+    hadPause: false,
     isSettled: false,
   };
 }

@@ -194,6 +194,7 @@ test("a process may hand a lease over sixteen times while other processes wait, 
       isDequeued: false,
       until: Infinity,
       wasGranted: false,
+      hadPause: false,
       isSettled: false,
     };
     watched.granted(request, lease);

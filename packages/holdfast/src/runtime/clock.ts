@@ -33,7 +33,11 @@ export function instantNow(clock: Clock): Instant {
 
 /** Milliseconds since `start`, by the clock that advanced further, because the monotonic clock may stop while the machine sleeps. */
 export function elapsedSince(start: Instant, clock: Clock): number {
-  return Math.max(clock.now() - start.now, clock.wall() - start.wall);
+  return elapsedBetween(start, instantNow(clock));
+}
+
+export function elapsedBetween(start: Instant, end: Instant): number {
+  return Math.max(end.now - start.now, end.wall - start.wall);
 }
 
 /** The time in a header of HTTP, milliseconds since 1970; undefined: the header is missing, or is no time. */
@@ -70,9 +74,21 @@ export const systemClock: Clock = {
   },
 };
 
-/** How far the monotonic clock that all threads of the process share is ahead of the `now()` of {@link systemClock} in this thread, ms. */
-export function sharedClockLeadMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6 - performance.now();
+/**
+ * Bounds of how far the monotonic clock that all threads of the process share is ahead of the `now()` of {@link systemClock} in this
+ * thread, ms. They differ, because the thread may pause between two readings. A thread that takes the larger lead where another takes
+ * the smaller one never reads a time of that thread as too late.
+ */
+export function sharedClockLead(): { readonly leastMs: number; readonly mostMs: number } {
+  let [leastMs, mostMs] = [-Infinity, Infinity];
+  for (let count = 0; count < 5; count += 1) {
+    const before = Number(process.hrtime.bigint()) / 1e6;
+    const now = performance.now();
+    const after = Number(process.hrtime.bigint()) / 1e6;
+    leastMs = Math.max(leastMs, before - now);
+    mostMs = Math.min(mostMs, after - now);
+  }
+  return { leastMs, mostMs };
 }
 
 /** A time in the form of ISO 8601, in UTC with milliseconds. @param wallMs ms since 1970 */

@@ -1,10 +1,10 @@
 import type { LossReason } from "../errors.ts";
-import { sharedClockLeadMs } from "../runtime/clock.ts";
+import { sharedClockLead } from "../runtime/clock.ts";
 import type { Validity } from "../validity.ts";
 import type { LeaseSlot } from "./lease-slot.ts";
 
-/** How far the times in shared memory are ahead of the clock of this thread, ms. */
-export const monotonicLeadMs: number = sharedClockLeadMs();
+/** How far the times in shared memory are ahead of the clock of this thread, ms, at most, so that a validity never becomes longer. */
+export const monotonicLeadMs: number = sharedClockLead().mostMs;
 
 /** A validity that two threads extend. It reads the shared memory, so that it needs no event loop. */
 export class SharedValidity implements Validity {

@@ -4,14 +4,14 @@ import { parentPort, workerData } from "node:worker_threads";
 
 // oxlint-disable-next-line no-restricted-imports -- the thread opens a driver of its own
 import { connect, type ConnectOptions } from "../drivers/connect/index.ts";
-import { sharedClockLeadMs, systemClock } from "../runtime/clock.ts";
+import { sharedClockLead, systemClock } from "../runtime/clock.ts";
 import { LeaseSlot } from "./lease-slot.ts";
 import type { ThreadData, ThreadLease, ThreadMessage } from "./messages.ts";
 import { ThreadRenewer } from "./thread-renewer.ts";
 
 const { url, connection, heartbeat, maxBlockedMs } = workerData as ThreadData;
 const lastBeat = new BigInt64Array(heartbeat);
-const monotonicLeadMs = sharedClockLeadMs();
+const monotonicLeadMs = sharedClockLead().leastMs; // the thread of the leases takes the largest lead
 const blocks: BigInt64Array[] = [];
 const driver = await connect(url, connection as ConnectOptions);
 const renewer = new ThreadRenewer({

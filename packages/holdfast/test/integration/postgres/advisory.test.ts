@@ -76,7 +76,9 @@ onPostgres('a driver with `mode: "advisory"`', () => {
   /** Whether a statement of this connection waits for a lock of another one. */
   async function isWaiting(client: pg.PoolClient): Promise<boolean> {
     const { processID } = client as unknown as { processID: number };
-    const { rowCount } = await admin.query("SELECT FROM pg_locks WHERE pid = $1 AND NOT granted", [processID]);
+    const { rowCount } = await admin.query("SELECT FROM pg_locks WHERE pid = $1 AND NOT granted", [
+      processID,
+    ]);
     return rowCount !== 0;
   }
 

@@ -1,4 +1,5 @@
 import { EngineError } from "../../../errors.ts";
+import { instantNow } from "../../../runtime/clock.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
 import type { RequestHistory } from "../server/request-history.ts";
 import { messageOf, serverRefusal } from "../server/errors.ts";
@@ -71,13 +72,14 @@ export class VoteRequest extends VoteState {
     const { nodeSet } = this.#host;
     const { server, guard } = this.node;
     const quarantine = nodeSet.requestQuarantineOf(this.node);
-    const ageMs = server.grantAges.ageOf(grant.runId, grant.serverMicros);
+    const at = instantNow(this.#host.clock);
+    const ageMs = server.grantAges.ageOf(grant.runId, grant.serverMicros, at);
     if (quarantine) {
       this.#cleanUpVote(quarantine);
     } else if (ageMs === undefined || grant.runId !== guard.runId || guard.quarantine) {
       this.send(); // only a reply shows the age of the vote, and the run that gave it
     } else {
-      this.#acceptVote(voteByNotification(this.#host, grant, ageMs));
+      this.#acceptVote(voteByNotification(this.#host, grant, at, ageMs));
       this.#host.onReply(this);
     }
   }

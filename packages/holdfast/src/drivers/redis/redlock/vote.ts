@@ -1,4 +1,4 @@
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock, Instant } from "../../../runtime/clock.ts";
 import { remainingValidityMs, validFrom, type Validity } from "../../../validity.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
@@ -53,15 +53,19 @@ export function voteByReply(
   };
 }
 
-/** @param ageMs the largest possible age of the notification, by the estimate of the node's clock */
+/**
+ * @param at when the notification was read
+ * @param ageMs the largest possible age of the notification at that time, by the estimate of the node's clock
+ */
 export function voteByNotification(
-  { clock, ttlMs, driftFactor, round }: VoteContext,
+  { ttlMs, driftFactor, round }: Omit<VoteContext, "clock">,
   grant: PushedGrant,
+  at: Instant,
   ageMs: number,
 ): Vote {
   const { first, last, runId } = grant;
-  const now = clock.now();
-  const validity = validFrom({ now, wall: clock.wall() }, grant.ttlMs, ageMs, driftFactor);
+  const { now } = at;
+  const validity = validFrom(at, grant.ttlMs, ageMs, driftFactor);
   const isClaim = grant.ttlMs < ttlMs;
   return {
     first,

@@ -1,4 +1,4 @@
-import { elapsedSince, type Clock, type Instant } from "../../../runtime/clock.ts";
+import { elapsedBetween, elapsedSince, type Clock, type Instant } from "../../../runtime/clock.ts";
 
 /** A pushed grant older than this is not trusted. A request confirms it. */
 const maxAgeMs = 250;
@@ -45,22 +45,23 @@ export class GrantAgeEstimator {
   }
 
   /**
-   * The largest age, ms, of a grant that the server made at `serverMicros`.
+   * The largest age, ms, at the time `at`, of a grant that the server made at `serverMicros`.
    * Undefined if the age is unknown, implausible, or more than 250 ms. The grant must then be confirmed.
+   * @param at one reading of the clocks. The validity must count from the same reading: a pause between two readings would lengthen it
    */
-  ageOf(runId: string, serverMicros: number): number | undefined {
+  ageOf(runId: string, serverMicros: number, at: Instant): number | undefined {
     const bracket = this.#sample;
     if (bracket?.runId !== runId) {
       return undefined;
     }
-    const elapsedMs = elapsedSince(bracket.sent, this.#clock) * (1 + driftRate);
+    const elapsedMs = elapsedBetween(bracket.sent, at) * (1 + driftRate);
     const ageMs = elapsedMs - (serverMicros - bracket.serverMicros) / 1000;
     return ageMs >= 0 && ageMs <= maxAgeMs ? ageMs : undefined;
   }
 
   /** How long before `sent` the known sample places `serverMicros`. A new sample is better by that time. */
   #ageIn(known: ServerTimeSample, serverMicros: number, sent: Instant): number {
-    const elapsedMs = Math.max(sent.now - known.sent.now, sent.wall - known.sent.wall) * (1 + driftRate);
+    const elapsedMs = elapsedBetween(known.sent, sent) * (1 + driftRate);
     return elapsedMs - (serverMicros - known.serverMicros) / 1000;
   }
 }

@@ -80,7 +80,10 @@ export class ServerClock {
 
   /** The largest error of the estimate, ms. Infinite if the machine slept since the last reply, or the connection was lost. */
   get errorMs(): number {
-    const now = this.#clock.now();
+    return this.#errorAt(this.#clock.now());
+  }
+
+  #errorAt(now: number): number {
     return this.#isStale(now) ? Infinity : this.#errorMs + (now - this.#at) * driftRate;
   }
 
@@ -102,14 +105,15 @@ export class ServerClock {
     const now = this.#clock.now();
     // The clocks may have drifted apart since the last reply. A request that is sent after a pause must still keep its queue entry.
     const driftMs = (now - this.#at) * (allowedDriftRate - driftRate);
-    return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.errorMs + driftMs, at: now };
+    return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.#errorAt(now) + driftMs, at: now };
   }
 
   /** Whether later replies have shown that the estimate was wrong by more than its error. Times computed from it are then wrong. */
   contradicts({ offsetMicros, errorMs, at }: TimeEstimate): boolean {
     const apartMs = Math.abs((this.#offsetMicros ?? offsetMicros) - offsetMicros) / 1000;
-    const driftMs = (this.#clock.now() - at) * allowedDriftRate;
-    return apartMs > errorMs + this.errorMs + driftMs + grainMs;
+    const now = this.#clock.now();
+    const driftMs = (now - at) * allowedDriftRate;
+    return apartMs > errorMs + this.#errorAt(now) + driftMs + grainMs;
   }
 
   /** Voids the estimate, because after a reconnect the server may be another one. */
@@ -119,7 +123,11 @@ export class ServerClock {
 
   /** Microseconds since the epoch. */
   micros(): number {
-    return Math.floor(this.#clock.now() * 1000 + (this.#offsetMicros ?? 0));
+    return this.#microsAt(this.#clock.now());
+  }
+
+  #microsAt(now: number): number {
+    return Math.floor(now * 1000 + (this.#offsetMicros ?? 0));
   }
 
   /** The offset of the server's clock to the local wall clock, ms. Undefined before the first reply. */
@@ -129,8 +137,9 @@ export class ServerClock {
 
   /** The earliest time that the server's clock can show now, in microseconds. */
   earliestMicros(): number {
-    const { errorMs } = this;
-    return this.micros() - (errorMs === Infinity ? 0 : Math.ceil(errorMs * 1000));
+    const now = this.#clock.now();
+    const errorMs = this.#errorAt(now);
+    return this.#microsAt(now) - (errorMs === Infinity ? 0 : Math.ceil(errorMs * 1000));
   }
 
   #isStale(now: number): boolean {

@@ -1,4 +1,4 @@
-import type { Instant } from "../../../runtime/clock.ts";
+import { instantNow, type Instant } from "../../../runtime/clock.ts";
 import type { AcquireResult, AcquireRequest, Grant, PendingAcquire } from "../../../driver.ts";
 import { closedError } from "../../../errors.ts";
 import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
@@ -106,13 +106,13 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
 
   /** A notification reports the grant. */
   granted(grant: PushedGrant): void {
-    const ageMs = this.server.grantAges.ageOf(grant.runId, grant.serverMicros);
+    const at = instantNow(this.#host.clock);
+    const ageMs = this.server.grantAges.ageOf(grant.runId, grant.serverMicros, at);
     if (ageMs === undefined) {
       this.sendIfOpen(); // the reply has the time of the grant
       return;
     }
-    const { clock } = this.#host;
-    const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
+    const validity = validFrom(at, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
     this.#handleGrant([acquireStatus.granted, grant.first, grant.last], validity, {
       isClaim,

@@ -9,6 +9,8 @@ import { errorMessage } from "./output.ts";
 
 declare const holdfastVersion: string;
 
+// A closed reader of stderr is no error: messages are lost, and the command under the lock goes on.
+process.stderr.on("error", () => undefined);
 process.on("uncaughtException", (error) => {
   process.stderr.write(`holdfast: ${error.stack ?? String(error)}\n`);
   // Listeners of the exit end the command that runs under a lock, because the lock is no longer renewed.

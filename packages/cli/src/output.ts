@@ -11,7 +11,14 @@ export interface Output {
   detail(text: string): void;
   /** Shows a status line. The next status line replaces it, and an empty text removes it. */
   status(text: string): void;
+  /** An output with the same settings on another stream. */
+  through(stream: MessageStream): Output;
 }
+
+export type MessageStream = Pick<NodeJS.WriteStream, "isTTY"> & {
+  readonly columns?: number;
+  write(text: string): unknown;
+};
 
 export interface OutputOptions {
   readonly quiet?: boolean | undefined;
@@ -20,7 +27,7 @@ export interface OutputOptions {
 
 export function output(
   { quiet = false, verbose = false }: OutputOptions,
-  stream: NodeJS.WriteStream = process.stderr,
+  stream: MessageStream = process.stderr,
 ): Output {
   const isTerminal = stream.isTTY && !quiet;
   let hasStatus = false;
@@ -46,6 +53,7 @@ export function output(
     detail: (text) => {
       if (verbose && !quiet) write(text);
     },
+    through: (other) => output({ quiet, verbose }, other),
   };
 }
 

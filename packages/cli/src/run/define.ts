@@ -122,7 +122,11 @@ function read<F>(...[first, rest, , command]: Parameters<Action>): [KeyAndComman
 
 /** Exits at once, without waiting for closing connections, because the caller waits. */
 function endWith(code: number): void {
-  process.stderr.write("", () => process.exit(code));
+  if (process.platform === "win32") {
+    process.stderr.write("", () => process.exit(code)); // messages to a pipe may still be on their way
+  } else {
+    process.exit(code); // even an empty message would wait for a terminal that has stopped
+  }
 }
 
 const endings = `

@@ -126,7 +126,7 @@ class LeaseWatch {
     }
   }
 
-  /** Prints the reason, and asks the command to end. */
+  /** Asks the command to end, and prints the reason. */
   #requestEnd(why: string, withinMs: number): void {
     const { onLost, voice: output } = this.#options;
     if (onLost === "warn") {
@@ -138,8 +138,8 @@ class LeaseWatch {
       this.wasStopped = true;
       this.killAt = Math.min(this.killAt, performance.now() + withinMs);
     }
-    output.info(`${why}; ${name} to the command`);
     this.#send(name);
+    output.info(`${why}; ${name} to the command`);
   }
 
   /** The grace after the maximum hold time has ended. */
@@ -148,14 +148,14 @@ class LeaseWatch {
     const { onLost, graceMs, voice: output } = this.#options;
     if (onLost === "kill") {
       this.killAt = 0;
-      output.info(`the command has not ended within ${formatDuration(graceMs)}; SIGKILL to the command`);
       this.#send("SIGKILL");
+      output.info(`the command has not ended within ${formatDuration(graceMs)}; SIGKILL to the command`);
       return;
     }
-    output.info(`the lock "${this.#lease.key}" is released; the command goes on without it`);
     this.#lease.release().catch((error: unknown) => {
       output.info(`the lock "${this.#lease.key}" could not be released: ${errorMessage(error)}`);
     });
+    output.info(`the lock "${this.#lease.key}" is released; the command goes on without it`);
   }
 
   #lost(): void {

@@ -7,6 +7,7 @@ import type { Engine } from "../engine.ts";
 import { exitCodes } from "../exit.ts";
 import { exitCodeOfSignal, type Signals } from "../signals.ts";
 import { errorMessage, type Output } from "../output.ts";
+import { BackgroundStream } from "./background-stream.ts";
 import { startCommand, type ChildCommand, type ExitStatus } from "./command.ts";
 import { environmentOf } from "./environment.ts";
 import { startGuard } from "./guard.ts";
@@ -26,6 +27,20 @@ interface Held {
 
 /** Runs the command under a lease, then releases the lease. @returns the exit code */
 export async function runUnder(
+  engine: Engine,
+  lease: Lease,
+  options: RunOptions,
+  signals: Signals,
+): Promise<number> {
+  const stream = new BackgroundStream();
+  try {
+    return await holdAndRun(engine, lease, { ...options, voice: options.voice.through(stream) }, signals);
+  } finally {
+    await stream.end();
+  }
+}
+
+async function holdAndRun(
   engine: Engine,
   lease: Lease,
   options: RunOptions,
@@ -78,6 +93,7 @@ async function runCommand(held: Held, options: RunOptions, signals: Signals): Pr
   }
   const killAtExit = (): void => void command.signal("SIGKILL");
   process.once("exit", killAtExit);
+  process.prependListener("uncaughtException", killAtExit); // before the message about the error, which may block
   using _watching = watchLosses(engine, lease, options.ttlMs);
   const supervision = supervise(lease, command, {
     ...options,
@@ -94,6 +110,7 @@ async function runCommand(held: Held, options: RunOptions, signals: Signals): Pr
     signals.stopForwarding();
     command.forget();
     process.off("exit", killAtExit);
+    process.off("uncaughtException", killAtExit);
   }
 }
 
@@ -113,8 +130,8 @@ async function terminateRemaining(
     return false;
   }
   if (!wasStopped) {
-    output.info("the command left running processes, which are ended before the release");
     command.signal("SIGTERM");
+    output.info("the command left running processes, which are ended before the release");
   }
   const killAt = Math.min(stopAt, performance.now() + graceMs);
   const isLost = (): boolean => onLost === "kill" && lease.remainingMs() <= reactionMs;

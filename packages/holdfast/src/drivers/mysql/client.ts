@@ -7,7 +7,15 @@ export interface MysqlClient {
   // oxlint-disable-next-line typescript/no-explicit-any -- the rows have the types of the client
   query(sql: string): Promise<[any, unknown]>;
   // oxlint-disable-next-line typescript/no-explicit-any -- the rows have the types of the client
-  execute(sql: string, values: any[]): Promise<[any, unknown]>;
+  execute(statement: MysqlStatement, values: any[]): Promise<[any, unknown]>;
+}
+
+/** A statement with the form of its rows, which the options of a pool may change for others. */
+export interface MysqlStatement {
+  readonly sql: string;
+  readonly typeCast: (field: unknown, next: () => unknown) => unknown;
+  readonly rowsAsArray: boolean;
+  readonly nestTables: boolean;
 }
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -22,16 +30,21 @@ export function checkClient(name: string, client: unknown): MysqlClient {
   throw invalidValue(name, "a promise pool of mysql2 (from mysql2/promise, or pool.promise())", client);
 }
 
+/** Rows are read as objects with the values of `mysql2`, whatever the options of the pool are. */
+function statement(sql: string): MysqlStatement {
+  return { sql, typeCast: (_, next) => next(), rowsAsArray: false, nestTables: false };
+}
+
 /** Runs a prepared statement, so that values need no escapes. @returns its rows */
 export async function rowsOf(client: MysqlClient, sql: string, values: MysqlValue[]): Promise<Row[]> {
-  const [rows] = await client.execute(sql, values);
+  const [rows] = await client.execute(statement(sql), values);
   return rows as Row[];
 }
 
 /** Calls a procedure. @returns its only row */
 export async function callProcedure(client: MysqlClient, name: string, values: MysqlValue[]): Promise<Row> {
   const sql = `CALL ${name}(${values.map(() => "?").join(", ")})`;
-  const [[rows]] = (await client.execute(sql, values)) as [[Row[]], unknown];
+  const [[rows]] = (await client.execute(statement(sql), values)) as [[Row[]], unknown];
   return rows[0] as Row;
 }
 

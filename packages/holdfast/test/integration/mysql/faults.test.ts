@@ -29,9 +29,9 @@ onMariaDb("holdfast/mysql under faults", () => {
   ) {
     const client: MysqlClient = {
       query: (sql) => pool.query(sql),
-      execute: (sql, values) => {
-        const execute = (): Promise<[unknown, unknown]> => pool.execute(sql, values);
-        return sql.startsWith(`CALL holdfast3_${name}(`) ? call(execute) : execute();
+      execute: (statement, values) => {
+        const execute = (): Promise<[unknown, unknown]> => pool.execute(statement, values);
+        return statement.sql.startsWith(`CALL holdfast3_${name}(`) ? call(execute) : execute();
       },
     };
     return createLocks(mysql(client));

@@ -1,0 +1,64 @@
+import { createLocks } from "holdfast";
+import { mysql } from "holdfast/mysql";
+import { createPool, type PoolOptions } from "mysql2/promise";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { onMariaDb, startMariaDb, type MariaDbServer } from "../../support/mariadb-server.ts";
+
+/** Options by which a program changes the results of its own statements on the pool. */
+const optionsOfPrograms: Readonly<Record<string, PoolOptions>> = {
+  "without casts": { typeCast: false },
+  "with all values as strings": { typeCast: (field) => field.string() },
+  "with booleans": { typeCast: (field, next) => (field.length === 1 ? field.string() === "1" : next()) },
+  "with large integers as BigInt": {
+    typeCast: (field, next) => (field.type === "LONGLONG" ? BigInt(field.string() ?? 0) : next()),
+  },
+  "with large integers as strings": { supportBigNumbers: true, bigNumberStrings: true },
+  "with decimals as numbers": { decimalNumbers: true },
+  "with rows as arrays": { rowsAsArray: true },
+  "with rows by table": { nestTables: true },
+  "with columns by table": { nestTables: "_" },
+  "with named placeholders": { namedPlaceholders: true },
+  "with dates as strings": { dateStrings: true },
+};
+
+onMariaDb("a lock in MySQL on a pool", () => {
+  let server: MariaDbServer;
+
+  beforeAll(async () => {
+    server = await startMariaDb();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  test.each(Object.entries(optionsOfPrograms))("%s has the same results", async (name, options) => {
+    const pool = createPool({ uri: server.url, ...options });
+    const locks = createLocks(mysql(pool));
+    const key = `order:${name}`;
+    const lease = await locks.acquire(key, { ttlMs: 20_000, owner: "pod", labels: { order: "7" } });
+    const { fencingToken } = lease;
+    await lease.extend(30_000);
+    const queue = new AbortController();
+    const waiting = locks.acquire(key, { signal: queue.signal }).catch(() => "aborted");
+    await expect.poll(async () => (await locks.inspect(key)).waiterCount).toBe(1);
+    const state = await locks.inspect(key);
+    expect(state.holders).toMatchObject([{ owner: "pod", labels: { order: "7" }, fencingToken }]);
+    expect(state.remainingMs).toBeGreaterThan(20_000);
+    expect(state.waiters).toMatchObject([{ position: 0, waitedMs: expect.any(Number) }]);
+    expect((await locks.list({ prefix: key })).locks.map((lock) => lock.key)).toEqual([key]);
+    expect(await locks.checkFence(key, fencingToken)).toBe("current");
+    expect(await locks.nodes()).toMatchObject([{ reachable: true, role: "primary" }]);
+    queue.abort();
+    expect(await waiting).toBe("aborted");
+    expect(await lease.release()).toBe(true);
+    expect(await locks.withLock(key, () => "done")).toBe("done");
+    const held = await locks.acquire(key);
+    expect(await locks.breakLock(key, { fencingToken: held.fencingToken, reason: "a test" })).toBe(true);
+    expect((await locks.audit({ key })).records).toMatchObject([{ fencingToken: held.fencingToken }]);
+    await held.release();
+    await locks.close();
+    await pool.end();
+  });
+});

@@ -30,6 +30,48 @@ export function checkClient(name: string, client: unknown): MysqlClient {
   throw invalidValue(name, "a promise pool of mysql2 (from mysql2/promise, or pool.promise())", client);
 }
 
+/** The members of the clients of `mysql2` that show the database of their settings. */
+interface Configured {
+  readonly pool?: { readonly config?: { readonly connectionConfig?: { readonly database?: unknown } } };
+  readonly connection?: { readonly config?: { readonly database?: unknown } };
+}
+
+/**
+ * The client with the names of tables and procedures in one database. A program may leave a connection of the pool in another database,
+ * by `USE` or `changeUser`. Without the name, a call on that connection would find other locks there, or create them.
+ *
+ * The database is that of the pool's settings, or else of the first call.
+ */
+export function inOneDatabase(client: MysqlClient): MysqlClient {
+  let name: string | undefined;
+  const prefix = async (): Promise<string> => {
+    name ??= configuredDatabase(client) ?? (await currentDatabase(client));
+    return name === undefined ? "" : `\`${name.replaceAll("`", "``")}\`.`;
+  };
+  return {
+    // The first name is that of the new table or procedure. The names within a procedure belong to its database.
+    query: async (sql) => client.query(sql.replace(names, `${await prefix()}$&`)),
+    execute: async ({ sql, ...form }, values) => {
+      const own = await prefix();
+      return client.execute({ ...form, sql: sql.replaceAll(allNames, `${own}$&`) }, values);
+    },
+  };
+}
+
+const names = /\bholdfast\d*_\w+/;
+const allNames = new RegExp(names, "g");
+
+function configuredDatabase(client: MysqlClient & Configured): string | undefined {
+  const name = client.pool?.config?.connectionConfig?.database ?? client.connection?.config?.database;
+  return typeof name === "string" && name !== "" ? name : undefined;
+}
+
+async function currentDatabase(client: MysqlClient): Promise<string | undefined> {
+  const [row] = await rowsOf(client, "SELECT DATABASE() AS name", []);
+  const name = row?.["name"] ?? undefined;
+  return name === undefined ? undefined : textOf(name);
+}
+
 /** Rows are read as objects with the values of `mysql2`, whatever the options of the pool are. */
 function statement(sql: string): MysqlStatement {
   return { sql, typeCast: (_, next) => next(), rowsAsArray: false, nestTables: false };

@@ -1,6 +1,6 @@
 import type { Driver } from "../../driver.ts";
 import { StoreDriver } from "../store/store-driver.ts";
-import { checkClient, type MysqlClient } from "./client.ts";
+import { checkClient, inOneDatabase, type MysqlClient } from "./client.ts";
 import { resolveOptions, type MysqlOptions } from "./options.ts";
 import { MysqlStore } from "./store.ts";
 
@@ -15,5 +15,5 @@ import { MysqlStore } from "./store.ts";
  */
 export function mysql(client: MysqlClient, options: MysqlOptions = {}): Driver {
   const resolved = resolveOptions(options);
-  return new StoreDriver(new MysqlStore(checkClient("client", client), resolved), resolved);
+  return new StoreDriver(new MysqlStore(inOneDatabase(checkClient("client", client)), resolved), resolved);
 }

@@ -31,7 +31,7 @@ onMariaDb("holdfast/mysql under faults", () => {
       query: (sql) => pool.query(sql),
       execute: (statement, values) => {
         const execute = (): Promise<[unknown, unknown]> => pool.execute(statement, values);
-        return statement.sql.startsWith(`CALL holdfast3_${name}(`) ? call(execute) : execute();
+        return statement.sql.includes(`holdfast3_${name}(`) ? call(execute) : execute();
       },
     };
     return createLocks(mysql(client));

@@ -1,6 +1,6 @@
 import { createLocks } from "holdfast";
 import { mysql } from "holdfast/mysql";
-import { createPool, type PoolOptions } from "mysql2/promise";
+import { createPool, type Pool, type PoolConnection, type PoolOptions } from "mysql2/promise";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { onMariaDb, startMariaDb, type MariaDbServer } from "../../support/mariadb-server.ts";
@@ -58,6 +58,50 @@ onMariaDb("a lock in MySQL on a pool", () => {
     expect(await locks.breakLock(key, { fencingToken: held.fencingToken, reason: "a test" })).toBe(true);
     expect((await locks.audit({ key })).records).toMatchObject([{ fencingToken: held.fencingToken }]);
     await held.release();
+    await locks.close();
+    await pool.end();
+  });
+
+  /** How a program leaves a connection in another database. */
+  const moves: readonly [how: string, move: (connection: PoolConnection) => Promise<unknown>][] = [
+    ["USE", (connection) => connection.query("USE tenant")],
+    ["changeUser", (connection) => connection.changeUser({ database: "tenant" })],
+  ];
+
+  test.each(moves)(
+    "whose connection was moved to another database by %s stays in its own",
+    async (_, move) => {
+      const [pool, other] = [1, 1].map((connectionLimit) => createPool({ uri: server.url, connectionLimit }));
+      const [here, there] = [createLocks(mysql(pool as Pool)), createLocks(mysql(other as Pool))];
+      await other?.query("CREATE DATABASE IF NOT EXISTS tenant");
+      const connection = await (pool as Pool).getConnection();
+      await move(connection);
+      connection.release();
+      const lease = await here.acquire("account:7");
+      expect(await there.tryAcquire("account:7")).toBeNull();
+      await lease.extend();
+      expect((await here.list({ prefix: "account:" })).locks).toHaveLength(1);
+      expect(await lease.release()).toBe(true);
+      const [tables] = (await other?.query("SHOW TABLES IN tenant")) ?? [];
+      expect(tables).toEqual([]);
+      await Promise.all([here.close(), there.close()]);
+      await Promise.all([pool?.end(), other?.end()]);
+    },
+  );
+
+  test("whose settings are not visible uses the database of its first call", async () => {
+    const pool = createPool({ uri: server.url, connectionLimit: 1 });
+    const locks = createLocks(
+      mysql({
+        query: (sql) => pool.query(sql),
+        execute: (statement, values) => pool.execute(statement, values),
+      }),
+    );
+    await pool.query("CREATE DATABASE IF NOT EXISTS tenant");
+    const lease = await locks.acquire("account:8");
+    await pool.query("USE tenant");
+    await lease.extend();
+    expect(await lease.release()).toBe(true);
     await locks.close();
     await pool.end();
   });

@@ -89,8 +89,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "redlock/vote-request",
-        "      this.#acceptVote(voteByNotification(this.#host, grant, ageMs));\n",
-        '      this.#acceptVote({ ...voteByNotification(this.#host, grant, ageMs), runId: guard.runId ?? "" });\n',
+        "      this.#acceptVote(voteByNotification(this.#host, grant, at, ageMs));\n",
+        '      this.#acceptVote({ ...voteByNotification(this.#host, grant, at, ageMs), runId: guard.runId ?? "" });\n',
       ),
     ],
     killers: [byRules("drivers/redis/redlock/pushed-votes", "a pushed grant of another run of the")],

@@ -145,8 +145,8 @@ export const validity: readonly Mutant[] = [
     edits: [
       redis(
         "server/grant-age",
-        "const elapsedMs = elapsedSince(bracket.sent, this.#clock) * (1 + driftRate);",
-        "const elapsedMs = elapsedSince(bracket.sent, this.#clock);",
+        "const elapsedMs = elapsedBetween(bracket.sent, at) * (1 + driftRate);",
+        "const elapsedMs = elapsedBetween(bracket.sent, at);",
       ),
     ],
     killers: [byRules("drivers/redis/server/grant-age", "dates an event on the server")],
@@ -157,8 +157,8 @@ export const validity: readonly Mutant[] = [
     edits: [
       edit(
         "runtime/clock.ts",
-        "return Math.max(clock.now() - start.now, clock.wall() - start.wall);",
-        "return clock.now() - start.now;",
+        "return Math.max(end.now - start.now, end.wall - start.wall);",
+        "return end.now - start.now;",
       ),
     ],
     killers: [byRules("drivers/redis/server/grant-age", "takes the larger of both clocks' elapsed time")],

@@ -2,4 +2,4 @@ export { mysql } from "./driver.ts";
 export type { MysqlOptions } from "./options.ts";
 export { assertHeld } from "./assert-held.ts";
 export { mysqlSchema } from "./schema.ts";
-export type { MysqlClient } from "./client.ts";
+export type { MysqlClient, MysqlStatement } from "./client.ts";

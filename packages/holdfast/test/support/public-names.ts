@@ -219,7 +219,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
     },
     "holdfast/mysql": {
       values: ["assertHeld", "mysql", "mysqlSchema"],
-      types: ["MysqlClient", "MysqlOptions"],
+      types: ["MysqlClient", "MysqlOptions", "MysqlStatement"],
     },
     "holdfast/etcd": { values: ["etcd"], types: ["EtcdOptions"] },
     "holdfast/zookeeper": { values: ["zookeeper"], types: ["ZooKeeperOptions"] },

@@ -237,7 +237,8 @@ onPostgres("a driver for PostgreSQL", () => {
     const worker = startWorker("listen");
     await worker.next();
     const holder = await direct.acquire(key);
-    worker.child.send({ key, options: { waitMs: 60_000 } });
+    // A poll that is under way at the stop may be granted the lock, which is then held until this TTL.
+    worker.child.send({ key, options: { waitMs: 60_000, ttlMs: 5_000 } });
     await waitUntil(async () => (await direct.inspect(key)).waiterCount === 1, "the worker waits");
     worker.child.kill("SIGSTOP");
     const next = open(server.url).acquire(key, { waitMs: 20_000 });

@@ -15,6 +15,8 @@ export class PresentHold {
   /** The longest remaining time that was seen: a lower bound of the TTL. */
   #ttlMs = 0;
   #readAt = 0;
+  /** The smallest difference of this machine's clock to the engine's that a reading had: the one that arrived with the least delay. */
+  #aheadMs = Infinity;
   /** When the holder was missing for the first time. */
   #missingAt: number | undefined;
 
@@ -24,8 +26,12 @@ export class PresentHold {
   }
 
   /** Notes the state of the holder. */
-  read({ remainingMs }: Holder, now: number): void {
-    this.#expiresAt = remainingMs === undefined ? null : now + remainingMs;
+  read({ remainingMs, since, heldMs }: Holder, now: number): void {
+    // A state that arrived late is older than it seems, and its hold would seem to end before its expiry.
+    const engineNow = since === undefined || heldMs === undefined ? undefined : since + heldMs;
+    this.#aheadMs = Math.min(this.#aheadMs, engineNow === undefined ? Infinity : now - engineNow);
+    const readAt = engineNow === undefined ? now : engineNow + this.#aheadMs;
+    this.#expiresAt = remainingMs === undefined ? null : readAt + remainingMs;
     this.#ttlMs = Math.max(this.#ttlMs, remainingMs ?? 0);
     this.#readAt = now;
   }

@@ -25,19 +25,26 @@ export class NodeTransport implements Transport {
 
   send({ method, url, headers, body }: TransportRequest, signal?: AbortSignal): Promise<TransportReply> {
     return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
       const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
       const request = this.#request(url, {
         method,
         agent: this.#agent,
         headers: { ...headers, ...length },
-        ...(signal && { signal }),
       });
+      // With its option `signal`, Node.js destroys the socket with an error, also when the reply has ended and the socket no longer has a
+      // listener. That error would end the process.
+      const abort = (): void => void request.destroy();
+      signal?.addEventListener("abort", abort, { once: true });
       this.#open.add(request);
-      request.once("close", () => this.#open.delete(request));
+      request.once("close", () => {
+        this.#open.delete(request);
+        signal?.removeEventListener("abort", abort);
+      });
       request.once("response", (response) => resolve(replyOf(response)));
       request.on("error", (error: NodeJS.ErrnoException) => {
         const isStale = request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
-        reject(isStale && signal?.aborted !== true ? new StaleConnection() : error);
+        reject(signal?.aborted ? (signal.reason as Error) : isStale ? new StaleConnection() : error);
       });
       request.end(body);
     });

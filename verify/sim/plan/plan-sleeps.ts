@@ -59,7 +59,8 @@ export function pauseRandom(seed: number): SeededRandom {
 const pauseProbability = 0.4;
 
 /**
- * Plans pauses between two readings of a clock in one turn. Without them no turn takes time, so an error that counts one duration from two moments has no effect. Most pauses hit a notification, and are about as long as the claim that it grants.
+ * Plans pauses between two readings of a clock in one turn. Without them no turn takes time, so an error that counts one duration from
+ * two moments has no effect. Most pauses hit a notification, and are about as long as the claim that it grants.
  */
 export function planPauses(
   { scenario, engine, clients, claimMs, quietAt }: ScheduleFrame,

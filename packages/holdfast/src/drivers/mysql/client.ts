@@ -43,17 +43,23 @@ interface Configured {
  * The database is that of the pool's settings, or else of the first call.
  */
 export function inOneDatabase(client: MysqlClient): MysqlClient {
-  let name: string | undefined;
+  let name = configuredDatabase(client);
   const prefix = async (): Promise<string> => {
-    name ??= configuredDatabase(client) ?? (await currentDatabase(client));
+    if (name === undefined) {
+      const current = await currentDatabase(client);
+      name ??= current; // of several first calls, the first reply decides for all
+    }
     return name === undefined ? "" : `\`${name.replaceAll("`", "``")}\`.`;
   };
   return {
     // The first name is that of the new table or procedure. The names within a procedure belong to its database.
-    query: async (sql) => client.query(sql.replace(names, `${await prefix()}$&`)),
+    query: async (sql) => {
+      const own = await prefix();
+      return client.query(sql.replace(names, (found) => own + found));
+    },
     execute: async ({ sql, ...form }, values) => {
       const own = await prefix();
-      return client.execute({ ...form, sql: sql.replaceAll(allNames, `${own}$&`) }, values);
+      return client.execute({ ...form, sql: sql.replaceAll(allNames, (found) => own + found) }, values);
     },
   };
 }

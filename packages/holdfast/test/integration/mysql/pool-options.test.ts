@@ -105,4 +105,21 @@ onMariaDb("a lock in MySQL on a pool", () => {
     await locks.close();
     await pool.end();
   });
+
+  test("whose first calls meet connections in two databases uses one of them", async () => {
+    const [first, second] = [1, 1].map(() => createPool({ uri: server.url, connectionLimit: 1 }));
+    await createLocks(mysql(first as Pool)).inspect("any"); // creates the tables
+    await second?.query("CREATE DATABASE IF NOT EXISTS `a$&b`");
+    await second?.query("USE `a$&b`");
+    let calls = 0;
+    const next = (): Pool => [first, second][calls++ % 2] as Pool;
+    const locks = createLocks(
+      mysql({ query: (sql) => next().query(sql), execute: (sql, values) => next().execute(sql, values) }),
+    );
+    const leases = await Promise.all([locks.acquire("one"), locks.acquire("two")]);
+    expect((await locks.list()).locks.map(({ key }) => key)).toEqual(["one", "two"]);
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([true, true]);
+    await locks.close();
+    await Promise.all([first?.end(), second?.end()]);
+  });
 });

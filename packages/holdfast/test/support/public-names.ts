@@ -215,7 +215,17 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
     },
     "holdfast/postgres": {
       values: ["assertHeld", "postgres", "postgresSchema"],
-      types: ["PgClient", "PostgresClient", "PostgresJsClient", "PostgresOptions", "PostgresQuery"],
+      types: [
+        "PgClient",
+        "PgPool",
+        "PostgresClient",
+        "PostgresJs",
+        "PostgresJsStatement",
+        "PostgresJsTransaction",
+        "PostgresOptions",
+        "PostgresQuery",
+        "PostgresTransaction",
+      ],
     },
     "holdfast/mysql": {
       values: ["assertHeld", "mysql", "mysqlSchema"],

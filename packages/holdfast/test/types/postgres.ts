@@ -17,3 +17,22 @@ export async function fences(
     await assertHeld(transaction, lease, { schema: "holdfast" });
   }
 }
+
+export function refuses(
+  client: Client,
+  pool: Pool,
+  sql: Sql,
+  transaction: TransactionSql,
+  lease: Lease,
+): unknown[] {
+  return [
+    // @ts-expect-error -- one connection, in which the program may open a transaction
+    () => postgres(client),
+    // @ts-expect-error -- the statements of a transaction
+    () => postgres(transaction),
+    // @ts-expect-error -- each statement may get another connection
+    () => assertHeld(pool, lease),
+    // @ts-expect-error -- each statement may get another connection
+    () => assertHeld(sql, lease),
+  ];
+}

@@ -1,8 +1,8 @@
-import { LeaseLostError } from "../../errors.ts";
+import { LeaseLostError, LockError } from "../../errors.ts";
 import type { Lease } from "../../lease/lease.ts";
 import { checkFencingToken, checkKey, checkOptionNames } from "../../option-checks.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { callFunction, queryOf, type PostgresClient } from "./client.ts";
+import { transactionOf, valuesOf, type PostgresTransaction } from "./client.ts";
 import { isLeaseLost } from "./errors.ts";
 import { checkSchema, quoted } from "./options.ts";
 
@@ -15,21 +15,29 @@ import { checkSchema, quoted } from "./options.ts";
  * levels `REPEATABLE READ` and `SERIALIZABLE` an extension since the start of the transaction causes a serialization failure (40001).
  * @param transaction runs statements within the caller's transaction: a client of `pg`, a transaction of `postgres`, or a function
  * @throws {LeaseLostError} if the lease does not hold its key
+ * @throws {LockError} `unsupported` if the statements did not run in one transaction, so that nothing is fenced
+ * @throws {TypeError} for a pool, whose statements may use several connections
  */
 export async function assertHeld(
-  transaction: PostgresClient,
+  transaction: PostgresTransaction,
   lease: Pick<Lease, "key" | "fencingToken">,
   options: { readonly schema?: string | undefined } = {},
 ): Promise<void> {
   checkOptionNames(options, ["schema"]);
   const schema = checkSchema(options.schema);
-  const query = queryOf("transaction", transaction);
-  const request = { key: checkKey(lease.key), fencing: checkFencingToken(lease.fencingToken).toString() };
-  try {
-    await callFunction(query, `${quoted(schema)}.assert_held`, request);
-  } catch (error) {
+  const query = transactionOf(transaction);
+  const key = checkKey(lease.key);
+  const request = JSON.stringify({ key, fencing: checkFencingToken(lease.fencingToken).toString() });
+  const sql = `SELECT ${quoted(schema)}.assert_held($1), txid_current()::text`;
+  const [asserted] = await Promise.resolve(query(sql, [request])).catch((error: unknown) => {
     throw isLeaseLost(error)
       ? new LeaseLostError(lease.key, "expired", systemClock.wall(), { cause: error })
       : error;
+  });
+  // Without a transaction the row lock has ended with its statement, and the second statement has no transaction ID.
+  const [present] = await query("SELECT txid_current_if_assigned()::text", []);
+  if (valuesOf(asserted)[1] !== valuesOf(present)[0]) {
+    const message = `PostgreSQL: assertHeld("${key}") needs an open transaction: call it after BEGIN, on the connection of the BEGIN`;
+    throw new LockError(message, { code: "unsupported", key });
   }
 }

@@ -1,40 +1,110 @@
 import { invalidValue } from "../../option-checks.ts";
+import { isInTransaction } from "./errors.ts";
 
-/** Runs one statement with text parameters, outside of a transaction. @returns its rows as objects */
+/** Runs one statement with text parameters. @returns its rows as objects */
 export type PostgresQuery = (sql: string, params: string[]) => PromiseLike<readonly object[]>;
 
-/** A `Pool` of `pg`, or another object with its `query`. */
+/** A `Pool` of `pg`, or another object with its `query`. A `Client` is one connection, and is refused. */
+export interface PgPool {
+  query(sql: string, params: string[]): Promise<{ readonly rows: object[] }>;
+  readonly escapeLiteral?: never;
+}
+
+/** A `Client` of `pg`, also one of a `Pool`. A `Pool` itself is refused, because each statement may get another connection. */
 export interface PgClient {
   query(sql: string, params: string[]): Promise<{ readonly rows: object[] }>;
+  readonly totalCount?: never;
 }
 
-/** An instance of `postgres` (postgres.js), or one of its transactions. */
-export interface PostgresJsClient {
-  unsafe(sql: string, params: string[]): PromiseLike<readonly object[]>;
+export interface PostgresJsStatement {
+  /** The rows as arrays of bytes. */
+  raw(): PromiseLike<readonly object[]>;
 }
 
-export type PostgresClient = PgClient | PostgresJsClient | PostgresQuery;
+/** An instance of `postgres` (postgres.js). A transaction and a reserved connection are refused. */
+export interface PostgresJs {
+  unsafe(sql: string, params: string[]): PostgresJsStatement;
+  readonly savepoint?: never;
+  readonly release?: never;
+}
 
-/** The one way in which statements are sent, for a client of any shape. @throws {TypeError} */
-export function queryOf(name: string, client: PostgresClient): PostgresQuery {
+/** A transaction of postgres.js. */
+export interface PostgresJsTransaction {
+  unsafe(sql: string, params: string[]): PostgresJsStatement;
+  readonly begin?: never;
+}
+
+/** What `postgres()` runs its statements with, each outside of a transaction. */
+export type PostgresClient = PgPool | PostgresJs | PostgresQuery;
+
+/** What `assertHeld()` runs its statements with, within the caller's transaction. */
+export type PostgresTransaction = PgClient | PostgresJsTransaction | PostgresQuery;
+
+/** How often a statement is sent at once, if the connection that it got has an open transaction. */
+const maxTries = 5;
+
+/**
+ * The one way in which the driver sends statements, for a client of any shape. A connection with an open transaction refuses a statement,
+ * and the pool has others: `pg` closes a connection whose statement failed, and postgres.js takes turns.
+ * @throws {TypeError}
+ */
+export function queryOf(client: PostgresClient): PostgresQuery {
+  const expected = "a Pool of pg, an instance of postgres, or a function (sql, params) => Promise<rows>";
+  if (isObject(client) && ["escapeLiteral", "savepoint", "release"].some((name) => name in client)) {
+    throw invalidValue("client", `${expected}; one connection may have a transaction of the program`, client);
+  }
+  const query = anyQueryOf("client", client, expected);
+  return async (sql, params) => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await query(sql, params);
+      } catch (error) {
+        if (!isInTransaction(error) || tries >= maxTries) {
+          throw error;
+        }
+      }
+    }
+  };
+}
+
+/** Sends statements within the caller's transaction. @throws {TypeError} */
+export function transactionOf(transaction: PostgresTransaction): PostgresQuery {
+  const expected =
+    "a client of pg, a transaction of postgres, or a function (sql, params) => Promise<rows> that runs a statement in the transaction";
+  if (isObject(transaction) && ["totalCount", "begin"].some((name) => name in transaction)) {
+    throw invalidValue("transaction", `${expected}; a pool may use another connection`, transaction);
+  }
+  return anyQueryOf("transaction", transaction, expected);
+}
+
+function anyQueryOf(
+  name: string,
+  client: PostgresClient | PostgresTransaction,
+  expected: string,
+): PostgresQuery {
   if (isObject(client) && "unsafe" in client && typeof client.unsafe === "function") {
-    return (sql, params) => client.unsafe(sql, params);
+    return async (sql, params) => textsOf(await client.unsafe(sql, params).raw());
   } else if (isObject(client) && "query" in client && typeof client.query === "function") {
     return async (sql, params) => (await client.query(sql, params)).rows;
   } else if (typeof client === "function") {
     return client;
   }
-  const expected = "a Pool of pg, an instance of postgres, or a function (sql, params) => Promise<rows>";
   throw invalidValue(name, expected, client);
 }
 
+/** Raw rows of postgres.js, which no option of the instance changes. */
+function textsOf(rows: readonly object[]): object[] {
+  return rows.map((row) =>
+    valuesOf(row).map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString() : value)),
+  );
+}
+
 /** An instance of postgres.js is a function. */
-function isObject(value: unknown): boolean {
+function isObject(value: unknown): value is object {
   return (typeof value === "object" && value !== null) || typeof value === "function";
 }
 
-/** Calls one function of the schema, whose argument and result are JSON. */
-export async function callFunction(query: PostgresQuery, name: string, request: object): Promise<unknown> {
-  const [row] = await query(`SELECT ${name}($1) AS reply`, [JSON.stringify(request)]);
-  return JSON.parse((row as { reply: string }).reply);
+/** The values of a row in the order of its columns, because postgres.js can rename columns. */
+export function valuesOf(row: object | undefined): unknown[] {
+  return Object.values(row ?? {});
 }

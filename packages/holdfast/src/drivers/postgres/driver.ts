@@ -12,14 +12,15 @@ import { PostgresStore } from "./store.ts";
  * reaches as far as the durability of the database: a failover to a standby without the last commits may lose a grant.
  *
  * Every operation is one statement without session state, so a pooler in transaction mode may be between, except with
- * `mode: "advisory"`. The driver never closes the client.
+ * `mode: "advisory"`. On a connection that the program left with an open transaction the server refuses the statement, and the driver
+ * uses another connection. The driver never closes the client.
  * @param client a `Pool` of `pg`, an instance of `postgres`, or a function that runs one statement and resolves with its rows. The
- * function must not run the statement within a transaction
+ * function must run the statement outside of a transaction. A single connection is refused
  * @throws {TypeError | RangeError} for an invalid client or option
  */
 export function postgres(client: PostgresClient, options: PostgresOptions = {}): Driver {
   const { listen, mode, ...resolved } = resolveOptions(options);
-  const query = queryOf("client", client);
+  const query = queryOf(client);
   const notifications = listen ? new Notifications(listeningOf(client), query, resolved) : undefined;
   const session = mode === "advisory" ? new AdvisorySession(client, query, resolved) : undefined;
   return new StoreDriver(new PostgresStore(query, { notifications, session }, resolved), resolved);

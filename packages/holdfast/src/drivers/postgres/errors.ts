@@ -5,6 +5,11 @@ import type { StoreFailure } from "../store/lease-store.ts";
  * timeout, and a server that is a standby (25006).
  */
 const transient = /^(08|53|57|40001|40P01|55P03|25006)/;
+/**
+ * The connection has an open transaction: 2D000 (a procedure of the driver cannot commit), 25P02 (the transaction has failed), 25001. Only
+ * a program that shares the client can have opened it. Other connections have none.
+ */
+const inTransaction = new Set(["2D000", "25P02", "25001"]);
 /** The server may have executed the statement before it ended the connection. */
 const unknownOutcome = /^(08|57P0)/;
 /** Errors of the network before a statement was sent. */
@@ -12,6 +17,10 @@ const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH
 
 export function postgresFailure(error: unknown): StoreFailure {
   const code = codeOf(error);
+  if (isInTransaction(error)) {
+    const cause = "the connection has an open transaction, which the program left or shares with the driver";
+    return { message: `PostgreSQL: ${cause} (${messageOf(error)})`, outcome: "none", retryable: true };
+  }
   const message = `PostgreSQL: ${messageOf(error) || code}`;
   if (/^[0-9A-Z]{5}$/.test(code)) {
     const outcome = unknownOutcome.test(code) ? "unknown" : "none";
@@ -22,6 +31,10 @@ export function postgresFailure(error: unknown): StoreFailure {
     outcome: notSent.has(code) ? "none" : "unknown",
     retryable: !(error instanceof TypeError),
   };
+}
+
+export function isInTransaction(error: unknown): boolean {
+  return inTransaction.has(codeOf(error));
 }
 
 /** The schema or its functions are missing. */

@@ -261,3 +261,35 @@ BEGIN
   RETURN json_build_object('removed', removed);
 END $body$;
 `;
+
+/** The operations of the driver. Each is a function of this name, with one argument and one result, both JSON. */
+const operations = [
+  "acquire",
+  "extend",
+  "verify",
+  "release",
+  "downgrade",
+  "set_limit",
+  "inspect",
+  "list",
+  "break_grant",
+  "read_audit",
+  "is_current",
+  "sweep",
+] as const;
+
+export type Operation = (typeof operations)[number];
+
+/**
+ * The procedures that the driver calls, one for each function. The server refuses the COMMIT inside of a transaction block. So a call on a
+ * connection that a program left with an open transaction changes and reads nothing: a ROLLBACK would undo the grant after the reply, and
+ * a snapshot would show an earlier state.
+ */
+export const procedures: string = operations
+  .map(
+    (name) => `
+CREATE OR REPLACE PROCEDURE {schema}.run_${name}(INOUT reply text) LANGUAGE plpgsql AS $body$
+BEGIN COMMIT; reply := {schema}.${name}(reply); END $body$;
+`,
+  )
+  .join("");

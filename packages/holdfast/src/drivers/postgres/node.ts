@@ -1,18 +1,24 @@
 import type { NodeState } from "../../lock-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import type { PostgresQuery } from "./client.ts";
+import { valuesOf, type PostgresQuery } from "./client.ts";
 import { postgresFailure } from "./errors.ts";
 import type { Notifications } from "./notifications.ts";
 
 const timeoutMs = 2_000;
 
-const sql = `SELECT current_setting('server_version') AS version, pg_is_in_recovery()::text AS standby,
-  coalesce(inet_server_addr()::text, 'local') || ':' || coalesce(inet_server_port()::text, '') AS address,
-  (extract(epoch FROM clock_timestamp()) * 1000)::text AS now,
-  (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::text AS uptime`;
+const sql = `SELECT json_build_object('version', current_setting('server_version'), 'standby', pg_is_in_recovery(),
+  'address', coalesce(host(inet_server_addr()), 'local') || ':' || coalesce(inet_server_port()::text, ''),
+  'now', extract(epoch FROM clock_timestamp()) * 1000,
+  'uptime', extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::text`;
 
-type NodeRow = Readonly<Record<"version" | "standby" | "address" | "now" | "uptime", string>>;
+interface NodeRow {
+  readonly version: string;
+  readonly standby: boolean;
+  readonly address: string;
+  readonly now: number;
+  readonly uptime: number;
+}
 
 /** The state of the server that the client reaches now. */
 export async function nodeOf(
@@ -41,17 +47,17 @@ export async function nodeOf(
     if (rows === undefined) {
       throw new Error(`no reply within ${timeoutMs} ms`);
     }
-    const [row] = rows as readonly [NodeRow];
+    const row = JSON.parse(valuesOf(rows[0])[0] as string) as NodeRow;
     const latencyMs = clock.now() - sent;
     return {
       ...common,
-      node: row.address.replace(/\/\d+(?=:)/, ""),
+      node: row.address,
       reachable: true,
       latencyMs,
       version: row.version,
-      role: row.standby === "true" ? "standby" : "primary",
-      uptimeMs: Number(row.uptime),
-      clockOffsetMs: Number(row.now) + latencyMs / 2 - clock.wall(),
+      role: row.standby ? "standby" : "primary",
+      uptimeMs: row.uptime,
+      clockOffsetMs: row.now + latencyMs / 2 - clock.wall(),
       error: null,
     };
   } catch (error) {

@@ -41,7 +41,9 @@ export class Notifications {
   }
 
   #probe(): void {
-    const sent = this.#query("SELECT pg_notify($1, 'probe')", [this.channel]);
+    // The COMMIT is refused inside of a transaction, whose notifications would be sent late or never.
+    const sql = `DO $holdfast$ BEGIN COMMIT; PERFORM pg_notify('${this.channel}', '${probe}'); END $holdfast$`;
+    const sent = this.#query(sql, []);
     sent.then(undefined, () => undefined); // without a probe, waiters poll
   }
 

@@ -1,14 +1,14 @@
 import { auditFunctions, auditTable } from "./audit.ts";
-import { functions } from "./functions.ts";
+import { functions, procedures } from "./functions.ts";
 import { checkSchema, quoted } from "./options.ts";
 import { sessionFunctions } from "./session-functions.ts";
 import { views } from "./views.ts";
 
 /** The version of the functions. A client installs its schema where the version is lower. */
-export const schemaVersion = 6;
+export const schemaVersion = 7;
 
 /**
- * The schema of the locks: four tables, and one function for each operation. The statement may be repeated, and several clients may
+ * The schema of the locks: four tables, and one function and one procedure for each operation. The statement may be repeated, and several clients may
  * run it at once. Each function that changes a lock takes the row lock of its key first. Therefore operations on one key have an order.
  *
  * The lock row keeps the last fencing token of its key. A row that was not used for an hour is removed. The key then continues from the
@@ -18,6 +18,11 @@ export const schemaVersion = 6;
  */
 export function postgresSchema(schema = "holdfast"): string {
   return statement.replaceAll("{schema}", quoted(checkSchema(schema)));
+}
+
+/** The statement as the driver runs it. The server refuses the COMMIT inside of a transaction, which could be rolled back. */
+export function committedSchema(schema: string): string {
+  return postgresSchema(schema).replace("BEGIN", "BEGIN COMMIT;");
 }
 
 const statement = `DO $holdfast$ BEGIN
@@ -43,5 +48,6 @@ ${sessionFunctions}
 ${auditFunctions}
 ${views}
 ${functions}
+${procedures}
 CREATE OR REPLACE FUNCTION {schema}.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $body$ SELECT ${schemaVersion} $body$;
 END $holdfast$`;

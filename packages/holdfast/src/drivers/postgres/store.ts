@@ -17,14 +17,14 @@ import type {
 import { sharesOf } from "../store/shares.ts";
 import { SweepSchedule } from "../store/sweep-schedule.ts";
 import type { AuditRow } from "./audit.ts";
-import { callFunction, type PostgresQuery } from "./client.ts";
+import { valuesOf, type PostgresQuery } from "./client.ts";
 import { isMissingSchema, postgresFailure } from "./errors.ts";
 import type { Notifications } from "./notifications.ts";
 import { nodeOf } from "./node.ts";
 import { quoted, type ResolvedOptions } from "./options.ts";
 import { holderOf, stateOf, type HolderRow, type StateRow } from "./rows.ts";
-import { maxSweptRows } from "./functions.ts";
-import { postgresSchema, schemaVersion } from "./schema.ts";
+import { maxSweptRows, type Operation } from "./functions.ts";
+import { committedSchema, schemaVersion } from "./schema.ts";
 import type { AdvisorySession } from "./session.ts";
 
 /** The connections that the driver opens. */
@@ -36,7 +36,7 @@ interface OwnConnections {
 const dayMs = 86_400_000;
 const sweepEveryMs = 600_000;
 
-/** The leases of one database. Each operation is one statement, which calls a function of the schema. */
+/** The leases of one database. Each operation is one statement, which calls a procedure of the schema. */
 export class PostgresStore implements LeaseStore {
   readonly capabilities: Capabilities;
   readonly subscribe?: (listener: StoreListener) => () => void;
@@ -205,7 +205,7 @@ export class PostgresStore implements LeaseStore {
     this.#session?.close();
   }
 
-  async #call(name: string, request: object): Promise<unknown> {
+  async #call(name: Operation, request: object): Promise<unknown> {
     const ready = (this.#ready ??= this.#prepare());
     try {
       await ready;
@@ -215,22 +215,29 @@ export class PostgresStore implements LeaseStore {
       }
       throw error;
     }
-    return callFunction(this.#query, `${quoted(this.#schema)}.${name}`, request);
+    const sql = `CALL ${quoted(this.#schema)}.run_${name}($1)`;
+    const [row] = await this.#query(sql, [JSON.stringify(request)]);
+    const [reply] = valuesOf(row);
+    if (typeof reply !== "string") {
+      const changed = "an option of the client, or a wrapper, changes the rows";
+      throw new TypeError(`expected a row with one text from the client, got ${typeof reply}; ${changed}`);
+    }
+    return JSON.parse(reply);
   }
 
   /** Creates the schema if it is missing or older, and opens the session. */
   async #prepare(): Promise<void> {
     let version = 0;
     try {
-      const [row] = await this.#query(`SELECT ${quoted(this.#schema)}.version() AS version`, []);
-      version = (row as { version: number }).version;
+      const [row] = await this.#query(`SELECT ${quoted(this.#schema)}.version()`, []);
+      version = Number(valuesOf(row)[0]);
     } catch (error) {
       if (!isMissingSchema(error) || !this.#createsSchema) {
         throw error;
       }
     }
     if (version < schemaVersion && this.#createsSchema) {
-      await this.#query(postgresSchema(this.#schema), []);
+      await this.#query(committedSchema(this.#schema), []);
     }
     await this.#session?.start();
   }

@@ -1,14 +1,19 @@
 import { drizzle } from "drizzle-orm/node-postgres";
 import { sql as drizzleSql } from "drizzle-orm";
 import { createLocks, type Lease, type Locks } from "holdfast";
-import { assertHeld, postgres, type PostgresClient } from "holdfast/postgres";
+import { assertHeld, postgres, type PostgresTransaction } from "holdfast/postgres";
 import { CompiledQuery, Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import postgresJs from "postgres";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 
 import { remainingAtLoss } from "../../support/loss.ts";
-import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
+import {
+  inTransaction,
+  onPostgres,
+  startPostgres,
+  type PostgresServer,
+} from "../../support/postgres-server.ts";
 
 onPostgres("assertHeld", () => {
   let server: PostgresServer;
@@ -38,21 +43,6 @@ onPostgres("assertHeld", () => {
     await Promise.all([here.close(), there.close()]);
   });
 
-  async function inTransaction<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    const client = await pool.connect();
-    try {
-      await client.query("BEGIN");
-      const result = await work(client);
-      await client.query("COMMIT");
-      return result;
-    } catch (error) {
-      await client.query("ROLLBACK");
-      throw error;
-    } finally {
-      client.release();
-    }
-  }
-
   async function expired(): Promise<Lease> {
     const lease = await here.acquire(key, { ttlMs: 100, renew: false });
     await remainingAtLoss(lease);
@@ -62,7 +52,7 @@ onPostgres("assertHeld", () => {
 
   test("resolves for a lease that holds its key", async () => {
     const lease = await here.acquire(key);
-    await inTransaction((client) => assertHeld(client, lease));
+    await inTransaction(pool, (client) => assertHeld(client, lease));
   });
 
   test.each<[string, () => Promise<Lease>]>([
@@ -93,7 +83,7 @@ onPostgres("assertHeld", () => {
     ],
   ])("rejects for a lease that %s, and the transaction cannot commit", async (_, end) => {
     const lease = await end();
-    const transaction = inTransaction(async (client) => {
+    const transaction = inTransaction(pool, async (client) => {
       await client.query("UPDATE account SET balance = balance + 1");
       await assertHeld(client, lease).catch((error: unknown) => {
         expect(error).toMatchObject({ code: "lease-lost", key });
@@ -108,7 +98,7 @@ onPostgres("assertHeld", () => {
     const lease = await here.acquire(key, { ttlMs: 200, renew: false });
     const events: string[] = [];
     const waiting = there.acquire(key).then(() => events.push("next holder"));
-    await inTransaction(async (client) => {
+    await inTransaction(pool, async (client) => {
       await assertHeld(client, lease);
       await client.query("SELECT pg_sleep(0.5)");
       expect(await there.tryAcquire(key)).toBeNull();
@@ -121,7 +111,7 @@ onPostgres("assertHeld", () => {
   test("a release and a break do not wait for the transaction, and the next holder does", async () => {
     for (const end of ["release", "break"] as const) {
       const lease = await here.acquire(`${key}:${end}`);
-      await inTransaction(async (client) => {
+      await inTransaction(pool, async (client) => {
         await assertHeld(client, lease);
         const ended =
           end === "release"
@@ -137,7 +127,7 @@ onPostgres("assertHeld", () => {
 
   test("the transaction does not delay extensions of the lease", async () => {
     const lease = await here.acquire(key, { ttlMs: 5_000, renew: false });
-    await inTransaction(async (client) => {
+    await inTransaction(pool, async (client) => {
       await assertHeld(client, lease);
       await lease.extend(20_000);
       expect(lease.remainingMs()).toBeGreaterThan(10_000);
@@ -146,11 +136,11 @@ onPostgres("assertHeld", () => {
 
   test("a transaction fails to serialize, or reads the present lease, with the level serializable", async () => {
     const lease = await here.acquire(key);
-    await inTransaction(async (client) => {
+    await inTransaction(pool, async (client) => {
       await client.query("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
       await assertHeld(client, lease);
     });
-    const stale = inTransaction(async (client) => {
+    const stale = inTransaction(pool, async (client) => {
       await client.query("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
       await client.query("SELECT 1 FROM account");
       await lease.release();
@@ -167,27 +157,29 @@ onPostgres("assertHeld", () => {
     const sql = postgresJs(server.url, { max: 1, onnotice: () => undefined });
     const kysely = new Kysely<object>({ dialect: new PostgresDialect({ pool }) });
     const orm = drizzle(pool);
-    const transactions: Record<string, (use: (client: PostgresClient) => Promise<void>) => Promise<unknown>> =
-      {
-        "postgres.js": (use) => sql.begin((transaction) => use(transaction)),
-        Kysely: (use) =>
-          kysely.transaction().execute((transaction) =>
-            use(async (text, params) => {
-              const { rows } = await transaction.executeQuery(CompiledQuery.raw(text, params));
-              return rows as object[];
-            }),
-          ),
-        Drizzle: (use) =>
-          orm.transaction((transaction) =>
-            use(async (text, [parameter]) => {
-              const [before = "", after = ""] = text.split("$1");
-              const { rows } = await transaction.execute(
-                drizzleSql`${drizzleSql.raw(before)}${parameter}${drizzleSql.raw(after)}`,
-              );
-              return rows;
-            }),
-          ),
-      };
+    const transactions: Record<
+      string,
+      (use: (client: PostgresTransaction) => Promise<void>) => Promise<unknown>
+    > = {
+      "postgres.js": (use) => sql.begin((transaction) => use(transaction)),
+      Kysely: (use) =>
+        kysely.transaction().execute((transaction) =>
+          use(async (text, params) => {
+            const { rows } = await transaction.executeQuery(CompiledQuery.raw(text, params));
+            return rows as object[];
+          }),
+        ),
+      Drizzle: (use) =>
+        orm.transaction((transaction) =>
+          use(async (text, [parameter]) => {
+            const [before = "", after = ""] = text.split("$1");
+            const { rows } = await transaction.execute(
+              drizzleSql`${drizzleSql.raw(before)}${parameter}${drizzleSql.raw(after)}`,
+            );
+            return rows;
+          }),
+        ),
+    };
     for (const [name, transaction] of Object.entries(transactions)) {
       await transaction((client) => assertHeld(client, lease));
       await expect(
@@ -202,9 +194,10 @@ onPostgres("assertHeld", () => {
 
   test("refuses what runs no statements, and a schema that is no identifier", async () => {
     const lease = { key, fencingToken: 1n };
-    await expect(assertHeld({} as PostgresClient, lease)).rejects.toThrow(
-      "Expected `transaction` to be a Pool of pg",
+    await expect(assertHeld({} as PostgresTransaction, lease)).rejects.toThrow(
+      "Expected `transaction` to be a client of pg",
     );
-    await expect(assertHeld(pool, lease, { schema: "x; DROP" })).rejects.toThrow("Expected `schema` to be");
+    const client = new pg.Client(server.url);
+    await expect(assertHeld(client, lease, { schema: "x; DROP" })).rejects.toThrow("Expected `schema` to be");
   });
 });

@@ -5,6 +5,7 @@ import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import {
+  inTransaction,
   onPostgres,
   startPostgres,
   startStandby,
@@ -84,8 +85,9 @@ onPostgres("a failover to a standby", () => {
     const second = await there.acquire("key");
     lease.throwIfLost(); // two holders: the guarantee is that of the database
     expect(second.fencingToken).toBeGreaterThan(lease.fencingToken);
-    await expect(assertHeld(current, lease)).rejects.toMatchObject({ code: "lease-lost" });
-    await assertHeld(current, second);
+    const fenced = inTransaction(current, (client) => assertHeld(client, lease));
+    await expect(fenced).rejects.toMatchObject({ code: "lease-lost" });
+    await inTransaction(current, (client) => assertHeld(client, second));
     await expect(lease.extend()).rejects.toMatchObject({ code: "lease-lost" });
     expect(lease.signal.aborted).toBe(true);
   });

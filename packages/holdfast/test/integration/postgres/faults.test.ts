@@ -80,7 +80,7 @@ onPostgres("a driver for PostgreSQL", () => {
     const locks = proxied();
     await locks.acquire(`${key}:warm`);
     for (const acquire of ["acquire", "tryAcquire"] as const) {
-      const lost = proxy.loseNextReply(/\.acquire/);
+      const lost = proxy.loseNextReply(/\.run_acquire/);
       const lease = await locks[acquire](`${key}:${acquire}`);
       await lost;
       const { holders } = await direct.inspect(`${key}:${acquire}`);
@@ -105,7 +105,7 @@ onPostgres("a driver for PostgreSQL", () => {
   test("a request that is executed after its repeat was granted and released leaves no queue entry", async () => {
     const locks = proxied({ commandTimeoutMs: 300 });
     await locks.acquire(`${key}:warm`);
-    proxy.holdBack(/\.acquire/);
+    proxy.holdBack(/\.run_acquire/);
     const waiting = locks.acquire(key, { waitMs: 60_000 });
     await waitUntil(() => proxy.heldBack === 1, "the proxy holds the first request");
     proxy.holdBack(undefined);
@@ -126,11 +126,11 @@ onPostgres("a driver for PostgreSQL", () => {
   test("an extension and a release whose replies are lost have their effect", async () => {
     const locks = proxied();
     const lease = await locks.acquire(key, { ttlMs: 5_000, renew: false });
-    const extensionLost = proxy.loseNextReply(/\.extend/);
+    const extensionLost = proxy.loseNextReply(/\.run_extend/);
     await expect(lease.extend(20_000)).rejects.toMatchObject({ code: "engine-unavailable" });
     await extensionLost;
     expect((await direct.inspect(key)).remainingMs).toBeGreaterThan(10_000);
-    const releaseLost = proxy.loseNextReply(/\.release/);
+    const releaseLost = proxy.loseNextReply(/\.run_release/);
     expect(await lease.release()).toBe(true);
     await releaseLost;
     expect((await direct.inspect(key)).holders).toEqual([]);

@@ -4,7 +4,12 @@ import { assertHeld, postgres } from "holdfast/postgres";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { onPostgres, startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
+import {
+  inTransaction,
+  onPostgres,
+  startPostgres,
+  type PostgresServer,
+} from "../../support/postgres-server.ts";
 import { describeWithClocks } from "../../support/servers.ts";
 
 const hourMs = 3_600_000;
@@ -39,7 +44,7 @@ onPostgres("PostgreSQL", () => {
       expect((await here.nodes())[0]?.clockOffsetMs).toBeLessThan(-hourMs / 2);
       expect(await there.tryAcquire("key")).toBeNull();
       await lease.extend();
-      await assertHeld(pool, lease);
+      await inTransaction(pool, (client) => assertHeld(client, lease));
       expect(await lease.release()).toBe(true);
       const next = await there.acquire("key");
       expect(next.fencingToken).toBe(lease.fencingToken + 1n);
@@ -50,7 +55,8 @@ onPostgres("PostgreSQL", () => {
       clock.set({ aheadMs: hourMs });
       const second = await there.acquire("key", { renew: false });
       expect(second.fencingToken).toBeGreaterThan(lease.fencingToken);
-      await expect(assertHeld(pool, lease)).rejects.toMatchObject({ code: "lease-lost" });
+      const fenced = inTransaction(pool, (client) => assertHeld(client, lease));
+      await expect(fenced).rejects.toMatchObject({ code: "lease-lost" });
       await expect(lease.extend()).rejects.toMatchObject({ code: "lease-lost", reason: "stolen" });
       await second.release();
       clock.set({});

@@ -1,3 +1,6 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import {
@@ -26,6 +29,18 @@ onPostgres("holdfast, with the URL of PostgreSQL,", () => {
     refused.username = "nobody";
     const command = ["run", "-k", "nightly", "--wait", "0", "--", "true"];
     expect((await cli.run(command, { env: { HOLDFAST_URL: refused.href } })).code).toBe(77);
+  });
+
+  test("doctor finds sessions that were left in a transaction", async () => {
+    const client = new pg.Client(server.url);
+    await client.connect();
+    await client.query("BEGIN");
+    const idsOf = async (): Promise<string[]> =>
+      (await diagnose(cli, server.url, "--no-probe")).findings.map(({ id }) => id);
+    expect(await idsOf()).not.toContain("open-transactions");
+    await pause(10_000);
+    expect(await idsOf()).toContain("open-transactions");
+    await client.end();
   });
 
   test("doctor finds what puts grants at risk, and times a lock", async () => {

@@ -34,9 +34,10 @@ export async function assertHeld(
       ? new LeaseLostError(lease.key, "expired", systemClock.wall(), { cause: error })
       : error;
   });
-  // Without a transaction the row lock has ended with its statement, and the second statement has no transaction ID.
-  const [present] = await query("SELECT txid_current_if_assigned()::text", []);
-  if (valuesOf(asserted)[1] !== valuesOf(present)[0]) {
+  // Without a transaction the row lock has ended with its statement, and the second statement has another transaction ID or none.
+  const [, id] = valuesOf(asserted);
+  const [present] = await query("SELECT (txid_current_if_assigned()::text = $1)::text", [String(id)]);
+  if (valuesOf(present)[0] !== "true") {
     const message = `PostgreSQL: assertHeld("${key}") needs an open transaction: call it after BEGIN, on the connection of the BEGIN`;
     throw new LockError(message, { code: "unsupported", key });
   }

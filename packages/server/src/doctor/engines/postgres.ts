@@ -15,6 +15,8 @@ interface Facts {
   readonly synchronousStandbys: string;
   readonly standbys: number;
   readonly isolation: string;
+  /** The sessions that have left a transaction open for longer than 10 s, of the users whose sessions this user may see. */
+  readonly leftOpen: number;
   /** `0`: no limit. */
   readonly idleInTransaction: string;
   /** Whether several clients share one connection to the server. */
@@ -32,6 +34,8 @@ const sql = `SELECT current_setting('server_version_num')::integer AS version, p
   current_setting('synchronous_standby_names') AS "synchronousStandbys",
   (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
   current_setting('transaction_isolation') AS isolation,
+  (SELECT count(*)::integer FROM pg_stat_activity WHERE datname = current_database()
+    AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '10 seconds') AS "leftOpen",
   current_setting('idle_in_transaction_session_timeout') AS "idleInTransaction"`;
 
 /** Checks the durability and the role of a PostgreSQL server, and whether a pooler is between. */
@@ -149,6 +153,19 @@ const checks: readonly Check[] = [
           fix: "name the server itself in the URL, or add listen=false to the URL",
         };
   },
+  ({ leftOpen }) =>
+    leftOpen > 0
+      ? {
+          level: "risk",
+          id: "open-transactions",
+          observed: `${leftOpen} sessions are idle in a transaction for more than 10 s`,
+          impact:
+            "the driver runs nothing on such a connection and has to take another one, and a transaction that has called `assertHeld` keeps its key",
+          fix: "find the program that leaves transactions open, for example after an error or a timeout of its client",
+          command:
+            "SELECT pid, application_name, state_change, query FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'",
+        }
+      : undefined,
   ({ idleInTransaction }) =>
     idleInTransaction === "0"
       ? {

@@ -229,7 +229,14 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
     },
     "holdfast/mysql": {
       values: ["assertHeld", "mysql", "mysqlSchema"],
-      types: ["MysqlClient", "MysqlOptions", "MysqlStatement"],
+      types: [
+        "MysqlClient",
+        "MysqlConnection",
+        "MysqlOptions",
+        "MysqlStatement",
+        "MysqlStatements",
+        "MysqlTransaction",
+      ],
     },
     "holdfast/etcd": { values: ["etcd"], types: ["EtcdOptions"] },
     "holdfast/zookeeper": { values: ["zookeeper"], types: ["ZooKeeperOptions"] },

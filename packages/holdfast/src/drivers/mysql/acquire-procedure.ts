@@ -5,7 +5,8 @@ export interface Procedure {
   /** Variables besides those that all procedures have. */
   readonly variables?: string;
   readonly body: string;
-  readonly reply: string;
+  /** The columns of the reply; undefined: the body replies. */
+  readonly reply?: string;
 }
 
 /** Takes the row lock of a key, and reads the time after it. */

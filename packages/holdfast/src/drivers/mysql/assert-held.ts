@@ -1,8 +1,9 @@
-import { LeaseLostError } from "../../errors.ts";
+import { LeaseLostError, LockError } from "../../errors.ts";
 import type { Lease } from "../../lease/lease.ts";
 import { checkFencingToken, checkKey } from "../../option-checks.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { bytes, checkClient, rowsOf, type MysqlClient } from "./client.ts";
+import { bytes, checkTransaction, rowsOf, type MysqlTransaction } from "./client.ts";
+import { isInTransaction } from "./errors.ts";
 
 /**
  * Fences a transaction exactly. If the promise resolves, no later holder has got the key, and none gets it before the transaction has
@@ -13,16 +14,25 @@ import { bytes, checkClient, rowsOf, type MysqlClient } from "./client.ts";
  * with several writing nodes the lock does not reach other nodes.
  * @param transaction a connection of `mysql2/promise`, within a transaction
  * @throws {LeaseLostError} if the lease was released or broken, or another holder has got the key
+ * @throws {LockError} `unsupported` if the connection is in no transaction, so that nothing is fenced
+ * @throws {TypeError} for a pool, whose statements may use several connections
  */
 export async function assertHeld(
-  transaction: MysqlClient,
+  transaction: MysqlTransaction,
   lease: Pick<Lease, "key" | "fencingToken">,
 ): Promise<void> {
-  const client = checkClient("transaction", transaction);
+  const connection = checkTransaction(transaction);
+  const key = checkKey(lease.key);
   const sql = "SELECT 1 FROM holdfast_pins WHERE k = ? AND fencing = ? LOCK IN SHARE MODE";
-  const values = [bytes(checkKey(lease.key)), checkFencingToken(lease.fencingToken).toString()];
-  const rows = await rowsOf(client, sql, values);
+  const values = [bytes(key), checkFencingToken(lease.fencingToken).toString()];
+  const rows = await rowsOf(connection, sql, values);
   if (rows.length === 0) {
     throw new LeaseLostError(lease.key, "expired", systemClock.wall());
+  }
+  // Only within a transaction the server refuses this. Outside of one, the row lock has ended with its statement.
+  const isRefused = await connection.query("SET TRANSACTION READ WRITE").then(() => false, isInTransaction);
+  if (!isRefused) {
+    const message = `MySQL: assertHeld("${key}") needs an open transaction: call it after beginTransaction(), on the same connection`;
+    throw new LockError(message, { code: "unsupported", key });
   }
 }

@@ -1,13 +1,34 @@
 import { invalidValue } from "../../option-checks.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withTimeout } from "../../runtime/timeout.ts";
+import { isExistingProcedure, isInTransaction } from "./errors.ts";
 
 export type MysqlValue = string | number | Uint8Array | null;
 
-/** A promise pool of `mysql2`, or one of its connections. */
-export interface MysqlClient {
+/** What runs statements: a pool or a connection of `mysql2/promise`, or an object with these two methods. */
+export interface MysqlStatements {
   // oxlint-disable-next-line typescript/no-explicit-any -- the rows have the types of the client
   query(sql: string): Promise<[any, unknown]>;
   // oxlint-disable-next-line typescript/no-explicit-any -- the rows have the types of the client
   execute(statement: MysqlStatement, values: any[]): Promise<[any, unknown]>;
+}
+
+/** A promise pool of `mysql2`. A single connection is refused, because the program may open a transaction on it. */
+export interface MysqlClient extends MysqlStatements {
+  /** Without this method each statement must run outside of a transaction, whatever the connection is. */
+  getConnection?(): Promise<MysqlConnection>;
+  readonly release?: never;
+}
+
+/** One connection of a pool. */
+export interface MysqlConnection extends MysqlStatements {
+  release(): void;
+  destroy(): void;
+}
+
+/** A connection of `mysql2/promise`, within a transaction. A pool is refused, because each statement may get another connection. */
+export interface MysqlTransaction extends MysqlStatements {
+  readonly getConnection?: never;
 }
 
 /** A statement with the form of its rows, which the options of a pool may change for others. */
@@ -20,80 +41,167 @@ export interface MysqlStatement {
 
 export type Row = Readonly<Record<string, unknown>>;
 
+/** How often a call is sent at once, if the connection that it got has an open transaction. */
+const maxTries = 5;
+
 /** @throws {TypeError} */
-export function checkClient(name: string, client: unknown): MysqlClient {
-  if (typeof client === "object" && client !== null && "execute" in client && "query" in client) {
-    if (!("promise" in client)) {
-      return client as MysqlClient;
-    }
+export function checkClient(client: unknown): MysqlClient {
+  const expected = "a promise pool of mysql2 (from mysql2/promise, or pool.promise())";
+  if (!hasStatements(client)) {
+    throw invalidValue("client", expected, client);
   }
-  throw invalidValue(name, "a promise pool of mysql2 (from mysql2/promise, or pool.promise())", client);
+  if ("beginTransaction" in client && !("getConnection" in client)) {
+    throw invalidValue("client", `${expected}; one connection may have a transaction of the program`, client);
+  }
+  return client;
+}
+
+/** @throws {TypeError} */
+export function checkTransaction(transaction: unknown): MysqlTransaction {
+  const expected = "a connection of mysql2/promise, within a transaction";
+  if (!hasStatements(transaction)) {
+    throw invalidValue("transaction", expected, transaction);
+  }
+  if ("getConnection" in transaction) {
+    throw invalidValue("transaction", `${expected}; a pool may use another connection`, transaction);
+  }
+  return transaction;
+}
+
+/** A client with callbacks has the method `promise`. */
+function hasStatements(client: unknown): client is MysqlStatements {
+  const isClient = typeof client === "object" && client !== null && "execute" in client && "query" in client;
+  return isClient && !("promise" in client);
 }
 
 /** The members of the clients of `mysql2` that show the database of their settings. */
 interface Configured {
   readonly pool?: { readonly config?: { readonly connectionConfig?: { readonly database?: unknown } } };
-  readonly connection?: { readonly config?: { readonly database?: unknown } };
+}
+
+interface Limits {
+  readonly clock: Clock;
+  /** A connection is replaced if a statement has no reply for this time, ms, because the connection may be half-open. */
+  readonly replyLimitMs: number;
 }
 
 /**
- * The client with the names of tables and procedures in one database. A program may leave a connection of the pool in another database,
- * by `USE` or `changeUser`. Without the name, a call on that connection would find other locks there, or create them.
+ * The database of the locks. A program may leave a connection of the pool in another database, by `USE` or `changeUser`. So all names of
+ * tables and procedures have the name of the database: that of the pool's settings, or else of the first call.
  *
- * The database is that of the pool's settings, or else of the first call.
+ * A program may also leave a connection in a transaction. The procedures refuse to run there. A pool then closes that connection, and the
+ * call gets another one.
  */
-export function inOneDatabase(client: MysqlClient): MysqlClient {
-  let name = configuredDatabase(client);
-  const prefix = async (): Promise<string> => {
-    if (name === undefined) {
-      const current = await currentDatabase(client);
-      name ??= current; // of several first calls, the first reply decides for all
+export class Database {
+  readonly #client: MysqlClient;
+  readonly #limits: Limits;
+  #name: string | undefined;
+
+  constructor(client: MysqlClient & Configured, limits: Limits) {
+    this.#client = client;
+    this.#limits = limits;
+    const name = client.pool?.config?.connectionConfig?.database;
+    this.#name = typeof name === "string" && name !== "" ? name : undefined;
+  }
+
+  /** Runs a prepared statement, so that values need no escapes. @returns its rows */
+  async rows(sql: string, values: MysqlValue[]): Promise<Row[]> {
+    return (await this.#execute(sql, values)) as Row[];
+  }
+
+  /** Calls a procedure. @returns the rows of each of its results */
+  async call(name: string, values: MysqlValue[]): Promise<Row[][]> {
+    return (await this.#execute(`CALL ${name}(${values.map(() => "?").join(", ")})`, values)) as Row[][];
+  }
+
+  /** Runs the statements of the schema. Other clients may do the same at once. */
+  async create(statements: readonly string[]): Promise<void> {
+    await this.#onConnection(async (connection) => {
+      // In a transaction this is refused. The next statement would commit the transaction.
+      await connection.query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+      const prefix = await this.#prefix(connection);
+      for (const sql of statements) {
+        try {
+          // The first name is that of the new table or procedure. The names within a procedure belong to its database.
+          await connection.query(sql.replace(names, (found) => prefix + found));
+        } catch (error) {
+          if (!isExistingProcedure(error)) {
+            throw error;
+          }
+        }
+      }
+    });
+  }
+
+  #execute(sql: string, values: MysqlValue[]): Promise<unknown> {
+    return this.#onConnection(async (connection) => {
+      const prefix = await this.#prefix(connection);
+      const [reply] = await connection.execute(
+        statement(sql.replaceAll(allNames, (found) => prefix + found)),
+        values,
+      );
+      return reply;
+    });
+  }
+
+  async #onConnection<T>(use: (connection: MysqlStatements) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await (this.#client.getConnection ? this.#onPool(use) : use(this.#client));
+      } catch (error) {
+        if (!isInTransaction(error) || tries >= maxTries) {
+          throw error;
+        }
+      }
     }
-    return name === undefined ? "" : `\`${name.replaceAll("`", "``")}\`.`;
-  };
-  return {
-    // The first name is that of the new table or procedure. The names within a procedure belong to its database.
-    query: async (sql) => {
-      const own = await prefix();
-      return client.query(sql.replace(names, (found) => own + found));
-    },
-    execute: async ({ sql, ...form }, values) => {
-      const own = await prefix();
-      return client.execute({ ...form, sql: sql.replaceAll(allNames, (found) => own + found) }, values);
-    },
-  };
+  }
+
+  async #onPool<T>(use: (connection: MysqlStatements) => Promise<T>): Promise<T> {
+    const { clock, replyLimitMs } = this.#limits;
+    const connection = (await this.#client.getConnection?.()) as MysqlConnection;
+    let isUseless = false;
+    try {
+      const pending = use(connection).then((value) => ({ value }));
+      const reply = await withTimeout(clock, replyLimitMs, pending);
+      if (reply === undefined) {
+        isUseless = true;
+        throw new Error(`no reply within ${replyLimitMs} ms`);
+      }
+      return reply.value;
+    } catch (error) {
+      isUseless ||= isInTransaction(error);
+      throw error;
+    } finally {
+      if (isUseless) {
+        connection.destroy();
+      } else {
+        connection.release();
+      }
+    }
+  }
+
+  async #prefix(connection: MysqlStatements): Promise<string> {
+    if (this.#name === undefined) {
+      const [row] = await rowsOf(connection, "SELECT DATABASE() AS name", []);
+      const current = row?.["name"] ?? undefined;
+      this.#name ??= current === undefined ? undefined : textOf(current); // of several first calls, the first reply decides for all
+    }
+    return this.#name === undefined ? "" : `\`${this.#name.replaceAll("`", "``")}\`.`;
+  }
 }
 
 const names = /\bholdfast\d*_\w+/;
 const allNames = new RegExp(names, "g");
-
-function configuredDatabase(client: MysqlClient & Configured): string | undefined {
-  const name = client.pool?.config?.connectionConfig?.database ?? client.connection?.config?.database;
-  return typeof name === "string" && name !== "" ? name : undefined;
-}
-
-async function currentDatabase(client: MysqlClient): Promise<string | undefined> {
-  const [row] = await rowsOf(client, "SELECT DATABASE() AS name", []);
-  const name = row?.["name"] ?? undefined;
-  return name === undefined ? undefined : textOf(name);
-}
 
 /** Rows are read as objects with the values of `mysql2`, whatever the options of the pool are. */
 function statement(sql: string): MysqlStatement {
   return { sql, typeCast: (_, next) => next(), rowsAsArray: false, nestTables: false };
 }
 
-/** Runs a prepared statement, so that values need no escapes. @returns its rows */
-export async function rowsOf(client: MysqlClient, sql: string, values: MysqlValue[]): Promise<Row[]> {
-  const [rows] = await client.execute(statement(sql), values);
+/** Runs a prepared statement on one connection. @returns its rows */
+export async function rowsOf(connection: MysqlStatements, sql: string, values: MysqlValue[]): Promise<Row[]> {
+  const [rows] = await connection.execute(statement(sql), values);
   return rows as Row[];
-}
-
-/** Calls a procedure. @returns its only row */
-export async function callProcedure(client: MysqlClient, name: string, values: MysqlValue[]): Promise<Row> {
-  const sql = `CALL ${name}(${values.map(() => "?").join(", ")})`;
-  const [[rows]] = (await client.execute(statement(sql), values)) as [[Row[]], unknown];
-  return rows[0] as Row;
 }
 
 /** Keys and tokens are sent as bytes, which no character set of a connection changes. */

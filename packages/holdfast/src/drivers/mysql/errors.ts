@@ -4,6 +4,8 @@ const deadlock = 1213;
 /** A missing table or procedure. */
 const missing = new Set([1146, 1305]);
 const procedureExists = 1304;
+/** `SET TRANSACTION` within a transaction. Only a program that shares the client can have opened it. */
+const inTransaction = 1568;
 
 /**
  * Failures that pass. 1213: a deadlock, or a certification failure of Galera. 1205: a lock timeout. 1040, 1203: too many connections.
@@ -18,6 +20,10 @@ const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH
 export function mysqlFailure(error: unknown): StoreFailure {
   const { errno, code } = detailsOf(error);
   const message = `MySQL: ${(error instanceof Error ? error.message : String(error)) || code}`;
+  if (isInTransaction(error)) {
+    const cause = "the connection has an open transaction, which the program left or shares with the driver";
+    return { message: `MySQL: ${cause}`, outcome: "none", retryable: true };
+  }
   if (isServerError(errno)) {
     const isUnknown = unknownOutcome.has(errno);
     return {
@@ -31,6 +37,10 @@ export function mysqlFailure(error: unknown): StoreFailure {
     outcome: notSent.has(code) ? "none" : "unknown",
     retryable: !(error instanceof TypeError),
   };
+}
+
+export function isInTransaction(error: unknown): boolean {
+  return detailsOf(error).errno === inTransaction;
 }
 
 /** The server has rolled the transaction back in favour of another one. */

@@ -1,7 +1,7 @@
 import type { NodeState } from "../../lock-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import { rowsOf, textOf, type MysqlClient } from "./client.ts";
+import { textOf, type Database } from "./client.ts";
 import { mysqlFailure } from "./errors.ts";
 import { now } from "./tables.ts";
 
@@ -10,7 +10,7 @@ const timeoutMs = 2_000;
 const sql = `SELECT VERSION() AS version, @@global.read_only AS standby, CONCAT(@@hostname, ':', @@port) AS address, ${now} / 1000 AS now`;
 
 /** The state of the server that the client reaches now. */
-export async function nodeOf(client: MysqlClient, clock: Clock): Promise<NodeState> {
+export async function nodeOf(database: Database, clock: Clock): Promise<NodeState> {
   const sent = clock.now();
   const common = {
     version: null,
@@ -24,7 +24,7 @@ export async function nodeOf(client: MysqlClient, clock: Clock): Promise<NodeSta
     notifications: "unavailable",
   } as const;
   try {
-    const rows = await withTimeout(clock, timeoutMs, rowsOf(client, sql, []));
+    const rows = await withTimeout(clock, timeoutMs, database.rows(sql, []));
     if (rows === undefined) {
       throw new Error(`no reply within ${timeoutMs} ms`);
     }

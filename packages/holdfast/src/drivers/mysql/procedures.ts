@@ -19,6 +19,11 @@ const recordBreak = `INSERT INTO holdfast_audit VALUES (0, 0, '', at_time, '')
     SET oldest = (SELECT id FROM holdfast_audit WHERE id > 0 ORDER BY id DESC LIMIT 1 OFFSET ${maxAuditRecords - 1});
     DELETE FROM holdfast_audit WHERE id > 0 AND id < oldest;`;
 
+const inForce = "broken IS NULL AND expires_at > at_time";
+const isWaiting = "deadline > at_time AND seen_until > at_time";
+const shownWaiters = 100;
+export const maxSweptRows = 100;
+
 const keyAndToken = "lock_key VARBINARY(512), own VARBINARY(255)";
 
 const procedures: Readonly<Record<string, Procedure>> = {
@@ -109,23 +114,72 @@ const procedures: Readonly<Record<string, Procedure>> = {
   END IF;`,
     reply: "1 AS swept",
   },
+
+  // The lock, the holders and the first waiters of each key in use from the first key to the last one.
+  states: {
+    params: "first_key VARBINARY(512), last_key VARBINARY(512)",
+    body: `SET at_time = ${now};
+  SELECT k, kind, capacity FROM holdfast_locks l WHERE k BETWEEN first_key AND last_key
+    AND (EXISTS (SELECT 1 FROM holdfast_holders h WHERE h.k = l.k AND ${inForce})
+      OR EXISTS (SELECT 1 FROM holdfast_waiters w WHERE w.k = l.k AND ${isWaiting}));
+  SELECT k, info, weight, CAST(fencing AS CHAR) AS fencing, (expires_at - at_time) / 1000 AS remainingMs, at_time / 1000 AS now
+    FROM holdfast_holders WHERE k BETWEEN first_key AND last_key AND ${inForce} ORDER BY expires_at;
+  SELECT k, owner, CAST(ticket AS CHAR) AS ticket, at_time / 1000 AS now, total
+    FROM (SELECT k, owner, ticket, COUNT(*) OVER (PARTITION BY k) AS total, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ticket) AS place
+      FROM holdfast_waiters WHERE k BETWEEN first_key AND last_key AND ${isWaiting}) w
+    WHERE place <= ${shownWaiters} ORDER BY place;`,
+  },
+
+  // The next keys with a grant in force, in the order of their bytes.
+  held_keys: {
+    params: "start_key VARBINARY(512), after_key VARBINARY(512), page BIGINT",
+    body: `SET at_time = ${now};
+  SELECT DISTINCT k FROM holdfast_holders WHERE k >= start_key AND LEFT(k, LENGTH(start_key)) = start_key
+    AND (after_key IS NULL OR k > after_key) AND ${inForce} ORDER BY k LIMIT page;`,
+  },
+
+  is_current: {
+    params: "lock_key VARBINARY(512), given BIGINT",
+    body: `SET at_time = ${now};
+  SELECT COUNT(*) INTO live FROM holdfast_holders WHERE k = lock_key AND fencing = given AND ${inForce};`,
+    reply: "live",
+  },
+
+  audit: {
+    params: "",
+    body: `SELECT CAST(id AS CHAR) AS id, broken_at / 1000 AS at, k, CAST(fencing AS CHAR) AS fencing, note
+    FROM holdfast_audit WHERE id > 0 ORDER BY holdfast_audit.id;`,
+  },
+
+  // The keys of lock rows that were not used for an hour.
+  old_keys: {
+    params: "",
+    body: `SET at_time = ${now};
+  SELECT k FROM holdfast_locks l WHERE fencing < at_time - 3600000000
+    AND NOT EXISTS (SELECT 1 FROM holdfast_holders h WHERE h.k = l.k AND h.expires_at > at_time) LIMIT ${maxSweptRows};`,
+  },
 };
 
 /** The version of the procedures is a part of their names, so that clients of two versions work side by side. */
-export const procedureName = (name: string): string => `holdfast3_${name}`;
+export const procedureName = (name: string): string => `holdfast4_${name}`;
 
-/** Each procedure is one transaction, and replies after its commit. A frozen client therefore cannot hold a row lock. */
+/**
+ * Each procedure is one transaction, and a change is committed before the reply. A frozen client therefore cannot hold a row lock. The
+ * server refuses SET TRANSACTION inside of a transaction, so that nothing depends on a transaction that a program left open, and
+ * nothing ends it.
+ */
 export const procedureStatements: readonly string[] = Object.entries(procedures).map(
   ([name, { params, variables = "", body, reply }]) => `CREATE PROCEDURE ${procedureName(name)}(${params})
 BEGIN
   DECLARE at_time, live, ends_at, pin, free_pin, lock_capacity, lock_fencing BIGINT;
   DECLARE lock_kind VARCHAR(16);
   ${variables}
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
-  ${body}
-  COMMIT;
-  SELECT ${reply};
+  BEGIN
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    START TRANSACTION;
+    ${body}
+    COMMIT;
+  END;${reply === undefined ? "" : `\n  SELECT ${reply};`}
 END`,
 );

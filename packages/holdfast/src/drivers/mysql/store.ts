@@ -15,27 +15,17 @@ import type {
 } from "../store/lease-store.ts";
 import { sharesOf } from "../store/shares.ts";
 import { SweepSchedule } from "../store/sweep-schedule.ts";
-import {
-  bytes,
-  callProcedure,
-  rowsOf,
-  textOf,
-  type MysqlClient,
-  type MysqlValue,
-  type Row,
-} from "./client.ts";
-import { isDeadlock, isExistingProcedure, isMissingSchema, mysqlFailure } from "./errors.ts";
+import { bytes, textOf, type Database, type MysqlValue, type Row } from "./client.ts";
+import { isDeadlock, isMissingSchema, mysqlFailure } from "./errors.ts";
 import { nodeOf } from "./node.ts";
 import type { ResolvedOptions } from "./options.ts";
-import { procedureName } from "./procedures.ts";
+import { maxSweptRows, procedureName } from "./procedures.ts";
 import { encodeInfo, holderOf } from "./rows.ts";
 import { mysqlSchema } from "./schema.ts";
-import { now } from "./tables.ts";
-import { heldKeys, statesOf } from "./views.ts";
+import { statesOf } from "./views.ts";
 
 const dayMs = 86_400_000;
 const sweepEveryMs = 60_000;
-const maxSweptRows = 100;
 const maxTries = 5;
 
 /** The leases of one database. Each change is one call of a procedure. */
@@ -51,14 +41,14 @@ export class MysqlStore implements LeaseStore {
     claimMs: dayMs,
   };
   readonly isNotified = false;
-  readonly #client: MysqlClient;
+  readonly #database: Database;
   readonly #createsSchema: boolean;
   readonly #clock: Clock;
   #creating: Promise<void> | undefined;
   readonly #sweeps: SweepSchedule;
 
-  constructor(client: MysqlClient, { createSchema, clock }: Pick<ResolvedOptions, "createSchema" | "clock">) {
-    this.#client = client;
+  constructor(database: Database, { createSchema, clock }: Pick<ResolvedOptions, "createSchema" | "clock">) {
+    this.#database = database;
     this.#createsSchema = createSchema;
     this.#clock = clock;
     this.#sweeps = new SweepSchedule(clock, sweepEveryMs, maxSweptRows);
@@ -129,16 +119,20 @@ export class MysqlStore implements LeaseStore {
   }
 
   async inspect(key: string): Promise<LockState> {
-    return (await this.#prepared(() => statesOf(this.#client, [key])))[0] as LockState;
+    return statesOf([key], await this.#results("states", [bytes(key), bytes(key)]))[0] as LockState;
   }
 
   async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
     if (cursor?.startsWith(">") === false) {
       throw invalidCursor(cursor);
     }
-    const keys = await this.#prepared(() => heldKeys(this.#client, prefix, cursor?.slice(1), limit + 1));
-    const page = await statesOf(this.#client, keys.slice(0, limit));
-    const locks = page.filter(({ holders }) => holders.length > 0);
+    const after = cursor === null ? null : bytes(cursor.slice(1));
+    const [rows = []] = await this.#results("held_keys", [bytes(prefix), after, limit + 1]);
+    const keys = rows.map((row) => textOf(row["k"]));
+    const page = keys.slice(0, limit);
+    const range = [page[0] ?? "", page.at(-1) ?? ""].map(bytes);
+    const states = page.length === 0 ? [] : statesOf(page, await this.#results("states", range));
+    const locks = states.filter(({ holders }) => holders.length > 0);
     return { locks, cursor: keys.length > limit ? `>${keys[limit - 1]}` : null };
   }
 
@@ -155,9 +149,7 @@ export class MysqlStore implements LeaseStore {
   }
 
   async audit(): Promise<AuditRecord[]> {
-    const sql = `SELECT CAST(id AS CHAR) AS id, broken_at / 1000 AS at, k, CAST(fencing AS CHAR) AS fencing, note
-      FROM holdfast_audit WHERE id > 0 ORDER BY holdfast_audit.id`;
-    const rows = await this.#prepared(() => rowsOf(this.#client, sql, []));
+    const [rows = []] = await this.#results("audit", []);
     return rows.map((row) =>
       recordOf({
         id: textOf(row["id"]),
@@ -170,13 +162,12 @@ export class MysqlStore implements LeaseStore {
   }
 
   async isCurrent(key: string, fencingToken: bigint): Promise<boolean> {
-    const sql = `SELECT 1 FROM holdfast_holders WHERE k = ? AND fencing = ? AND broken IS NULL AND expires_at > ${now}`;
-    const values = [bytes(key), fencingToken.toString()];
-    return (await this.#prepared(() => rowsOf(this.#client, sql, values))).length > 0;
+    const { live } = await this.#call("is_current", [bytes(key), fencingToken.toString()]);
+    return Number(live) > 0;
   }
 
   async nodes(): Promise<NodeState[]> {
-    return [await nodeOf(this.#client, this.#clock)];
+    return [await nodeOf(this.#database, this.#clock)];
   }
 
   failureOf(error: unknown): StoreFailure {
@@ -199,11 +190,17 @@ export class MysqlStore implements LeaseStore {
     return lost === null ? Number(remainingMs) : (textOf(lost) as LossReason);
   }
 
-  /** Repeats the call if the server has rolled it back because of a deadlock or a certification failure. */
+  /** The only row of a procedure. */
   async #call(name: string, values: MysqlValue[]): Promise<Row> {
+    const [rows] = await this.#results(name, values);
+    return rows?.[0] as Row;
+  }
+
+  /** Repeats the call if the server has rolled it back because of a deadlock or a certification failure. */
+  async #results(name: string, values: MysqlValue[]): Promise<Row[][]> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#prepared(() => callProcedure(this.#client, procedureName(name), values));
+        return await this.#prepared(() => this.#database.call(procedureName(name), values));
       } catch (error) {
         if (!isDeadlock(error) || tries >= maxTries) {
           throw error;
@@ -221,23 +218,11 @@ export class MysqlStore implements LeaseStore {
         throw error;
       }
     }
-    this.#creating ??= this.#create().finally(() => {
+    this.#creating ??= this.#database.create(mysqlSchema()).finally(() => {
       this.#creating = undefined;
     });
     await this.#creating;
     return request();
-  }
-
-  async #create(): Promise<void> {
-    for (const statement of mysqlSchema()) {
-      try {
-        await this.#client.query(statement);
-      } catch (error) {
-        if (!isExistingProcedure(error)) {
-          throw error;
-        }
-      }
-    }
   }
 
   /** Removes old lock rows in the background. */
@@ -252,9 +237,7 @@ export class MysqlStore implements LeaseStore {
 
   /** @returns the number of rows that were old */
   async #sweep(): Promise<number> {
-    const sql = `SELECT k FROM holdfast_locks l WHERE fencing < ${now} - 3600000000
-      AND NOT EXISTS (SELECT 1 FROM holdfast_holders h WHERE h.k = l.k AND h.expires_at > ${now}) LIMIT ${maxSweptRows}`;
-    const old = await rowsOf(this.#client, sql, []);
+    const [old = []] = await this.#results("old_keys", []);
     for (const { k } of old) {
       await this.#call("sweep", [k as MysqlValue]);
     }

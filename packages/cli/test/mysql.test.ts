@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { createConnection } from "mysql2/promise";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
@@ -29,6 +31,22 @@ onMariaDb("holdfast, with the URL of MariaDB,", () => {
     await admin.query("SET GLOBAL read_only = 1");
     expect((await doctor()).findings).toMatchObject([{ id: "standby", level: "critical" }]);
     await admin.query("SET GLOBAL read_only = 0");
+    await admin.end();
+  });
+
+  test("doctor works where autocommit is off, and finds sessions that were left in a transaction", async () => {
+    const admin = await createConnection(server.url);
+    await admin.query("CREATE TABLE account (id INT)");
+    await admin.beginTransaction();
+    await admin.query("SELECT * FROM account");
+    await admin.query("SET GLOBAL autocommit = 0");
+    const found = await diagnose(cli, server.url);
+    expect(found.probe).toMatchObject({ release: expect.any(Number) as number });
+    expect(found.findings.map(({ id }) => id)).not.toContain("open-transactions");
+    await admin.query("SET GLOBAL autocommit = 1");
+    await pause(11_500);
+    const { findings } = await diagnose(cli, server.url, "--no-probe");
+    expect(findings.map(({ id }) => id)).toContain("open-transactions");
     await admin.end();
   });
 

@@ -23,10 +23,12 @@ export async function probe(
     const begun = performance.now();
     return [await work(), performance.now() - begun];
   };
+  const failure = new AbortController();
   try {
     const [lease, acquire] = await timed(() => locks.acquire(key, { ttlMs, waitMs }));
     const [, renew] = await timed(() => lease.extend(ttlMs));
-    const waiting = others.acquire(key, { ttlMs, waitMs });
+    const waiting = others.acquire(key, { ttlMs, waitMs, signal: failure.signal });
+    waiting.catch(() => undefined); // after a failure of the release nobody waits for it
     const wasQueued = await queued(locks, key);
     const begun = performance.now();
     const [released, release] = await timed(() => lease.release());
@@ -46,6 +48,7 @@ export async function probe(
       },
     };
   } catch (error) {
+    failure.abort();
     return { findings: [failed(error)], probe: null };
   }
 }

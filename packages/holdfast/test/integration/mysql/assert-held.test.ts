@@ -88,4 +88,27 @@ onMariaDb("assertHeld", () => {
     });
     expect(await there.tryAcquire(key)).not.toBeNull();
   });
+
+  test("a user with the rights that the page of the driver names can lock, read and fence", async () => {
+    const { pathname } = new URL(server.url);
+    const database = pathname.slice(1);
+    await pool.query("CREATE USER program");
+    await pool.query(`GRANT EXECUTE ON ${database}.* TO program`);
+    await pool.query(`GRANT SELECT ON ${database}.holdfast_pins TO program`);
+    const program = createPool({ uri: server.url.replace("root@", "program@") });
+    const locks = createLocks(mysql(program, { createSchema: false }));
+    const lease = await locks.acquire(key);
+    await lease.extend();
+    expect((await locks.list({ prefix: key })).locks).toHaveLength(1);
+    expect(await locks.checkFence(key, lease.fencingToken)).toBe("current");
+    const connection = await program.getConnection();
+    await connection.beginTransaction();
+    await assertHeld(connection, lease);
+    await connection.commit();
+    connection.release();
+    expect(await locks.breakLock(key, { fencingToken: lease.fencingToken, reason: "a test" })).toBe(true);
+    expect((await locks.audit({ key })).records).toHaveLength(1);
+    await locks.close();
+    await program.end();
+  });
 });

@@ -9,6 +9,7 @@ type Variables = ReadonlyMap<string, string>;
 type Check = (variables: Variables) => Omit<Finding, "node"> | undefined;
 
 const timeoutMs = 3_000;
+const leftOpen = "sessions that have left a transaction open";
 /** The options of the driver in a URL. The other parameters are for `mysql2`. */
 const driverOptions = ["createSchema", "commandTimeoutMs", "maxConnections"];
 
@@ -26,6 +27,7 @@ export const examineMysql: EngineDoctor = async (url) => {
     const variables = new Map([
       ...(await namesAndValues(connection, "SHOW GLOBAL VARIABLES")),
       ...(await namesAndValues(connection, "SHOW GLOBAL STATUS")),
+      [leftOpen, await countLeftOpen(connection)],
     ]);
     const findings = checks.flatMap((check) => check(variables) ?? []);
     return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
@@ -35,6 +37,17 @@ export const examineMysql: EngineDoctor = async (url) => {
     connection?.destroy();
   }
 };
+
+/** The sessions that have left a transaction open for longer than 10 s; "unknown" without the privilege PROCESS. */
+async function countLeftOpen(connection: Connection): Promise<string> {
+  const sql = `SELECT COUNT(*) AS count FROM information_schema.innodb_trx t
+    JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE p.command = 'Sleep' AND p.time > 10`;
+  const counted = connection.query<RowDataPacket[]>({ sql, timeout: timeoutMs });
+  return counted.then(
+    ([rows]) => String(rows[0]?.["count"]),
+    () => "unknown",
+  );
+}
 
 /** The names in lower case, because MySQL and MariaDB differ. */
 async function namesAndValues(connection: Connection, sql: string): Promise<[string, string][]> {
@@ -96,6 +109,19 @@ const checks: readonly Check[] = [
         }
       : undefined;
   },
+  (variables) =>
+    Number(variables.get(leftOpen)) > 0
+      ? {
+          level: "risk",
+          id: "open-transactions",
+          observed: `${variables.get(leftOpen)} sessions are idle in a transaction for more than 10 s`,
+          impact:
+            "the driver runs nothing on such a connection and has to replace it, and a transaction that has called `assertHeld` keeps its key",
+          fix: "find the program that leaves transactions open, for example after an error between BEGIN and COMMIT",
+          command:
+            "SELECT trx_mysql_thread_id, trx_started, trx_query FROM information_schema.innodb_trx ORDER BY trx_started",
+        }
+      : undefined,
   (variables) =>
     variables.get("wsrep_on") === "ON" && variables.get("wsrep_cluster_status") !== "Primary"
       ? {

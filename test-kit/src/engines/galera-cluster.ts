@@ -16,11 +16,12 @@ export interface GaleraCluster {
   stop(): Promise<void>;
 }
 
-export async function startGalera(): Promise<GaleraCluster> {
+/** @param env environment variables of the second server in addition to those of this process, for example of its clock */
+export async function startGalera(env: Readonly<Record<string, string>> = {}): Promise<GaleraCluster> {
   const groupPort = await freePort();
   const first = await startNode(groupPort, "");
   try {
-    const second = await startNode(await freePort(), `127.0.0.1:${groupPort}`);
+    const second = await startNode(await freePort(), `127.0.0.1:${groupPort}`, env);
     return {
       nodes: [first, second],
       stop: async () => {
@@ -39,7 +40,11 @@ export async function startGalera(): Promise<GaleraCluster> {
  * in a folder of root. So the servers run as `nobody`, too.
  * @param members the address of a member; empty: the node starts a new cluster
  */
-async function startNode(groupPort: number, members: string): Promise<MariaDbServer> {
+async function startNode(
+  groupPort: number,
+  members: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<MariaDbServer> {
   const [changesPort, copyPort] = [await freePort(), await freePort()];
   const provider = [
     `gmcast.listen_addr=tcp://127.0.0.1:${groupPort}`,
@@ -61,5 +66,5 @@ async function startNode(groupPort: number, members: string): Promise<MariaDbSer
     "--wsrep-sst-method=rsync",
     `--wsrep-provider-options=${provider.join(";")}`,
   ];
-  return startMariaDb(options, {}, true);
+  return startMariaDb(options, env, true);
 }

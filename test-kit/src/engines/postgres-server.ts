@@ -53,9 +53,15 @@ export function startPostgres(
   });
 }
 
-/** Starts a standby of a server, which streams its changes. */
-export function startStandby(primary: PostgresServer): Promise<PostgresServer> {
-  return start({ args: ["-c", "fsync=off"], env: {} }, async (folder, user) => {
+/**
+ * Starts a standby of a server, which streams its changes.
+ * @param env environment variables in addition to those of this process
+ */
+export function startStandby(
+  primary: PostgresServer,
+  env: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> {
+  return start({ args: ["-c", "fsync=off"], env }, async (folder, user) => {
     const source = ["-h", "127.0.0.1", "-p", String(primary.port), "-U", "holdfast"];
     const options = ["-D", folder, "-R", "-c", "fast", "--no-sync"];
     await promisify(execFile)(backupProgram as string, [...source, ...options], { ...user, cwd: folder });

@@ -15,10 +15,13 @@ export const onRedis: ReturnType<typeof describe.skipIf> = describeWith(
 /** `describe` for tests that compare with a program in Python. */
 export const onPython: ReturnType<typeof describe.skipIf> = describeWith("python3", isThere("python3"));
 
-/** `describe` for tests of servers with their own clocks. They need Linux and a C compiler. */
+/** Whether servers can have clocks of their own, which needs Linux and a C compiler. */
+export const hasClocks: boolean = process.platform === "linux" && isThere("cc");
+
+/** `describe` for tests of servers with their own clocks. */
 export const describeWithClocks: ReturnType<typeof describe.skipIf> = describeWith(
   "a C compiler on Linux",
-  process.platform === "linux" && isThere("cc"),
+  hasClocks,
 );
 
 function isThere(program: string): boolean {

@@ -8,6 +8,7 @@ const known: Readonly<
   Record<Exclude<keyof MysqlOptions, "clock" | "random"> | "maxConnections", OptionType>
 > = {
   createSchema: "boolean",
+  maxClockDifferenceMs: "number",
   commandTimeoutMs: "number",
   maxConnections: "number",
 };

@@ -13,6 +13,7 @@ const known: Readonly<
   createSchema: "boolean",
   listen: "boolean",
   mode: "text",
+  maxClockDifferenceMs: "number",
   commandTimeoutMs: "number",
   maxConnections: "number",
 };

@@ -16,7 +16,7 @@ import { MysqlStore } from "./store.ts";
  */
 export function mysql(client: MysqlClient, options: MysqlOptions = {}): Driver {
   const resolved = resolveOptions(options);
-  const { clock, commandTimeoutMs } = resolved;
+  const { clock, commandTimeoutMs, maxClockDifferenceMs: graceMs = 0 } = resolved;
   const database = new Database(checkClient(client), { clock, replyLimitMs: 2 * commandTimeoutMs });
-  return new StoreDriver(new MysqlStore(database, resolved), resolved);
+  return new StoreDriver(new MysqlStore(database, resolved), { ...resolved, graceMs });
 }

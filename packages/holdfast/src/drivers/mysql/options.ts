@@ -10,6 +10,12 @@ export interface MysqlOptions {
    * @defaultValue true
    */
   readonly createSchema?: boolean | undefined;
+  /**
+   * The largest difference between the clocks of the nodes that may end a grant, ms: the writing nodes of a Galera cluster, or a primary
+   * and the replica that is promoted. An expired grant keeps its key for this time. A Galera node without the option is refused, because
+   * a node whose clock is ahead would grant the lock of a valid lease. @defaultValue 0, for one writing node
+   */
+  readonly maxClockDifferenceMs?: number | undefined;
   /** How long a reply may take, ms. @defaultValue 2 000 */
   readonly commandTimeoutMs?: number | undefined;
   /** Time and timers. @defaultValue the clock of the process */
@@ -20,6 +26,7 @@ export interface MysqlOptions {
 
 export interface ResolvedOptions {
   readonly createSchema: boolean;
+  readonly maxClockDifferenceMs: number | undefined;
   readonly commandTimeoutMs: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -27,10 +34,14 @@ export interface ResolvedOptions {
 
 /** @throws {TypeError | RangeError} */
 export function resolveOptions(options: MysqlOptions): ResolvedOptions {
-  checkOptionNames(options, ["createSchema", "commandTimeoutMs", "clock", "random"]);
-  const { createSchema = true, commandTimeoutMs = defaultCommandTimeoutMs } = options;
+  checkOptionNames(options, ["createSchema", "maxClockDifferenceMs", "commandTimeoutMs", "clock", "random"]);
+  const { createSchema = true, maxClockDifferenceMs, commandTimeoutMs = defaultCommandTimeoutMs } = options;
   return {
     createSchema: checkBoolean("createSchema", createSchema),
+    maxClockDifferenceMs:
+      maxClockDifferenceMs === undefined
+        ? undefined
+        : checkInteger("maxClockDifferenceMs", maxClockDifferenceMs, 0, 3_600_000),
     commandTimeoutMs: checkInteger("commandTimeoutMs", commandTimeoutMs, 10, 600_000),
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,

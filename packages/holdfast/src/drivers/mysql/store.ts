@@ -1,5 +1,5 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
-import { kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
+import { kindMismatch, limitMismatch, LockError, type LossReason } from "../../errors.ts";
 import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
 import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 import { invalidCursor } from "../../option-checks.ts";
@@ -44,12 +44,21 @@ export class MysqlStore implements LeaseStore {
   readonly #database: Database;
   readonly #createsSchema: boolean;
   readonly #clock: Clock;
+  #isChecked: boolean;
   #creating: Promise<void> | undefined;
   readonly #sweeps: SweepSchedule;
 
-  constructor(database: Database, { createSchema, clock }: Pick<ResolvedOptions, "createSchema" | "clock">) {
+  constructor(
+    database: Database,
+    {
+      createSchema,
+      maxClockDifferenceMs,
+      clock,
+    }: Pick<ResolvedOptions, "createSchema" | "maxClockDifferenceMs" | "clock">,
+  ) {
     this.#database = database;
     this.#createsSchema = createSchema;
+    this.#isChecked = maxClockDifferenceMs !== undefined;
     this.#clock = clock;
     this.#sweeps = new SweepSchedule(clock, sweepEveryMs, maxSweptRows);
   }
@@ -198,6 +207,9 @@ export class MysqlStore implements LeaseStore {
 
   /** Repeats the call if the server has rolled it back because of a deadlock or a certification failure. */
   async #results(name: string, values: MysqlValue[]): Promise<Row[][]> {
+    if (!this.#isChecked) {
+      await this.#rejectGalera();
+    }
     for (let tries = 1; ; tries += 1) {
       try {
         return await this.#prepared(() => this.#database.call(procedureName(name), values));
@@ -207,6 +219,18 @@ export class MysqlStore implements LeaseStore {
         }
       }
     }
+  }
+
+  /** @throws {LockError} if several nodes may grant locks, and the difference of their clocks is unknown */
+  async #rejectGalera(): Promise<void> {
+    const [row] = await this.#database.rows("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'", []);
+    if (Number(row?.["Value"] ?? 0) > 0) {
+      const difference =
+        "the largest difference between the clocks of the nodes, in ms, or 0 if one node grants all locks";
+      const message = `MySQL: the server is a node of a Galera cluster. Set the option \`maxClockDifferenceMs\`: ${difference}`;
+      throw new LockError(message, { code: "unsupported" });
+    }
+    this.#isChecked = true;
   }
 
   /** Creates the schema if the request fails without it. */

@@ -23,5 +23,6 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
   const query = queryOf(client);
   const notifications = listen ? new Notifications(listeningOf(client), query, resolved) : undefined;
   const session = mode === "advisory" ? new AdvisorySession(client, query, resolved) : undefined;
-  return new StoreDriver(new PostgresStore(query, { notifications, session }, resolved), resolved);
+  const store = new PostgresStore(query, { notifications, session }, resolved);
+  return new StoreDriver(store, { ...resolved, graceMs: resolved.maxClockDifferenceMs });
 }

@@ -23,6 +23,11 @@ export interface PostgresOptions {
    * pooler in transaction mode. @defaultValue "lease"
    */
   readonly mode?: "lease" | "advisory" | undefined;
+  /**
+   * The largest difference between the clocks of a primary and a standby that may be promoted, ms. An expired grant keeps its key for this
+   * time. Otherwise a new primary whose clock is ahead ends leases early. @defaultValue 0, for one server
+   */
+  readonly maxClockDifferenceMs?: number | undefined;
   /** How long a reply may take, ms. @defaultValue 2 000 */
   readonly commandTimeoutMs?: number | undefined;
   /** Time and timers. @defaultValue the clock of the process */
@@ -36,6 +41,7 @@ export interface ResolvedOptions {
   readonly createSchema: boolean;
   readonly listen: boolean;
   readonly mode: "lease" | "advisory";
+  readonly maxClockDifferenceMs: number;
   readonly commandTimeoutMs: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -48,16 +54,23 @@ export function resolveOptions(options: PostgresOptions): ResolvedOptions {
     "createSchema",
     "listen",
     "mode",
+    "maxClockDifferenceMs",
     "commandTimeoutMs",
     "clock",
     "random",
   ]);
-  const { createSchema = true, listen = false, commandTimeoutMs = defaultCommandTimeoutMs } = options;
+  const {
+    createSchema = true,
+    listen = false,
+    maxClockDifferenceMs = 0,
+    commandTimeoutMs = defaultCommandTimeoutMs,
+  } = options;
   return {
     schema: checkSchema(options.schema),
     createSchema: checkBoolean("createSchema", createSchema),
     listen: checkBoolean("listen", listen),
     mode: checkMode(options.mode),
+    maxClockDifferenceMs: checkInteger("maxClockDifferenceMs", maxClockDifferenceMs, 0, 3_600_000),
     commandTimeoutMs: checkInteger("commandTimeoutMs", commandTimeoutMs, 10, 600_000),
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,

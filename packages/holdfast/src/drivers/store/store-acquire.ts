@@ -122,7 +122,8 @@ export class StoreAcquire implements PendingAcquire {
   #cleanUp(): void {
     const { calls, cleanUps } = this.#host;
     const { key, ttlMs } = this.request;
-    cleanUps.remove({ key, token: this.token }, calls.clock.now() + ttlMs, this.#mayBeExecuted);
+    const until = calls.clock.now() + ttlMs + calls.graceMs;
+    cleanUps.remove({ key, token: this.token }, until, this.#mayBeExecuted);
   }
 
   async #try(): Promise<AcquireResult> {
@@ -203,7 +204,7 @@ export class StoreAcquire implements PendingAcquire {
         key,
         token: this.token,
         lockMode,
-        ttlMs,
+        ttlMs: ttlMs + calls.graceMs,
         waitMs,
         ticket: this.ticket,
         entryTtlMs,

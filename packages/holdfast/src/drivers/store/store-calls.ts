@@ -9,6 +9,11 @@ export interface StoreSettings {
   readonly random: Random;
   /** How long a reply may take, ms. */
   readonly commandTimeoutMs: number;
+  /**
+   * How much longer than the validity of a lease its grant is stored, ms. A server whose clock is ahead by this time ends no grant before
+   * its lease.
+   */
+  readonly graceMs?: number;
 }
 
 /** Sends requests to a store, within `commandTimeoutMs` each, and turns the errors of clients into those of the library. */
@@ -17,6 +22,7 @@ export class StoreCalls {
   readonly random: Random;
   readonly store: LeaseStore;
   readonly commandTimeoutMs: number;
+  readonly graceMs: number;
   readonly #recovered: () => void;
   readonly #underWay = new Set<Promise<unknown>>();
   #hasFailed = false;
@@ -27,6 +33,7 @@ export class StoreCalls {
     this.clock = settings.clock;
     this.random = settings.random;
     this.commandTimeoutMs = settings.commandTimeoutMs;
+    this.graceMs = settings.graceMs ?? 0;
     this.#recovered = recovered;
   }
 

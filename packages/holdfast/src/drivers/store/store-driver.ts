@@ -115,10 +115,11 @@ export class StoreDriver implements Driver {
     };
     try {
       this.#assertOpen(key);
-      const extension = { key, token, fencingToken, ttlMs, info: metadata };
+      const { graceMs } = this.#calls;
+      const extension = { key, token, fencingToken, ttlMs: ttlMs + graceMs, info: metadata };
       const inForce = await this.#calls.once(key, () => this.#store.extend(extension));
       return typeof inForce === "number"
-        ? { outcome: "extended", validity: validFrom(sent, inForce) }
+        ? { outcome: "extended", validity: validFrom(sent, inForce - graceMs) }
         : { outcome: "lost", reason: inForce };
     } catch (error) {
       return { outcome: "unknown", error };
@@ -132,7 +133,7 @@ export class StoreDriver implements Driver {
       return { sent, remaining: await this.#store.verify(key, token, fencingToken) };
     });
     return typeof remaining === "number"
-      ? { outcome: "valid", validity: validFrom(sent, remaining) }
+      ? { outcome: "valid", validity: validFrom(sent, remaining - this.#calls.graceMs) }
       : { outcome: "lost", reason: remaining };
   }
 

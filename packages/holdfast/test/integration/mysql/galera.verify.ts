@@ -1,3 +1,4 @@
+import { ServerClocks } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { mysql, type MysqlClient } from "holdfast/mysql";
 import { createPool, type Pool, type RowDataPacket } from "mysql2/promise";
@@ -6,6 +7,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { onGalera, startGalera, type GaleraCluster } from "../../support/galera-cluster.ts";
 
 onGalera("a Galera cluster, with clients at two nodes,", () => {
+  const maxClockDifferenceMs = 1_500;
+  let clocks: ServerClocks;
   let cluster: GaleraCluster | undefined;
   let pools: [Pool, Pool];
   let locks: [Locks, Locks];
@@ -13,11 +16,13 @@ onGalera("a Galera cluster, with clients at two nodes,", () => {
   const errors: number[] = [];
 
   beforeAll(async () => {
-    const started = await startGalera();
+    clocks = await ServerClocks.make(1);
+    const started = await startGalera(clocks.clocks[0]?.env);
     cluster = started;
     const [first, second] = started.nodes;
     pools = [createPool({ uri: first.url }), createPool({ uri: second.url })];
-    locks = [createLocks(mysql(recorded(pools[0]))), createLocks(mysql(recorded(pools[1])))];
+    const open = (pool: Pool): Locks => createLocks(mysql(recorded(pool), { maxClockDifferenceMs }));
+    locks = [open(pools[0]), open(pools[1])];
   });
 
   afterAll(async () => {
@@ -27,6 +32,7 @@ onGalera("a Galera cluster, with clients at two nodes,", () => {
     await Promise.all(locks.map((one) => one.close()));
     await Promise.all(pools.map((pool) => pool.end()));
     await cluster.stop();
+    await clocks[Symbol.asyncDispose]();
   });
 
   function recorded(pool: Pool): MysqlClient {
@@ -81,5 +87,39 @@ onGalera("a Galera cluster, with clients at two nodes,", () => {
       const leases = await Promise.all(locks.map((one) => one.tryAcquire(`try ${turn}`)));
       expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
     }
+  });
+
+  test("refuses a driver without the largest difference of the clocks", async () => {
+    const unset = createLocks(mysql(pools[0]));
+    await expect(unset.acquire("any")).rejects.toMatchObject({
+      code: "unsupported",
+      message: expect.stringContaining("Set the option `maxClockDifferenceMs`"),
+    });
+    await unset.close();
+  });
+
+  test("a node whose clock is 1 s ahead grants no key before the end of a valid lease", async () => {
+    clocks.clocks[0]?.set({ aheadMs: 1_000 });
+    for (const [from, to] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const lease = await locks[from].acquire("clocks", { ttlMs: 3_000, renew: false });
+      await lease.extend(3_000);
+      const next = await locks[to].acquire("clocks", { waitMs: 20_000 });
+      expect(lease.remainingMs()).toBe(0);
+      await next.release();
+    }
+    clocks.clocks[0]?.set({});
+  });
+
+  test("an adopted lease is not valid for longer at a node whose clock is behind", async () => {
+    clocks.clocks[0]?.set({ aheadMs: -1_000 });
+    const lease = await locks[0].acquire("adopted", { ttlMs: 3_000, renew: false });
+    const adopted = await locks[1].adopt(lease.transfer(), { renew: false });
+    const next = await locks[0].acquire("adopted", { waitMs: 20_000 });
+    expect(adopted.remainingMs()).toBe(0);
+    await next.release();
+    clocks.clocks[0]?.set({});
   });
 });

@@ -1,4 +1,4 @@
-import { waitUntil } from "@holdfast/test-kit";
+import { ServerClocks, waitUntil } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { assertHeld, postgres, type PostgresQuery } from "holdfast/postgres";
 import pg from "pg";
@@ -11,6 +11,7 @@ import {
   startStandby,
   type PostgresServer,
 } from "../../support/postgres-server.ts";
+import { hasClocks } from "../../support/servers.ts";
 
 onPostgres("a failover to a standby", () => {
   let primary: PostgresServer;
@@ -18,6 +19,7 @@ onPostgres("a failover to a standby", () => {
   let pools: [pg.Pool, pg.Pool];
   /** The server that the clients reach, as by a virtual address. */
   let current: pg.Pool;
+  let clocks: ServerClocks | undefined;
   let here: Locks;
   let there: Locks;
 
@@ -29,7 +31,8 @@ onPostgres("a failover to a standby", () => {
 
   beforeEach(async () => {
     primary = await startPostgres();
-    standby = await startStandby(primary);
+    clocks = hasClocks ? await ServerClocks.make(1) : undefined;
+    standby = await startStandby(primary, clocks?.clocks[0]?.env);
     pools = [poolOf(primary), poolOf(standby)];
     [current] = pools;
     const query: PostgresQuery = async (sql, params) => (await current.query(sql, params)).rows as object[];
@@ -40,6 +43,7 @@ onPostgres("a failover to a standby", () => {
     await Promise.all([here.close(), there.close()]);
     await Promise.all(pools.map((pool) => pool.end()));
     await Promise.all([primary.stop(), standby.stop()]);
+    await clocks?.[Symbol.asyncDispose]();
   });
 
   async function promote(): Promise<void> {
@@ -70,6 +74,22 @@ onPostgres("a failover to a standby", () => {
     expect(await lease.release()).toBe(true);
     expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken);
   });
+
+  test.skipIf(!hasClocks)(
+    "whose clock is ahead ends no valid lease, with `maxClockDifferenceMs`",
+    async () => {
+      const query: PostgresQuery = async (sql, params) => (await current.query(sql, params)).rows as object[];
+      const locks = [1, 2].map(() => createLocks(postgres(query, { maxClockDifferenceMs: 5_000 })));
+      clocks?.clocks[0]?.set({ aheadMs: 5_000 });
+      const lease = await locks[0]?.acquire("key", { ttlMs: 4_000, renew: false });
+      await waitUntil(hasReceivedAll, "the standby has received everything");
+      await promote();
+      const next = await locks[1]?.acquire("key", { waitMs: 30_000 });
+      expect(next).toBeDefined();
+      expect(lease?.remainingMs()).toBe(0);
+      await Promise.all(locks.map((one) => one.close()));
+    },
+  );
 
   test("without the last writes loses the grant, and its holder can neither commit nor extend", async () => {
     await here.acquire("warm").then((warm) => warm.release());

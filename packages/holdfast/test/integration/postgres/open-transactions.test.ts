@@ -177,7 +177,9 @@ onPostgres("a connection that the program left in a transaction", () => {
     await sql.end();
   });
 
-  const transforms: Readonly<Record<string, NonNullable<postgresJs.Options<Record<string, never>>["transform"]>>> = {
+  const transforms: Readonly<
+    Record<string, NonNullable<postgresJs.Options<Record<string, never>>["transform"]>>
+  > = {
     pascal: postgresJs.pascal,
     camel: postgresJs.camel,
     "of values": { value: { from: (value: unknown) => `<${String(value)}>` } },

@@ -11,7 +11,7 @@ type Check = (variables: Variables) => Omit<Finding, "node"> | undefined;
 const timeoutMs = 3_000;
 const leftOpen = "sessions that have left a transaction open";
 /** The options of the driver in a URL. The other parameters are for `mysql2`. */
-const driverOptions = ["createSchema", "commandTimeoutMs", "maxConnections"];
+const driverOptions = ["createSchema", "maxClockDifferenceMs", "commandTimeoutMs", "maxConnections"];
 
 /** Checks the version, the durability and the role of a server of MySQL or MariaDB. */
 export const examineMysql: EngineDoctor = async (url) => {

@@ -42,7 +42,15 @@ const sql = `SELECT current_setting('server_version_num')::integer AS version, p
 export const examinePostgres: EngineDoctor = async (url) => {
   const address = new URL(url);
   const mode = address.searchParams.get("mode");
-  for (const name of ["schema", "createSchema", "listen", "mode", "commandTimeoutMs", "maxConnections"]) {
+  for (const name of [
+    "schema",
+    "createSchema",
+    "listen",
+    "mode",
+    "maxClockDifferenceMs",
+    "commandTimeoutMs",
+    "maxConnections",
+  ]) {
     address.searchParams.delete(name);
   }
   const node = address.host;

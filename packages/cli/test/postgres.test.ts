@@ -1,14 +1,17 @@
 import { setTimeout as pause } from "node:timers/promises";
 
+import { ServerClocks, waitUntil } from "@holdfast/test-kit";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import {
   onPostgres,
   startPostgres,
+  startStandby,
   type PostgresServer,
 } from "../../holdfast/test/support/postgres-server.ts";
 import { onPgBouncer, startPgBouncer } from "../../holdfast/test/support/pgbouncer-server.ts";
+import { hasClocks } from "../../holdfast/test/support/servers.ts";
 import { commandLine } from "./support/cli.ts";
 import { diagnose, testCommands } from "./support/engine-tests.ts";
 
@@ -53,6 +56,33 @@ onPostgres("holdfast, with the URL of PostgreSQL,", () => {
     expect(found.probe?.acquire).toBeGreaterThan(0);
     const { out } = await cli.run(["doctor", "--no-probe"], { env: { HOLDFAST_URL: server.url } });
     expect(out).toContain("fsync is off");
+  });
+});
+
+onPostgres("holdfast doctor, with the URL of a primary of PostgreSQL,", () => {
+  const cli = commandLine();
+
+  test.skipIf(!hasClocks)("finds a standby whose clock is ahead", async () => {
+    await using clocks = await ServerClocks.make(1);
+    const server = await startPostgres();
+    const standby = await startStandby(server, clocks.clocks[0]?.env);
+    clocks.clocks[0]?.set({ aheadMs: 60_000 });
+    const client = new pg.Client(server.url);
+    await client.connect();
+    await waitUntil(async () => {
+      await client.query("SELECT txid_current()"); // the standby replies to the commit
+      const { rows } = await client.query(
+        "SELECT FROM pg_stat_replication WHERE reply_time > now() + interval '30 s'",
+      );
+      return rows.length > 0;
+    }, "the standby has replied");
+    const ids = async (query: string): Promise<string[]> =>
+      (await diagnose(cli, `${server.url}${query}`, "--no-probe")).findings.map(({ id }) => id);
+    expect(await ids("")).toContain("standby-clock-ahead");
+    expect(await ids("?maxClockDifferenceMs=100000")).not.toContain("standby-clock-ahead");
+    await client.end();
+    await standby.stop();
+    await server.stop();
   });
 });
 

@@ -62,6 +62,7 @@ async function startNode(
     `--wsrep-cluster-address=gcomm://${members}`,
     "--wsrep-cluster-name=holdfast",
     "--wsrep-node-address=127.0.0.1",
+    "--wsrep-node-incoming-address=127.0.0.1:{port}",
     `--wsrep-sst-receive-address=127.0.0.1:${copyPort}`,
     "--wsrep-sst-method=rsync",
     `--wsrep-provider-options=${provider.join(";")}`,

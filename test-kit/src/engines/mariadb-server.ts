@@ -61,10 +61,14 @@ export function startMariaDb(
       await client.end();
     };
     const start = (): Promise<ServerProcess> =>
-      startServer([program as string, ...own, ...args], createDatabase, {
-        env: { ...env, ...variables },
-        ...owner,
-      });
+      startServer(
+        [program as string, ...own, ...args.map((arg) => arg.replace("{port}", String(port)))],
+        createDatabase,
+        {
+          env: { ...env, ...variables },
+          ...owner,
+        },
+      );
     let server = await start();
     return {
       port,

@@ -36,6 +36,24 @@ onRedis("doctor, of clocks,", () => {
     expect(found(out)["clock-skew"]).toMatch(/^critical: the clocks of .* are 5s apart/);
   });
 
+  test("of a replica are a risk if they are ahead of that of the primary", async () => {
+    const [primary, replica] = servers as [RedisServer, RedisServer];
+    const client = replica.client();
+    await client.replicaof("127.0.0.1", primary.port);
+    await waitUntil(
+      async () => /slave0:.*state=online/.test(await primary.client().info("replication")),
+      "the replica follows",
+    );
+    const env = { HOLDFAST_URL: `redis://127.0.0.1:${primary.port}` };
+    const args = ["doctor", "--json", "--no-probe", "--watch-clocks", "0", "--ttl", "60s"];
+    expect(found((await cli.run(args, { env })).out)).not.toHaveProperty("replica-clock-ahead");
+    made.clocks[1]?.set({ aheadMs: 5_000 });
+    const { out } = await cli.run(args, { env });
+    made.clocks[1]?.set({});
+    await client.call("REPLICAOF", "NO", "ONE");
+    expect(found(out)["replica-clock-ahead"]).toMatch(/^risk: its clock is 5s ahead of that of 127.0.0.1/);
+  });
+
   test("that are set during the check are critical", async () => {
     const [server] = servers as [RedisServer];
     const env = { HOLDFAST_URL: `redis://127.0.0.1:${server.port}` };

@@ -73,7 +73,7 @@ export function testCommands(
 export interface Diagnosis {
   readonly topology: string;
   readonly nodes: readonly string[];
-  readonly findings: readonly { readonly id: string; readonly level: string; readonly node: string }[];
+  readonly findings: readonly Readonly<Record<"id" | "level" | "node" | "observed", string>>[];
   readonly probe: { readonly acquire: number } | null;
 }
 

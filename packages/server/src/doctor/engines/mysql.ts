@@ -20,6 +20,7 @@ export const examineMysql: EngineDoctor = async (url) => {
     address.searchParams.delete(name);
   }
   const node = address.host;
+  const maxClockDifferenceMs = Number(new URL(url).searchParams.get("maxClockDifferenceMs") ?? 0);
   let connection: Connection | undefined;
   try {
     connection = await createConnection({ uri: address.href, connectTimeout: timeoutMs });
@@ -29,7 +30,10 @@ export const examineMysql: EngineDoctor = async (url) => {
       ...(await namesAndValues(connection, "SHOW GLOBAL STATUS")),
       [leftOpen, await countLeftOpen(connection)],
     ]);
-    const findings = checks.flatMap((check) => check(variables) ?? []);
+    const findings = [
+      ...checks.flatMap((check) => check(variables) ?? []),
+      ...(await clocksOfGalera(connection, address, { variables, maxClockDifferenceMs })),
+    ];
     return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
   } catch (error) {
     throw new UnreachableError(`${node}: ${errorMessage(error)}`, { cause: error });
@@ -53,6 +57,68 @@ async function countLeftOpen(connection: Connection): Promise<string> {
 async function namesAndValues(connection: Connection, sql: string): Promise<[string, string][]> {
   const [rows] = await connection.query<RowDataPacket[]>({ sql, timeout: timeoutMs });
   return rows.map((row) => [String(row["Variable_name"]).toLowerCase(), String(row["Value"])]);
+}
+
+/** Compares the clocks of the nodes of a Galera cluster, which all may grant locks. */
+async function clocksOfGalera(
+  connection: Connection,
+  address: URL,
+  { variables, maxClockDifferenceMs }: { variables: Variables; maxClockDifferenceMs: number },
+): Promise<Omit<Finding, "node">[]> {
+  const others = (variables.get("wsrep_incoming_addresses") ?? "").split(",").filter(Boolean);
+  if (others.includes("AUTO")) {
+    return [
+      {
+        level: "info",
+        id: "clocks-not-compared",
+        observed: "wsrep_incoming_addresses has no addresses of the nodes",
+        impact: "a difference of the clocks of the nodes may be missing in these findings",
+        fix: "set wsrep_node_incoming_address on each node",
+      },
+    ];
+  }
+  const own = await clockOf(connection);
+  const findings = others.map(async (other): Promise<Omit<Finding, "node">[]> => {
+    const url = new URL(address);
+    url.host = other;
+    const client = await createConnection({ uri: url.href, connectTimeout: timeoutMs }).catch(
+      () => undefined,
+    );
+    try {
+      const there = client && (await clockOf(client));
+      const apartMs = there === undefined ? 0 : Math.abs(there.offsetMs - own.offsetMs);
+      const unsureMs = (there?.uncertaintyMs ?? 0) + own.uncertaintyMs;
+      return apartMs - unsureMs > maxClockDifferenceMs
+        ? [
+            {
+              level: "risk",
+              id: "clock-skew",
+              observed: `the clock of the node ${other} differs by ${Math.round(apartMs)} ms, maxClockDifferenceMs is ${maxClockDifferenceMs}`,
+              impact: "a node whose clock is ahead grants the lock of a lease that is valid at another node",
+              fix: "synchronize the clocks, and set the option maxClockDifferenceMs to their largest difference",
+            },
+          ]
+        : [];
+    } finally {
+      client?.destroy();
+    }
+  });
+  return (await Promise.all(findings)).flat();
+}
+
+/** The difference of the server's clock to the local one, of the shortest of five round trips. */
+async function clockOf(connection: Connection): Promise<{ offsetMs: number; uncertaintyMs: number }> {
+  let best = { offsetMs: 0, uncertaintyMs: Infinity };
+  for (let trip = 0; trip < 5; trip += 1) {
+    const sent = performance.now();
+    const sql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000 AS now";
+    const [rows] = await connection.query<RowDataPacket[]>({ sql, timeout: timeoutMs });
+    const uncertaintyMs = (performance.now() - sent) / 2;
+    if (uncertaintyMs < best.uncertaintyMs) {
+      best = { offsetMs: Number(rows[0]?.["now"]) - (sent + uncertaintyMs), uncertaintyMs };
+    }
+  }
+  return best;
 }
 
 const checks: readonly Check[] = [

@@ -14,6 +14,8 @@ interface Facts {
   readonly synchronousCommit: string;
   readonly synchronousStandbys: string;
   readonly standbys: number;
+  /** How much the clock of a standby is ahead at least, ms. The user must be a superuser or have the role `pg_monitor`. */
+  readonly standbyAheadMs: number;
   readonly isolation: string;
   /** The sessions that have left a transaction open for longer than 10 s, of the users whose sessions this user may see. */
   readonly leftOpen: number;
@@ -22,7 +24,12 @@ interface Facts {
   /** Whether several clients share one connection to the server. */
   readonly isPooled: boolean;
   readonly mode: string | null;
+  /** The option of the driver in the URL. */
+  readonly maxClockDifferenceMs: number;
 }
+
+/** What the server shows by one statement. */
+type Shown = Omit<Facts, "isPooled" | "mode" | "maxClockDifferenceMs">;
 
 type Check = (facts: Facts) => Omit<Finding, "node"> | undefined;
 
@@ -33,6 +40,8 @@ const sql = `SELECT current_setting('server_version_num')::integer AS version, p
   current_setting('synchronous_commit') AS "synchronousCommit",
   current_setting('synchronous_standby_names') AS "synchronousStandbys",
   (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
+  (SELECT coalesce(max(extract(epoch FROM reply_time - clock_timestamp()) * 1000), 0)::integer FROM pg_stat_replication)
+    AS "standbyAheadMs",
   current_setting('transaction_isolation') AS isolation,
   (SELECT count(*)::integer FROM pg_stat_activity WHERE datname = current_database()
     AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '10 seconds') AS "leftOpen",
@@ -42,6 +51,7 @@ const sql = `SELECT current_setting('server_version_num')::integer AS version, p
 export const examinePostgres: EngineDoctor = async (url) => {
   const address = new URL(url);
   const mode = address.searchParams.get("mode");
+  const maxClockDifferenceMs = Number(address.searchParams.get("maxClockDifferenceMs") ?? 0);
   for (const name of [
     "schema",
     "createSchema",
@@ -65,7 +75,7 @@ export const examinePostgres: EngineDoctor = async (url) => {
   const [client, other] = [open(), open()];
   try {
     await client.connect();
-    const { rows } = await client.query<Omit<Facts, "isPooled" | "mode">>(sql);
+    const { rows } = await client.query<Shown>(sql);
     await other.connect();
     const [before, between, after] = [
       await backendOf(client),
@@ -73,7 +83,7 @@ export const examinePostgres: EngineDoctor = async (url) => {
       await backendOf(client),
     ];
     const isPooled = before !== after || before === between;
-    const facts = { ...(rows[0] as Omit<Facts, "isPooled" | "mode">), isPooled, mode };
+    const facts = { ...(rows[0] as Shown), isPooled, mode, maxClockDifferenceMs };
     const findings = checks.flatMap((check) => check(facts) ?? []);
     return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
   } catch (error) {
@@ -127,6 +137,17 @@ const checks: readonly Check[] = [
           impact: "after a failover the new primary may lack the last grants, so a lock can have two holders",
           fix: "use a synchronous standby, or fence the writes (docs/fencing.md)",
           command: "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'",
+        }
+      : undefined,
+  ({ standbyAheadMs, maxClockDifferenceMs }) =>
+    standbyAheadMs > maxClockDifferenceMs
+      ? {
+          level: "risk",
+          id: "standby-clock-ahead",
+          observed: `the clock of a standby is at least ${standbyAheadMs} ms ahead, maxClockDifferenceMs is ${maxClockDifferenceMs}`,
+          impact:
+            "after its promotion each lease ends early by that time, and the lock may have a second holder",
+          fix: "synchronize the clocks, and set the option maxClockDifferenceMs to their largest difference",
         }
       : undefined,
   ({ isolation }) =>

@@ -2,7 +2,7 @@ import { errorMessage, UnreachableError } from "../errors.ts";
 import { parseTarget, type DoctorTarget } from "../url.ts";
 import { accessChecks } from "../checks/access.ts";
 import { runChecks, type Check } from "../checks/check.ts";
-import { watchClock } from "../checks/clocks.ts";
+import { compareReplicas, watchClock } from "../checks/clocks.ts";
 import { clusterChecks, clusterNodes, checkCluster, commonAnswer } from "../checks/cluster.ts";
 import { checkHandshake, rejectedUser } from "../checks/handshake.ts";
 import { loadChecks, uncheckedFindings } from "../checks/load.ts";
@@ -30,7 +30,10 @@ export async function diagnoseRedis(url: string, options: ResolvedOptions): Prom
     const deployment = deploymentOf(address, options.ttlMs);
     const servers = await serversOf(address, deployment, open);
     const [examined, probed] = await Promise.all([
-      examine(servers, deployment, { forMs: options.watchMs, signal: options.signal }),
+      examine(servers, deployment, {
+        clocks: { forMs: options.watchMs, signal: options.signal },
+        openReplica: (endpoint) => open(openServer(address, endpoint)),
+      }),
       options.probe ? probeLocks(options.probe, address, servers.list) : { findings: [], probe: null },
     ]);
     return {
@@ -82,7 +85,13 @@ async function serversOf(
 async function examine(
   { list }: Servers,
   deployment: Deployment,
-  clocks: { readonly forMs: number; readonly signal: AbortSignal },
+  {
+    clocks,
+    openReplica,
+  }: {
+    readonly clocks: { readonly forMs: number; readonly signal: AbortSignal };
+    readonly openReplica: (endpoint: { host: string; port: number }) => Server;
+  },
 ): Promise<Finding[]> {
   const examined = await Promise.all(
     list.map(async (server) => {
@@ -98,6 +107,9 @@ async function examine(
         ...(await checkHandshake(server, facts, deployment.address)),
         ...runChecks(checksFor(deployment), facts, deployment),
         ...(await watchClock(facts, server.client, clocks)),
+        ...(deployment.address.topology === "quorum"
+          ? []
+          : await compareReplicas(facts, deployment, openReplica)),
       ];
       return { facts, findings };
     }),

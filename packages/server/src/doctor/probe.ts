@@ -28,7 +28,7 @@ export async function probe(
     const [lease, acquire] = await timed(() => locks.acquire(key, { ttlMs, waitMs }));
     const [, renew] = await timed(() => lease.extend(ttlMs));
     const waiting = others.acquire(key, { ttlMs, waitMs, signal: failure.signal });
-    waiting.catch(() => undefined); // after a failure of the release nobody waits for it
+    waiting.catch(() => undefined); // after a failure of the release the result is not used
     const wasQueued = await queued(locks, key);
     const begun = performance.now();
     const [released, release] = await timed(() => lease.release());

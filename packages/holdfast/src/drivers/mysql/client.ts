@@ -5,7 +5,7 @@ import { isExistingProcedure, isInTransaction } from "./errors.ts";
 
 export type MysqlValue = string | number | Uint8Array | null;
 
-/** What runs statements: a pool or a connection of `mysql2/promise`, or an object with these two methods. */
+/** A pool or a connection of `mysql2/promise`, or another object that runs statements. */
 export interface MysqlStatements {
   // oxlint-disable-next-line typescript/no-explicit-any -- the rows have the types of the client
   query(sql: string): Promise<[any, unknown]>;

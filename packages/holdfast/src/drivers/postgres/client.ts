@@ -34,10 +34,10 @@ export interface PostgresJsTransaction {
   readonly begin?: never;
 }
 
-/** What `postgres()` runs its statements with, each outside of a transaction. */
+/** The clients of `postgres()`, which run each statement outside of a transaction. */
 export type PostgresClient = PgPool | PostgresJs | PostgresQuery;
 
-/** What `assertHeld()` runs its statements with, within the caller's transaction. */
+/** The clients of `assertHeld()`, which run statements within the caller's transaction. */
 export type PostgresTransaction = PgClient | PostgresJsTransaction | PostgresQuery;
 
 /** How often a statement is sent at once, if the connection that it got has an open transaction. */

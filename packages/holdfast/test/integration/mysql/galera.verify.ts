@@ -113,7 +113,7 @@ onGalera("a Galera cluster, with clients at two nodes,", () => {
     clocks.clocks[0]?.set({});
   });
 
-  test("an adopted lease is not valid for longer at a node whose clock is behind", async () => {
+  test("an adopted lease is not valid for longer at a node with a slower clock", async () => {
     clocks.clocks[0]?.set({ aheadMs: -1_000 });
     const lease = await locks[0].acquire("adopted", { ttlMs: 3_000, renew: false });
     const adopted = await locks[1].adopt(lease.transfer(), { renew: false });

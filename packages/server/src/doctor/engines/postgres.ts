@@ -28,7 +28,7 @@ interface Facts {
   readonly maxClockDifferenceMs: number;
 }
 
-/** What the server shows by one statement. */
+/** The facts that one statement shows. */
 type Shown = Omit<Facts, "isPooled" | "mode" | "maxClockDifferenceMs">;
 
 type Check = (facts: Facts) => Omit<Finding, "node"> | undefined;

@@ -1,3 +1,10 @@
+export {
+  cacheFolder,
+  debianProgram,
+  debianServers,
+  provideDebianServer,
+  type DebianServerName,
+} from "../debian-servers.mjs";
 export { endProcess, hasEnded, readOutput } from "./child-process.ts";
 export { makeCertificates, type Certificates } from "./certificates.ts";
 export {

@@ -5,19 +5,19 @@ export const holderMetadata: readonly Mutant[] = [
   {
     name: "extension-does-not-extend-the-metadata",
     brokenRule: "the metadata of a holder lasts as long as K",
-    edits: [
-      lua(
-        "single/lock-context",
-        "    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', lock_key), ttl))\n",
-        "",
-      ),
-    ],
+    edits: [lua("single/lock-context", "    redis.call('PEXPIRE', info, digits(ttl_ms))\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "without metadata keeps the")],
   },
   {
     name: "shorter-extension-shortens-the-metadata",
     brokenRule: "the metadata of a holder lasts as long as its grant",
-    edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl))", "ttl)")],
+    edits: [
+      lua(
+        "single/mutex",
+        "    write_info(token, ttl_ms, metadata)\n  end\n  return 1\n",
+        "    write_info(token, ttl, metadata)\n  end\n  return 1\n",
+      ),
+    ],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "with a shorter TTL keeps")],
   },
   {
@@ -30,24 +30,14 @@ export const holderMetadata: readonly Mutant[] = [
     name: "metadata-of-an-extension-sets-no-mark",
     brokenRule: "K has a mark if metadata was written, also after the grant",
     edits: [
-      lua(
-        "single/mutex",
-        "  elseif metadata ~= '' then\n    mark(token)\n",
-        "  elseif metadata ~= '' then\n",
-      ),
+      lua("single/mutex", "  if metadata ~= '' then\n    mark(token)\n", "  if metadata ~= '' then\n"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "adds metadata to a grant without any")],
   },
   {
     name: "metadata-of-a-repeat-sets-no-mark",
     brokenRule: "K has a mark if metadata was written, also after a grant by notification",
-    edits: [
-      lua(
-        "single/mutex",
-        "    mark(token)\n    write_info(token, ttl, metadata)\n  end\n  raise_ttl(ttl)\n  return { 1,",
-        "    write_info(token, ttl, metadata)\n  end\n  raise_ttl(ttl)\n  return { 1,",
-      ),
-    ],
+    edits: [lua("single/mutex", "~= token then\n    mark(token)\n", "~= token then\n")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/acquire",

@@ -8,13 +8,7 @@ export const oneNode: readonly Mutant[] = [
     name: "raising-the-ttl-of-a-vote-shortens-it",
     brokenRule: "a repeated acquire raises the TTL to at least ttl and never shortens it",
     hasCounterexample: true,
-    edits: [
-      lua(
-        "quorum/lock-context",
-        "if remaining_ms >= 0 and remaining_ms < tonumber(ttl) then",
-        "if remaining_ms >= 0 then",
-      ),
-    ],
+    edits: [lua("quorum/lock-context", "math.max(remaining_ms, ttl)", "math.max(0, ttl)")],
     killers: [byServer(nodeMutex, "is raised in its TTL by a repeat")],
   },
   {

@@ -60,6 +60,39 @@ export const replicas: readonly Mutant[] = [
     killers: [byServer("integration/replicas/min-replicas", "an extension counts once a replica has it")],
   },
   {
+    name: "extension-that-writes-nothing",
+    brokenRule: "an extension writes even if the TTL stays, because WAIT waits for the last write only",
+    hasCounterexample: true,
+    edits: [
+      lua(
+        "single/lock-context",
+        "redis.call('PEXPIRE', lock_key, digits(ttl_ms))",
+        "redis.call('PEXPIRE', lock_key, digits(ttl_ms), 'GT')",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "waits for the write: a mutex"),
+      byServer("integration/replicas/old-acknowledgement", "in the millisecond of its grant: a mutex"),
+    ],
+  },
+  {
+    name: "extension-of-a-shared-lock-writes-nothing",
+    brokenRule: "an extension writes even if the TTL stays, because WAIT waits for the last write only",
+    hasCounterexample: true,
+    edits: [lua("common/shared-holders", "  elseif is_written then", "  elseif is_written and false then")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "waits for the write: a reader"),
+      byServer("integration/replicas/old-acknowledgement", "in the millisecond of its grant: a reader"),
+    ],
+  },
+  {
+    name: "adopted-validity-that-no-replica-has",
+    brokenRule: "the validity of an adopted lease is one that enough replicas have acknowledged",
+    hasCounterexample: true,
+    edits: [redis("replicas/replicated-driver", "if (ttlMs < 1) {", "if (ttlMs < Infinity) {")],
+    killers: [byServer("integration/replicas/old-acknowledgement", "for an adopted lease: a mutex")],
+  },
+  {
     name: "reply-of-a-replica-counts",
     brokenRule: "READONLY: the reply of a replica does not count",
     edits: [lua("execute-single", "return require_primary(answers)", "return answers")],

@@ -4,34 +4,37 @@ import { byRules, byServer, bySim, lua, type Mutant } from "../mutant.ts";
 export const singleServer: readonly Mutant[] = [
   {
     name: "raising-a-ttl-shortens-it",
-    brokenRule: "extension runs PEXPIRE K GT, which raises the TTL and never shortens it",
+    brokenRule: "extension sets the TTL to the larger of the present and the requested one, and never shortens it",
     hasCounterexample: true,
     edits: [
-      lua(
-        "single/lock-context",
-        "redis.call('PEXPIRE', lock_key, ttl, 'GT')",
-        "redis.call('PEXPIRE', lock_key, ttl)",
-      ),
+      lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl)", "math.max(0, ttl)"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "a repeat with a shorter TTL never")],
   },
   {
-    name: "raising-a-ttl-shortens-it-before-redis-7",
-    brokenRule: "before Redis 7 extension reads PTTL, and runs PEXPIRE only for a larger TTL",
+    name: "extension-leaves-a-lock-persistent",
+    brokenRule: "extension gives the TTL to a key without expiry",
     edits: [
-      lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
-      lua("single/lock-context", "digits(math.max(remaining_ms, ttl))", "ttl"),
+      lua(
+        "single/lock-context",
+        "  redis.call('PEXPIRE', lock_key, digits(ttl_ms))\n",
+        "  if redis.call('PTTL', lock_key) >= 0 then\n    redis.call('PEXPIRE', lock_key, digits(ttl_ms))\n  end\n",
+      ),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/extend", "never shortens a TTL")],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "gives its TTL to a lock that was made")],
   },
   {
-    name: "extension-adds-an-expiry-before-redis-7",
-    brokenRule: "extension raises a TTL, and adds none to a key without expiry",
+    name: "extension-writes-metadata-first",
+    brokenRule: "extension writes the TTL first, because full memory refuses metadata and permits PEXPIRE",
     edits: [
-      lua("single/lock-context", "local has_gt = redis.REDIS_VERSION_NUM ~= nil", "local has_gt = false"),
-      lua("single/lock-context", "    if remaining_ms >= 0 then", "    if remaining_ms >= -1 then"),
+      lua(
+        "single/mutex",
+        "  local ttl_ms = raise_ttl(ttl)\n  if metadata ~= '' then\n    mark(token)\n",
+        "  local ttl_ms = ttl\n  if metadata ~= '' then\n    mark(token)\n    raise_ttl(ttl)\n",
+      ),
+      lua("single/mutex", "  end\n  return 1\nend\n", "  end\n  raise_ttl(ttl)\n  return 1\nend\n"),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/extend", "leaves a lock persistent that was made")],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "whose memory is full")],
   },
   {
     name: "release-without-comparing",

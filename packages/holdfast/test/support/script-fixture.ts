@@ -122,6 +122,12 @@ export class ScriptFixture {
     return Number(await this.redis.get(counterKey()));
   }
 
+  /** The number of writes since the start of the server. Each of them is sent to the replicas. */
+  async changes(): Promise<number> {
+    const info = await this.redis.info("persistence");
+    return Number(/^rdb_changes_since_last_save:(\d+)/m.exec(info)?.[1]);
+  }
+
   /** The result of one operation. */
   async run(
     keys: LockKeys,

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 
 import { describe } from "vitest";
-import { redisProgram } from "@holdfast/test-kit";
+import { debianProgram, debianServers, redisProgram } from "@holdfast/test-kit";
 
 /**
  * `describe` for tests that need a server. Without a server the tests are skipped with a warning.
@@ -11,6 +11,18 @@ export const onRedis: ReturnType<typeof describe.skipIf> = describeWith(
   "redis-server",
   isThere(redisProgram),
 );
+
+/**
+ * `describe` for a rule that servers could break in different ways: on the machine's server, and on those that the set-up script unpacks.
+ * If one of those could not be unpacked, its tests are skipped with a warning, also in CI.
+ */
+export function onEachRedis(name: string, tests: (program: string) => void): void {
+  onRedis(`${name}, on the machine's server`, () => tests(redisProgram));
+  for (const server of ["redis8", "valkey8"] as const) {
+    const [{ title }, program] = [debianServers[server], debianProgram(server)];
+    skipUnless(title, isThere(program))(`${name}, on ${title}`, () => tests(program));
+  }
+}
 
 /** `describe` for tests that compare with a program in Python. */
 export const onPython: ReturnType<typeof describe.skipIf> = describeWith("python3", isThere("python3"));
@@ -33,6 +45,10 @@ export function describeWith(need: string, isMet: boolean): ReturnType<typeof de
   if (!isMet && process.env["CI"]) {
     throw new Error(`${need} is missing, and in CI these tests must not be skipped`);
   }
+  return skipUnless(need, isMet);
+}
+
+function skipUnless(need: string, isMet: boolean): ReturnType<typeof describe.skipIf> {
   if (!isMet) {
     console.warn(`\n!!! ${need} is missing: the tests that need it are SKIPPED !!!\n`);
   }

@@ -14,7 +14,8 @@ export interface AckRequest {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
-  readonly fencingToken: bigint;
+  /** Undefined: unknown. */
+  readonly fencingToken: bigint | undefined;
   readonly ttlMs: number;
   readonly metadata: string;
 }
@@ -23,7 +24,8 @@ export interface AckRequest {
  * Extends grants, and waits until `minReplicas` replicas have acknowledged the extension.
  *
  * `WAIT` counts only the writes of its own connection, and another connection may have written the grant. So each grant is extended
- * first, on the connection of `WAIT`. A replica applies writes in order, so a replica with the extension also has the grant.
+ * first, on the connection of `WAIT`. A replica applies writes in order, so a replica with the extension also has the grant. The extension
+ * of a grant always writes, even if the TTL stays. Without a write `WAIT` would count the acknowledgements of an earlier one.
  */
 export class ReplicaAcks {
   readonly #connection: CommandConnection;
@@ -81,7 +83,7 @@ export class ReplicaAcks {
 
   /** Extends a grant. Resolves when enough replicas have acknowledged it. After a rejection with an `EngineError` the grant may still be extended. */
   extend({ key, keys, token, fencingToken, ttlMs, metadata }: AckRequest): Promise<Reply> {
-    const args = ["extend", token, String(ttlMs), metadata, fencingToken.toString()];
+    const args = ["extend", token, String(ttlMs), metadata, fencingToken?.toString() ?? ""];
     return performOnce(this.#batcher, { key, keys, args });
   }
 

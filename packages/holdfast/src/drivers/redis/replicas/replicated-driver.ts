@@ -5,6 +5,7 @@ import type {
   Grant,
   PendingAcquire,
   PendingRequeue,
+  VerifyResult,
 } from "../../../driver.ts";
 import { engineExpiry, remainingValidityMs, validFrom } from "../../../validity.ts";
 import { ReplicaAcks } from "./replica-acks.ts";
@@ -13,7 +14,7 @@ import type { Connection } from "../clients/connection.ts";
 import { expiredError } from "../server/errors.ts";
 import { KeySpace } from "../protocol/keys.ts";
 import type { OneServerSettings } from "../options.ts";
-import { encodeMetadata } from "../protocol/metadata.ts";
+import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 import type { Reply } from "../protocol/operation.ts";
 import { RedisDriver } from "../single/driver.ts";
 import type { CreateDirectory } from "../single/request-registry.ts";
@@ -61,6 +62,26 @@ export class ReplicatedDriver extends RedisDriver {
       keys: this.#ackKeys.keysOf(key),
       metadata: encodeMetadata(info),
     });
+  }
+
+  /**
+   * The validity is one that the replicas have acknowledged. The primary's TTL may come from an extension that no replica has. So the grant is
+   * extended by no more than its remaining validity. Rejects with an `EngineError` if too few replicas acknowledge it.
+   */
+  override async verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {
+    const verified = await super.verify(key, token, fencingToken);
+    if (verified.outcome === "lost") {
+      return verified;
+    }
+    const ttlMs = Math.floor(remainingValidityMs(verified.validity, this.clock));
+    if (ttlMs < 1) {
+      return verified;
+    }
+    const keys = this.#ackKeys.keysOf(key);
+    const { value, sent } = await this.#acks.extend({ key, keys, token, fencingToken, ttlMs, metadata: "" });
+    return Number(value) === 1
+      ? { outcome: "valid", validity: validFrom(sent, ttlMs) }
+      : { outcome: "lost", reason: lossReasonOf(value) };
   }
 
   // The host of the requests.

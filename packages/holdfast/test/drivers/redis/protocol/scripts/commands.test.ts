@@ -43,7 +43,7 @@ onRedis("the commands of", () => {
     const keys = await held();
     const { first } = await fixture.numbersOf(keys);
     const extension = ["extend", requester(1).token, "60000", "", String(first)];
-    expect(await commandsOf([[keys, extension]])).toEqual({ time: 1, getrange: 1, pexpire: 1 });
+    expect(await commandsOf([[keys, extension]])).toEqual({ time: 1, getrange: 1, pttl: 1, pexpire: 1 });
   });
 
   test("an extension of a grant with metadata, whose TTL is extended as well", async () => {

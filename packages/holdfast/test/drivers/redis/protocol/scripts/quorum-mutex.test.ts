@@ -31,6 +31,15 @@ onNodes("a vote", (fixture) => {
     expect(await fixture.data.pttl(keys[0])).toBeGreaterThan(49_000);
   });
 
+  test("gets its TTL from an extension if its key has none", async () => {
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(1), { ttlMs: 500 });
+    await fixture.data.set(keys[0], requester(1).token);
+    expect(await fixture.data.pttl(keys[0])).toBe(-1);
+    await fixture.run(keys, extendOf(requester(1), 50_000));
+    expect(await fixture.data.pttl(keys[0])).toBeGreaterThan(49_000);
+  });
+
   test("of another client is left alone: the whole token is compared", async () => {
     const keys = fixture.lock();
     const own = requester(1, { ticket: 5 });

@@ -236,12 +236,15 @@ end
 
 -- Extends lock_key and the fields of its holders by one or two seconds more than necessary. A later grant within that second need not
 -- extend them.
-local function extend_key_ttl(ttl)
+--   is_written   whether the TTL of lock_key is written even if it stays
+local function extend_key_ttl(ttl, is_written)
   local longest = redis.call('PTTL', lock_key)
   if longest < ttl + slack_ms then
     longest = ttl + 2 * slack_ms
     redis.call('PEXPIRE', lock_key, longest)
     redis.call('PEXPIRE', info, longest)
+  elseif is_written then
+    redis.call('PEXPIRE', lock_key, digits(longest))
   end
   if is_quorum then
     extend_settings(longest)

@@ -93,7 +93,9 @@ local function held_reply(queue_entry, wait)
   return { 0, remaining_ms, position, first or '', (wait == '1' or wait == '3') and run_id() or '', number }
 end
 
+-- Raises the expiry of a holder, and never lowers it. For its order, and for the write of an expiry that stays, see `raise_ttl` of one server.
 local function repeat_grant(token, number, queue_entry, ttl, metadata)
+  extend_key_ttl(tonumber(ttl), true)
   local expiry = tonumber(redis.call('ZSCORE', lock_key, token))
   local _, weight = holder_entry(token)
   local last = last_of(token)
@@ -103,7 +105,6 @@ local function repeat_grant(token, number, queue_entry, ttl, metadata)
       write_holder(token, number, weight, now_ms + ttl)
     end
   end
-  extend_key_ttl(tonumber(ttl))
   redis.call('ZREM', queue, queue_entry)
   write_metadata(token, metadata)
   return { 1, number, last, token, is_quorum and wait_remaining_ms(weight < limit) or nil }

@@ -1,5 +1,5 @@
 -- extend token ttl metadata number
---   Raises the TTL of the token's grant. It never lowers the TTL, and never creates a grant.
+--   Raises the TTL of the token's grant. It never lowers the TTL, and never creates a grant. A grant is written even if its TTL stays.
 --   metadata   new metadata after a hand-over in the holder's process (number, owner, reason); empty: unchanged
 --   number     the fencing token of the lease; empty: unknown. A delayed request may have made a later grant of the same token, with a
 --              greater number. That grant is not extended, because another token may have held the lock in between.

@@ -17,15 +17,16 @@ local function grant_numbers()
 end
 
 -- Raises the TTL of lock_key, and never lowers it, because a delayed older request must not shorten a newer validity. The fence outlives
--- lock_key, and the metadata expire with lock_key. Returns the resulting TTL.
+-- lock_key, and the metadata expire with lock_key. Returns the resulting TTL. For its order, and for the write of a TTL that stays, see
+-- `raise_ttl` of one server.
 local function raise_ttl(ttl)
   local remaining_ms = redis.call('PTTL', lock_key)
-  if remaining_ms >= 0 and remaining_ms < tonumber(ttl) then
-    redis.call('PEXPIRE', lock_key, ttl)
+  local ttl_ms = math.max(remaining_ms, ttl)
+  redis.call('PEXPIRE', lock_key, digits(ttl_ms))
+  if remaining_ms < ttl_ms then
     redis.call('PEXPIRE', info, ttl)
     remember_vote(holder, ttl)
   end
-  local ttl_ms = math.max(remaining_ms, ttl)
   redis.call('PEXPIRE', fence, ttl_ms + retention_ms)
   return ttl_ms
 end

@@ -57,21 +57,17 @@ local function mark(token)
   end
 end
 
--- PEXPIRE has the option GT since Redis 7.
-local has_gt = redis.REDIS_VERSION_NUM ~= nil
-
--- Raises the TTL of lock_key, and never lowers it, because a delayed older request must not shorten a newer validity. It writes even if
--- the TTL stays, because a replica rejects the write and so shows that it is a replica. The metadata expire with lock_key.
+-- Raises the TTL of lock_key, and never lowers it, because a delayed older request must not shorten a newer validity. Returns the resulting
+-- TTL. The metadata expire with lock_key.
+--
+-- It always writes, even if the TTL stays. A replica rejects the write, and so shows that it is a replica. WAIT waits for the last write of
+-- its connection, so without a write it returns the acknowledgements of an earlier one (since Redis 7.2). A script calls it before its other
+-- writes: a server with full memory refuses most commands, but not PEXPIRE, and no command of a script that has written.
 local function raise_ttl(ttl)
-  if has_gt then
-    redis.call('PEXPIRE', lock_key, ttl, 'GT')
-  else
-    local remaining_ms = redis.call('PTTL', lock_key)
-    if remaining_ms >= 0 then
-      redis.call('PEXPIRE', lock_key, digits(math.max(remaining_ms, ttl)))
-    end
-  end
+  local ttl_ms = math.max(redis.call('PTTL', lock_key), ttl)
+  redis.call('PEXPIRE', lock_key, digits(ttl_ms))
   if is_marked then
-    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', lock_key), ttl))
+    redis.call('PEXPIRE', info, digits(ttl_ms))
   end
+  return ttl_ms
 end

@@ -12,11 +12,11 @@ end
 -- A repeated request gets the same grant with the same numbers.
 local function repeat_grant(token, queue_entry, ttl, metadata)
   redis.call('ZREM', queue, queue_entry)
+  local ttl_ms = raise_ttl(ttl)
   if metadata ~= '' and redis.call('HGET', info, 'token') ~= token then
     mark(token)
-    write_info(token, ttl, metadata)
+    write_info(token, ttl_ms, metadata)
   end
-  raise_ttl(ttl)
   return { 1, own_first, own_last, token }
 end
 
@@ -118,7 +118,7 @@ local function loss_status(token)
 end
 
 -- extend token ttl metadata number
---   Raises the TTL of the token's grant. It never lowers the TTL, and never creates a grant.
+--   Raises the TTL of the token's grant. It never lowers the TTL, and never creates a grant. A grant is written even if its TTL stays.
 --   metadata   new metadata after a hand-over in the holder's process (number, owner, reason); empty: unchanged
 --   number     the fencing token of the lease; empty: unknown. A delayed request may have made a later grant of the same token, with a
 --              greater number. That grant is not extended, because another token may have held the lock in between.
@@ -131,11 +131,12 @@ function mutex.extend(token, ttl, metadata, number)
     return reason
   elseif number ~= '' and own_first > tonumber(number) then
     return 0
-  elseif metadata ~= '' then
-    mark(token)
-    write_info(token, ttl, metadata)
   end
-  raise_ttl(ttl)
+  local ttl_ms = raise_ttl(ttl)
+  if metadata ~= '' then
+    mark(token)
+    write_info(token, ttl_ms, metadata)
+  end
   return 1
 end
 

@@ -1,5 +1,6 @@
 // Prepares a fresh clone: checks the Node version, and installs the packages of the lock file. It also installs the servers of the tests:
 // Redis, PostgreSQL, PgBouncer, MariaDB, etcd, ZooKeeper, Chromium, and moto for S3. The benchmark of ZooKeeper needs kazoo.
+// Redis 8 and Valkey 8 are unpacked beside the Redis of the machine, into the cache folder of the user.
 // Scripts with the prefix `pre` run before node_modules exists, so this file may use only Node's built-ins.
 //
 // If a server cannot be installed, `node scripts/setup.mjs` fails with CI=true and otherwise prints a prominent warning.
@@ -9,6 +10,8 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+
+import { debianServers, provideDebianServer } from "../test-kit/debian-servers.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const oldestNode = [20, 19];
@@ -79,6 +82,7 @@ if (process.argv.includes("--optional-redis")) provide(redis, true);
 else if (!process.argv.includes("--no-redis")) {
   for (const server of [redis, ...otherServers]) provide(server, false);
   for (const [name, requirement] of Object.entries(pythonPackages)) providePackage(name, requirement);
+  for (const name of ["redis8", "valkey8"]) provideUnpacked(name);
 }
 
 function requireNode() {
@@ -160,9 +164,22 @@ function providePackage(name, requirement) {
   if (!isInstalled) missing(`${name} is not installed; it needs python3 with pip`, false);
 }
 
+/** A second server of a kind that the machine has. Some machines know no mirror of Debian, so its absence never fails. */
+function provideUnpacked(name) {
+  try {
+    provideDebianServer(name);
+  } catch (error) {
+    warn(`${debianServers[name].title} was not unpacked: ${error.message}`);
+  }
+}
+
 function missing(advice, optional) {
   if (optional) return logLine(advice);
   if (process.env["CI"] === "true") fail(advice);
+  warn(advice);
+}
+
+function warn(advice) {
   logLine(`${"!".repeat(72)}\n${advice}\nEvery test that needs it will be SKIPPED.\n${"!".repeat(72)}`);
 }
 

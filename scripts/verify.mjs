@@ -83,8 +83,9 @@ const parts = {
     ],
   },
   runtimes: {
-    about: "the packed package with each runtime, client library, server and compiler",
-    limit: 40,
+    about:
+      "the packed package with each runtime, client library, server and compiler; replicas on each server",
+    limit: 50,
     steps: () => [step("runtimes", ["--json"], ofRuntimes)],
   },
   interop: {
@@ -285,10 +286,11 @@ function ofChaos(path) {
 }
 
 function ofRuntimes(out) {
-  const { programs, types, notRun } = JSON.parse(out);
+  const { programs, types, suites, notRun } = JSON.parse(out);
   return {
     programs: tally(programs.map(({ outcome }) => outcome.state)),
     types: tally(types.map(({ outcome }) => outcome.state)),
+    replicas: tally(suites.map(({ outcome }) => outcome.state)),
     notRun,
   };
 }

@@ -6,7 +6,10 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync }
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-export const cacheFolder = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "holdfast-runtimes");
+export const cacheFolder = join(
+  process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"),
+  "holdfast-runtimes",
+);
 
 export const debianServers = {
   redis8: { title: "Redis 8", suite: "trixie", package: "redis-server" },

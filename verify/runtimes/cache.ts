@@ -1,13 +1,12 @@
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
 
-const cache = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "holdfast-runtimes");
+import { cacheFolder } from "@holdfast/test-kit";
 
 /** A folder in the user's cache, which `fill` creates. A failed attempt leaves no folder. */
 export async function cached(name: string, fill: (folder: string) => Promise<void>): Promise<string> {
-  const folder = join(cache, name);
+  const folder = join(cacheFolder, name);
   if (!existsSync(folder)) {
     process.stderr.write(`installing ${name}\n`);
     const incomplete = `${folder}.${process.pid}`;

@@ -17,6 +17,7 @@ import {
 import { allPassed, toText, type Results } from "./report.ts";
 import { provideRuntime } from "./runtime-programs.ts";
 import { provideServer } from "./server-programs.ts";
+import { runSuites, type SuitesResult } from "./suites.ts";
 import { runTypes, type TypesResult } from "./types.ts";
 
 async function main(args: readonly string[]): Promise<void> {
@@ -50,33 +51,51 @@ function optionsOf(args: readonly string[]): ResolvedOptions {
 }
 
 async function verify(options: ResolvedOptions, workspace: string): Promise<Results> {
-  const notRun: string[] = [];
   const pack = await packLibrary(workspace);
+  const { servers, serverVersions, notRun } = await serversOf(options);
   const programs = options.parts.includes("programs")
-    ? await verifyPrograms(options, workspace, pack, notRun)
-    : { programs: [], clientVersions: {}, serverVersions: {} };
+    ? await verifyPrograms(options, workspace, pack, servers)
+    : { programs: [], clientVersions: {} };
   const types = options.parts.includes("types")
     ? await runTypes(await typesProject(workspace, pack), progress(describeTypes))
     : [];
-  return { date: new Date().toISOString().slice(0, 10), ...programs, types, notRun };
+  const suites = options.parts.includes("suites") ? await runSuites(servers, progress(describeSuites)) : [];
+  const date = new Date().toISOString().slice(0, 10);
+  return { date, ...programs, serverVersions, types, suites, notRun };
 }
 
 async function verifyPrograms(
   options: ResolvedOptions,
   workspace: string,
   pack: string,
-  notRun: string[],
-): Promise<Pick<Results, "programs" | "clientVersions" | "serverVersions">> {
+  servers: readonly InstalledServer[],
+): Promise<Pick<Results, "programs" | "clientVersions">> {
   const projects: Project[] = [];
   const clients = options.clients.filter(({ runtime }) => !options.offline || runtime === undefined);
   for (const client of clients) {
     const install = options.offline ? linkProject : installProject;
     projects.push(await install(workspace, pack, client));
   }
-  const installed = options.offline ? options.servers.slice(0, 1) : options.servers;
+  const results = await runPrograms(
+    { projects, servers, runtimes: await runtimesOf(options) },
+    progress(describeProgram),
+  );
+  const clientVersions = Object.fromEntries(projects.map(({ client, version }) => [client.name, version]));
+  return { programs: results, clientVersions };
+}
+
+interface ProvidedServers extends Pick<Results, "serverVersions" | "notRun"> {
+  readonly servers: readonly InstalledServer[];
+}
+
+async function serversOf(options: ResolvedOptions): Promise<ProvidedServers> {
+  if (!options.parts.some((part) => part !== "types")) {
+    return { servers: [], serverVersions: {}, notRun: [] };
+  }
   const servers: InstalledServer[] = [];
   const serverVersions: Record<string, string> = {};
-  for (const server of installed) {
+  const notRun: string[] = [];
+  for (const server of options.offline ? options.servers.slice(0, 1) : options.servers) {
     try {
       const { program, version } = await provideServer(server);
       servers.push({ name: server.name, program });
@@ -85,12 +104,7 @@ async function verifyPrograms(
       notRun.push(`${server.title}: ${(error as Error).message}`);
     }
   }
-  const results = await runPrograms(
-    { projects, servers, runtimes: await runtimesOf(options) },
-    progress(describeProgram),
-  );
-  const clientVersions = Object.fromEntries(projects.map(({ client, version }) => [client.name, version]));
-  return { programs: results, clientVersions, serverVersions };
+  return { servers, serverVersions, notRun };
 }
 
 async function runtimesOf(options: ResolvedOptions): Promise<InstalledRuntime[]> {
@@ -125,6 +139,10 @@ function describeProgram({ runtime, client, server, format }: ProgramResult): st
 
 function describeTypes({ compiler, setting }: TypesResult): string {
   return `TypeScript ${compiler}, ${setting}`;
+}
+
+function describeSuites({ server }: SuitesResult): string {
+  return `tests of replicas and Sentinel, ${server}`;
 }
 
 // Servers end with this process, on `exit`.

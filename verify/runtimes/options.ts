@@ -14,15 +14,16 @@ export interface ResolvedOptions {
   readonly servers: readonly Server[];
 }
 
-const parts = ["programs", "types"] as const;
+const parts = ["programs", "types", "suites"] as const;
 type Part = (typeof parts)[number];
 
 export const usage: string = `Usage: npm run verify:runtimes -- [options]
 
 Installs the packed package in empty folders, and runs a program with every runtime, client library and server.
-Then compiles a consumer with every version of TypeScript and every module setting.
+Then compiles a consumer with every version of TypeScript and every module setting. At last runs the tests of replicas
+and Sentinel on every server.
 
-  --only A,B       the parts to run: ${parts.join(", ")} (default: both)
+  --only A,B       the parts to run: ${parts.join(", ")} (default: all)
   --runtime A,B    ${namesOf(runtimes)} (default: all)
   --client A,B     ${namesOf(clients)} (default: all)
   --server A,B     ${namesOf(servers)} (default: all)

@@ -2,6 +2,7 @@ import { table, type Row } from "../compare/table.ts";
 import type { Outcome } from "./outcome.ts";
 import type { ProgramResult } from "./programs.ts";
 import { formats, type Client, type Server } from "./roster.ts";
+import type { SuitesResult } from "./suites.ts";
 import { settings, type TypesResult } from "./types.ts";
 
 /** The results of a run, with the exact versions. */
@@ -13,6 +14,7 @@ export interface Results {
   readonly serverVersions: Readonly<Record<string, string>>;
   readonly programs: readonly ProgramResult[];
   readonly types: readonly TypesResult[];
+  readonly suites: readonly SuitesResult[];
   /** The servers that could not be installed, with the reasons. */
   readonly notRun: readonly string[];
 }
@@ -24,8 +26,8 @@ interface Listed {
 
 const formatTitles = { esm: "ES module", cjs: "CommonJS", ts: "TypeScript, run directly" } as const;
 
-export function allPassed({ programs, types }: Results): boolean {
-  const outcomes = [...programs, ...types].map(({ outcome }) => outcome);
+export function allPassed({ programs, types, suites }: Results): boolean {
+  const outcomes = [...programs, ...types, ...suites].map(({ outcome }) => outcome);
   return outcomes.length > 0 && outcomes.every(({ state }) => state !== "failed");
 }
 
@@ -34,6 +36,7 @@ export function toText(results: Results, listed: Listed): string {
   const sections = [
     ["Runtimes and client libraries", byRuntime(results, listed)],
     ["Servers and client libraries", byServer(results, listed)],
+    ["Replicas and Sentinel", bySuites(results, listed)],
     ["Module formats", byFormat(results)],
     ["TypeScript", byCompiler(results)],
   ].filter(([, text]) => text !== "");
@@ -50,7 +53,7 @@ function list(title: string, lines: readonly string[]): string[] {
 }
 
 /** One line for each reason, with the cells that have it. */
-function failureLines({ programs, types }: Results): string[] {
+function failureLines({ programs, types, suites }: Results): string[] {
   const cells = new Map<string, string[]>();
   const add = (name: string, outcome: Outcome): void => {
     for (const reason of outcome.state === "failed" ? outcome.reasons : []) {
@@ -62,6 +65,9 @@ function failureLines({ programs, types }: Results): string[] {
   }
   for (const { compiler, setting, outcome } of types) {
     add(`TypeScript ${compiler}, ${setting}`, outcome);
+  }
+  for (const { server, outcome } of suites) {
+    add(`tests of replicas and Sentinel, ${server}`, outcome);
   }
   return [...cells].map(([reason, names]) => `${reason} (${names.join("; ")})`);
 }
@@ -86,6 +92,16 @@ function byServer(results: Results, { clients, servers }: Listed): string {
       ),
     ]);
   return rows.length === 0 ? "" : table(["server", ...clientTitles(results, clients)], rows);
+}
+
+function bySuites({ suites, serverVersions }: Results, { servers }: Listed): string {
+  const rows = servers
+    .filter(({ name }) => suites.some(({ server }) => server === name))
+    .map(({ name, title }) => [
+      serverVersions[name] ?? title,
+      verdict(suites.filter(({ server }) => server === name)),
+    ]);
+  return rows.length === 0 ? "" : table(["server", "tests of replicas and Sentinel"], rows);
 }
 
 function byFormat(results: Results): string {

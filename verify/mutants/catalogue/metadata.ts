@@ -29,9 +29,7 @@ export const holderMetadata: readonly Mutant[] = [
   {
     name: "metadata-of-an-extension-sets-no-mark",
     brokenRule: "K has a mark if metadata was written, also after the grant",
-    edits: [
-      lua("single/mutex", "  if metadata ~= '' then\n    mark(token)\n", "  if metadata ~= '' then\n"),
-    ],
+    edits: [lua("single/mutex", "  if metadata ~= '' then\n    mark(token)\n", "  if metadata ~= '' then\n")],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "adds metadata to a grant without any")],
   },
   {

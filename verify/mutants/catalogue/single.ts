@@ -4,11 +4,10 @@ import { byRules, byServer, bySim, lua, type Mutant } from "../mutant.ts";
 export const singleServer: readonly Mutant[] = [
   {
     name: "raising-a-ttl-shortens-it",
-    brokenRule: "extension sets the TTL to the larger of the present and the requested one, and never shortens it",
+    brokenRule:
+      "extension sets the TTL to the larger of the present and the requested one, and never shortens it",
     hasCounterexample: true,
-    edits: [
-      lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl)", "math.max(0, ttl)"),
-    ],
+    edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl)", "math.max(0, ttl)")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "a repeat with a shorter TTL never")],
   },
   {

@@ -9,6 +9,7 @@ import { failed, passed, type Outcome } from "../../runtimes/outcome.ts";
 import { outcomeOf, type ProgramResult } from "../../runtimes/programs.ts";
 import { allPassed, toText, type Results } from "../../runtimes/report.ts";
 import { clients, servers, type ClientName } from "../../runtimes/roster.ts";
+import { outcomeOfTests } from "../../runtimes/suites.ts";
 
 const page = fileURLToPath(new URL("../../../docs/compatibility.md", import.meta.url));
 const empty: Results = {
@@ -17,6 +18,7 @@ const empty: Results = {
   serverVersions: { redis7: "Redis 7.0.9" },
   programs: [],
   types: [],
+  suites: [],
   notRun: [],
 };
 
@@ -76,6 +78,26 @@ describe("the report", () => {
     expect(text({ ...empty, types })).not.toContain("no ");
     expect(allPassed({ ...empty, types })).toBe(true);
     expect(allPassed(empty)).toBe(false);
+  });
+
+  test("has the tests of replicas and Sentinel, and names a server that fails them", () => {
+    const killed = { code: null, stdout: "", stderr: "" };
+    const results: Results = {
+      ...empty,
+      suites: [
+        { server: "redis7", outcome: outcomeOfTests({ ...killed, code: 0 }) },
+        {
+          server: "redis8",
+          outcome: outcomeOfTests({ ...killed, code: 1, stdout: "…\n3 passed, 2 failed\n" }),
+        },
+        { server: "valkey8", outcome: outcomeOfTests(killed) },
+      ],
+    };
+    expect(text(results)).toContain("| Redis 7.0.9 | yes ");
+    expect(text(results)).toContain("| Redis 8     | no ");
+    expect(text(results)).toContain("- 3 passed, 2 failed (tests of replicas and Sentinel, redis8)");
+    expect(text(results)).toContain("- the tests did not end (tests of replicas and Sentinel, valkey8)");
+    expect(allPassed(results)).toBe(false);
   });
 
   test("docs/compatibility.md is a page of the command", () => {

@@ -117,30 +117,36 @@ onRedis("extend and verify", () => {
     ["a permit", requester(1, { lockMode: "s1/3" })],
   ] as const;
 
-  test.each(holders)("writes even if the TTL stays, so that WAIT waits for the write: %s", async (_what, who) => {
-    const keys = fixture.lock();
-    await fixture.grant(keys, who, { ttlMs: 60_000 });
-    const written = await fixture.changes();
-    expect(await fixture.run(keys, ["extend", who.token, "1000", "", ""])).toBe(1);
-    expect(await fixture.changes()).toBeGreaterThan(written);
-    expect(await fixture.redis.pttl(keys[0])).toBeGreaterThan(59_000);
-  });
+  test.each(holders)(
+    "writes even if the TTL stays, so that WAIT waits for the write: %s",
+    async (_what, who) => {
+      const keys = fixture.lock();
+      await fixture.grant(keys, who, { ttlMs: 60_000 });
+      const written = await fixture.changes();
+      expect(await fixture.run(keys, ["extend", who.token, "1000", "", ""])).toBe(1);
+      expect(await fixture.changes()).toBeGreaterThan(written);
+      expect(await fixture.redis.pttl(keys[0])).toBeGreaterThan(59_000);
+    },
+  );
 
-  test.each(holders)("raises the TTL on a server whose memory is full, metadata included: %s", async (_what, who) => {
-    const keys = fixture.lock();
-    await fixture.grant(keys, who, { ttlMs: 10_000 });
-    await fixture.redis.config("SET", "maxmemory", "1");
-    try {
-      expect(await fixture.run(keys, ["extend", who.token, "60000", '["owner","a"]', ""])).toBe(1);
-      expect(String(await fixture.run(fixture.lock(), acquireOf(who)))).toMatch(/^error,OOM /);
-    } finally {
-      await fixture.redis.config("SET", "maxmemory", "0");
-    }
-    expect(await fixture.redis.pttl(keys[0])).toBeGreaterThan(59_000);
-    const [, remainingMs] = await fixture.run(keys, ["verify", who.token]);
-    expect(remainingMs).toBeGreaterThan(59_000);
-    expect(JSON.stringify(await fixture.run(keys, ["inspect"]))).toContain("owner");
-  });
+  test.each(holders)(
+    "raises the TTL on a server whose memory is full, metadata included: %s",
+    async (_what, who) => {
+      const keys = fixture.lock();
+      await fixture.grant(keys, who, { ttlMs: 10_000 });
+      await fixture.redis.config("SET", "maxmemory", "1");
+      try {
+        expect(await fixture.run(keys, ["extend", who.token, "60000", '["owner","a"]', ""])).toBe(1);
+        expect(String(await fixture.run(fixture.lock(), acquireOf(who)))).toMatch(/^error,OOM /);
+      } finally {
+        await fixture.redis.config("SET", "maxmemory", "0");
+      }
+      expect(await fixture.redis.pttl(keys[0])).toBeGreaterThan(59_000);
+      const [, remainingMs] = await fixture.run(keys, ["verify", who.token]);
+      expect(remainingMs).toBeGreaterThan(59_000);
+      expect(JSON.stringify(await fixture.run(keys, ["inspect"]))).toContain("owner");
+    },
+  );
 
   test("adds metadata to a grant without any, and a release removes that metadata", async () => {
     const keys = fixture.lock();

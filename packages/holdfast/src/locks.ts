@@ -145,6 +145,7 @@ export interface Locks extends AsyncDisposable {
   /**
    * Continues a lease from {@link Lease.transfer}. The engine verifies the grant, and does not extend it.
    * @throws {LeaseLostError} the grant has ended
+   * @throws {EngineError} the engine does not reply, or fewer replicas than required have acknowledged the grant. The call can be repeated.
    */
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease>;
   /**

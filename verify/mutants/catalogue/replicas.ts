@@ -20,8 +20,19 @@ export const replicas: readonly Mutant[] = [
     name: "wait-after-a-reconnect",
     brokenRule: "WAIT covers only writes of its own connection",
     hasCounterexample: true,
-    edits: [redis("replicas/replica-acks", "this.#lost?.();", "if (this.#minReplicas < 0) this.#lost?.();")],
+    edits: [
+      redis("replicas/replica-acks", "this.#lost?.();", "if (this.#minReplicas < 0) this.#lost?.();"),
+      redis("replicas/replica-acks", "if (epoch !== this.#epoch) {", "if (epoch > this.#epoch) {"),
+    ],
     killers: [byServer("integration/replicas/min-replicas", "counts for nothing: the new connection")],
+  },
+  {
+    name: "shared-wait-after-a-reconnect",
+    brokenRule:
+      "WAIT covers only writes of its own connection, also if it follows the wait of a lost connection",
+    hasCounterexample: true,
+    edits: [redis("replicas/replica-acks", "if (epoch !== this.#epoch) {", "if (epoch > this.#epoch) {")],
+    killers: [byServer("drivers/redis/replicas/shared-wait", "is not acknowledged if their connection")],
   },
   {
     name: "no-replica-is-enough",

@@ -14,8 +14,7 @@ export interface AckRequest {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
-  /** Undefined: unknown. */
-  readonly fencingToken: bigint | undefined;
+  readonly fencingToken: bigint;
   readonly ttlMs: number;
   readonly metadata: string;
 }
@@ -34,6 +33,8 @@ export class ReplicaAcks {
   readonly #batcher: Batcher;
   #waiting: Promise<number> | undefined;
   #lost: (() => void) | undefined;
+  /** Counts the lost connections. */
+  #epoch = 0;
   #next: Promise<number> | undefined;
 
   /** @param recovered the server replies on this connection again */
@@ -50,7 +51,8 @@ export class ReplicaAcks {
     }
     this.#connection = ownConnection;
     ownConnection.onDown(() => {
-      this.#lost?.(); // a wait on another connection would not count the write
+      this.#epoch += 1;
+      this.#lost?.(); // the client library may have dropped the command without an error
     });
     this.#minReplicas = settings.minReplicas;
     this.#waitMs = Math.ceil(commandTimeoutMs / 2);
@@ -58,7 +60,11 @@ export class ReplicaAcks {
     const timeoutMs = commandTimeoutMs + this.#waitMs;
     const run: CommandConnection["run"] = async (script, keys, args) => {
       const answers = await ownConnection.run(script, keys, args);
+      const epoch = this.#epoch;
       const acknowledged = await this.#count();
+      if (epoch !== this.#epoch) {
+        throw lostWait(); // the wait of another connection does not count the write
+      }
       if (acknowledged < this.#minReplicas) {
         throw replicasError(acknowledged, this.#minReplicas);
       }
@@ -83,7 +89,7 @@ export class ReplicaAcks {
 
   /** Extends a grant. Resolves when enough replicas have acknowledged it. After a rejection with an `EngineError` the grant may still be extended. */
   extend({ key, keys, token, fencingToken, ttlMs, metadata }: AckRequest): Promise<Reply> {
-    const args = ["extend", token, String(ttlMs), metadata, fencingToken?.toString() ?? ""];
+    const args = ["extend", token, String(ttlMs), metadata, fencingToken.toString()];
     return performOnce(this.#batcher, { key, keys, args });
   }
 
@@ -101,13 +107,14 @@ export class ReplicaAcks {
     await this.#waiting?.catch(() => undefined);
     this.#next = undefined;
     this.#waiting = new Promise((resolve, reject) => {
-      this.#lost = () => {
-        // The client library may have dropped the command without an error, and the next wait follows this one.
-        reject(new Error("The connection was lost while it waited for replicas"));
-      };
+      this.#lost = () => reject(lostWait());
       const called = this.#connection.command("WAIT", [String(this.#minReplicas), String(this.#waitMs)]);
       called.then((acknowledged) => resolve(Number(acknowledged)), reject);
     });
     return this.#waiting;
   }
+}
+
+function lostWait(): Error {
+  return new Error("The connection was lost while it waited for replicas");
 }

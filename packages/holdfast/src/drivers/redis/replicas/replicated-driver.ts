@@ -65,12 +65,15 @@ export class ReplicatedDriver extends RedisDriver {
   }
 
   /**
-   * The validity is one that the replicas have acknowledged. The primary's TTL may come from an extension that no replica has. So the grant is
-   * extended by no more than its remaining validity. Rejects with an `EngineError` if too few replicas acknowledge it.
+   * The validity is one that the replicas have acknowledged. The primary's TTL may come from an extension that no replica has, so the grant is
+   * extended by its remaining validity. Rejects with an `EngineError` if too few replicas acknowledge the extension.
+   *
+   * Without a fencing token the caller has a lease, and asks only for its loss. Such a call does not wait for replicas, because the wait
+   * would delay the renewals after a failover.
    */
   override async verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {
     const verified = await super.verify(key, token, fencingToken);
-    if (verified.outcome === "lost") {
+    if (verified.outcome === "lost" || fencingToken === undefined) {
       return verified;
     }
     const ttlMs = Math.floor(remainingValidityMs(verified.validity, this.clock));

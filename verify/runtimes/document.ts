@@ -37,5 +37,8 @@ const notes = `## Notes
   release the lease in \`finally\`.
 - **TypeScript** compiles with \`skipLibCheck: false\`, \`strict\`, and \`@types/node\` 20. Lower versions than 5.4 do not know \`NoInfer\`.
   TypeScript 7 has no \`node10\`.
+- **Replicas and Sentinel:** the command also runs their tests on each server from Redis 7 on (\`--only suites\`). Redis 7.0.15, Redis 8.0.2,
+  Valkey 8.1.1 and Valkey 9.1.2 pass. From Redis 7.2 on \`WAIT\` counts differently, and until this was tested a grant with \`minReplicas\` could be
+  one that no replica had: [failover](failover.md#minreplicas).
 - **Redis Cluster** is not part of the matrix, and must have version 7 or newer.
 `;

@@ -12,7 +12,7 @@ export interface SuitesResult {
   readonly outcome: Outcome;
 }
 
-/** What replicas acknowledge, and how a failover goes, differs between servers. `npm test` runs these tests on the machine's server only. */
+/** Servers differ in `WAIT` and in failovers. `npm test` runs these tests on the machine's server only. */
 const folders = ["replicas", "sentinel"].map((name) => `packages/holdfast/test/integration/${name}/`);
 const withinMs = 600_000;
 

@@ -8,7 +8,7 @@ import type { CommandConnection } from "../../../../src/drivers/redis/clients/co
 import { detectConnection } from "../../../../src/drivers/redis/clients/detect.ts";
 import { onEachRedis } from "../../../support/servers.ts";
 
-/** A connection whose connection for `WAIT` holds the replies of scripts back until the test passes them on, one by one. */
+/** A connection to a real server. Its connection for `WAIT` holds the replies of scripts back until the test lets them through, one by one. */
 class HeldReplies implements Connection {
   isHolding = false;
   readonly replies: (() => void)[] = [];

@@ -2,7 +2,7 @@ import { checkBoolean, checkInteger, checkOptionNames } from "../../option-check
 import { systemClock, type Clock } from "../../runtime/clock.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 
-export const defaultCommandTimeoutMs = 2_000;
+const defaultCommandTimeoutMs = 2_000;
 
 export interface MysqlOptions {
   /**

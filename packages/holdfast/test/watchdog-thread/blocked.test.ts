@@ -5,12 +5,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { createLocks, LeaseLostError, type Lease, type Locks } from "holdfast";
-import { redis } from "holdfast/redis";
+import { redis, type RedisClient } from "holdfast/redis";
 import { watchdogThread, type WatchdogThreadOptions } from "holdfast/watchdog-thread";
 import { afterEach, expect, test } from "vitest";
 import { endProcess, waitUntil } from "@holdfast/test-kit";
 
-import { direct, newKey, onSharedRedis, shared } from "../support/fault-fixture.ts";
+import {
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  ownProxy,
+  shared,
+  warmUp,
+} from "../support/fault-fixture.ts";
 
 const ttlMs = 1_000;
 const opened: Locks[] = [];
@@ -19,8 +27,8 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((locks) => locks.close()));
 });
 
-function open(options?: WatchdogThreadOptions): Locks {
-  const locks = createLocks(redis(direct), {
+function open(options?: WatchdogThreadOptions, client: RedisClient = direct): Locks {
+  const locks = createLocks(redis(client), {
     watchdog: watchdogThread(`redis://127.0.0.1:${shared.port}`, options),
   });
   opened.push(locks);
@@ -85,6 +93,33 @@ onSharedRedis("a watchdog thread", () => {
     expect(await lease.release()).toBe(true);
     expect(await other.grantedAt).toBeGreaterThanOrEqual(releasedAt);
     expect(lease.signal.aborted).toBe(false);
+  });
+
+  test("keeps a lease of which a poll's late reply is read after the block", async () => {
+    const key = newKey();
+    const proxy = await ownProxy(shared);
+    const here = open(undefined, connect(proxy.port));
+    const there = createLocks(redis(connect(shared.port)));
+    opened.push(there);
+    await warmUp(here);
+    await waitUntil(async () => (await connectionsOfThread()).length > 0, "the thread has connected");
+    const held = await there.acquire(key, { ttlMs });
+    const waiting = here.acquire(key, { ttlMs });
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "the waiter is queued");
+    proxy.pause("answers");
+    await proxy.serverSent(/\*2\r\n/); // the reply to a poll
+    await held.release();
+    const lease = await waiting; // by notification
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+    proxy.resume("answers");
+    // Afterwards Node runs the timers before it reads the reply. The thread has just renewed, so this thread renews nothing before.
+    block(2.2 * ttlMs);
+    await here.inspect(key); // commands after the late reply are executed
+    expect(lossOf(lease)).toBeUndefined();
+    expect(await there.tryAcquire(key)).toBeNull();
+    expect(await lease.release()).toBe(true);
   });
 
   test("stops after maxBlockedMs, and the first check after the block finds the loss", async () => {

@@ -1,9 +1,19 @@
 import { expect, test } from "vitest";
 import { rejection, waitUntil } from "@holdfast/test-kit";
 
-import { holders, newKey, onQuorum, open, startNodes, warmUp } from "../../support/quorum-servers.ts";
+import {
+  holders,
+  newKey,
+  onQuorum,
+  open,
+  queued,
+  startNodes,
+  startProxies,
+  warmUp,
+} from "../../support/quorum-servers.ts";
 import { QuorumWorker } from "../../support/quorum-workers.ts";
 import { awaitHeldOnAll } from "./lease-checks.ts";
+import { pauseAll, resumeAll } from "./proxied-clients.ts";
 
 const ttlMs = 60_000;
 /** A busy machine makes no node time out. */
@@ -48,6 +58,30 @@ onQuorum("a lease that is transferred to another process", () => {
     const next = await locks.acquire(key, { ttlMs });
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
     expect(await next.release()).toBe(true);
+  });
+
+  test("is not released by a poll's reply that its former process reads late", async () => {
+    const nodes = await startNodes(3);
+    const proxies = await startProxies(nodes);
+    const maxTtlMs = 500;
+    const options = { nodeTimeoutMs: 10_000, commandTimeoutMs: 10_000, maxTtlMs };
+    const [from, to] = [open(proxies, options), open(nodes, options)];
+    await Promise.all([warmUp(from), warmUp(to)]);
+    const key = newKey();
+    const held = await to.acquire(key, { ttlMs: maxTtlMs });
+    const waiting = from.acquire(key, { ttlMs: maxTtlMs });
+    await queued(nodes, key, 1);
+    pauseAll(proxies, "answers");
+    await Promise.all(proxies.map((proxy) => proxy.serverSent(/\*2\r\n/))); // the replies to polls
+    await held.release();
+    const lease = await to.adopt((await waiting).transfer()); // granted by notifications
+    const adoptedAt = performance.now();
+    await waitUntil(() => performance.now() - adoptedAt > 3 * maxTtlMs, "several TTLs have passed");
+    resumeAll(proxies, "answers");
+    await from.nodes(); // the releases that followed the late replies are executed
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    expect(await from.tryAcquire(key)).toBeNull();
+    expect(await lease.release()).toBe(true);
   });
 
   test("is refused there if a majority has lost it", async () => {

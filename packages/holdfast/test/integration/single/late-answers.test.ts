@@ -16,6 +16,11 @@ import {
 } from "../../support/fault-fixture.ts";
 import { commandText } from "../../support/diagnostics-log.ts";
 
+/** Blocks this process. Its timers then run before it reads the replies that have arrived. */
+function blockFor(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 /** A waiter without a notification polls after 5 s. */
 const soonMs = 2_500;
 
@@ -55,6 +60,30 @@ onSharedRedis("a reply that comes late", () => {
     const { error } = await rejection(there.adopt(given));
     expect(error).toMatchObject({ code: "lease-lost", reason: "expired" });
     await direct.del(K);
+  });
+
+  test.each(["mutex", "semaphore"])("to a poll for a %s does not release the adopted lease", async (kind) => {
+    const key = newKey();
+    const proxy = await ownProxy(shared);
+    const [here, there] = [open(connect(proxy.port)), open(connect(shared.port))];
+    const [own, other] = [here, there].map((locks) =>
+      kind === "mutex" ? locks.mutex(key) : locks.semaphore(key, { limit: 1 }),
+    ) as readonly Lockable[] as readonly [Lockable, Lockable];
+    await Promise.all([warmUp(here), warmUp(there)]);
+    const ttlMs = 300;
+    const held = await other.acquire({ ttlMs });
+    const waiting = own.acquire({ ttlMs });
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "the waiter is queued");
+    proxy.pause("answers");
+    await proxy.serverSent(/\*2\r\n/); // the reply to a poll
+    await held.release();
+    const adopted = await there.adopt({ ...(await waiting).transfer(), ttlMs: 60_000 }); // granted by notification
+    await adopted.extend(60_000);
+    blockFor(3 * ttlMs);
+    proxy.resume("answers");
+    await here.inspect(key); // commands after the late reply are executed
+    expect(await other.tryAcquire()).toBeNull();
+    expect(await adopted.release()).toBe(true);
   });
 
   test("does not matter for a grant by a late notification, which the reply to a resent request has confirmed", async () => {

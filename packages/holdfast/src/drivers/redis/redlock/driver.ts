@@ -41,6 +41,7 @@ import type { ProcessQuestion } from "../protocol/messages.ts";
 import { processesScript } from "../protocol/scripts.generated.ts";
 import { createToken } from "../protocol/token.ts";
 import { PollingWatches } from "../polling-watch.ts";
+import { longestDelayMs } from "../server/server-clock.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
 
 /** Locks on a majority of independent Redis servers: Redlock, with a queue on every node. */
@@ -104,7 +105,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
       nodeSet: this.nodeSet,
       clock,
       driftFactor: settings.driftFactor,
-      maxTtlMs,
+      keptMs: Math.max(maxTtlMs, longestDelayMs(settings.commandTimeoutMs)),
       keySpace: this.#keySpace,
     });
     this.#operatorApi = new OperatorApi(this.nodeSet, this.#keySpace, this.commandTimeoutMs);

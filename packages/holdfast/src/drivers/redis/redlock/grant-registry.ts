@@ -20,7 +20,8 @@ interface GrantRegistryOptions {
   readonly nodeSet: NodeSet;
   readonly clock: Clock;
   readonly driftFactor: number;
-  readonly maxTtlMs: number;
+  /** How long a grant is remembered after its last extension here: its TTL, and until no request of it can be executed any longer. */
+  readonly keptMs: number;
   readonly keySpace: KeySpace;
 }
 
@@ -31,7 +32,7 @@ interface GrantRegistryOptions {
 export class GrantRegistry {
   readonly #options: GrantRegistryOptions;
   readonly #attempts = new TokenMap<MajorityAttempt>();
-  /** The registry drops a grant when the grant has expired on the nodes. */
+  /** The registry forgets a grant that this process has not extended for some time. Another process may still use the grant. */
   readonly #grants = new TokenMap<HeldGrant>();
   readonly #expiries: TimerQueue<HeldGrant>;
   readonly #releases = new TokenMap<QuorumRelease>();
@@ -40,7 +41,7 @@ export class GrantRegistry {
   constructor(options: GrantRegistryOptions) {
     this.#options = options;
     this.#grantHost = { ...options, cleanUp: (held, node) => this.#cleanUpGrant(held, node) };
-    this.#expiries = new TimerQueue(options.clock, (held) => this.forget(held));
+    this.#expiries = new TimerQueue(options.clock, ({ token }) => this.#grants.delete(token));
   }
 
   /** Notifications for the token of the attempt go to the attempt from now on. */
@@ -55,6 +56,7 @@ export class GrantRegistry {
     const { key, ttlMs } = attempt.listener;
     const { votes, first, last, validity, isClaim } = majorityGrant;
     const held = this.grantOf(key, token, majorityGrant.residue);
+    attempt.held = held;
     held.numbers = { first, last };
     held.validUntil = validity.until;
     for (const { node, vote } of votes) {
@@ -90,7 +92,9 @@ export class GrantRegistry {
   /** Releases a grant of this process or of another process. Settles as `release` of the driver does. */
   release(key: string, token: string, until: number): Promise<boolean> {
     const held = this.grantOf(key, token);
-    this.forget(held);
+    held.isEnded = true;
+    this.#grants.delete(token);
+    this.#expiries.cancel(held);
     const release = new QuorumRelease(this.#options.nodeSet, held);
     this.#releases.set(token, release);
     release.begin(until, () => {
@@ -105,10 +109,10 @@ export class GrantRegistry {
   grantOf(key: string, token: string, residue?: AttemptResidue): HeldGrant {
     let held = this.#grants.get(token);
     if (!held) {
-      const { clock, keySpace, maxTtlMs } = this.#options;
+      const { clock, keySpace, keptMs } = this.#options;
       held = new HeldGrant(this.#grantHost, { key, keys: keySpace.keysOf(key), token, residue });
       this.#grants.set(token, held);
-      this.#expiries.schedule(held, clock.now() + maxTtlMs);
+      this.#expiries.schedule(held, clock.now() + keptMs);
     }
     return held;
   }
@@ -119,12 +123,6 @@ export class GrantRegistry {
     if (held.dueAt < end) {
       this.#expiries.schedule(held, end);
     }
-  }
-
-  forget(held: HeldGrant): void {
-    held.isEnded = true;
-    this.#grants.delete(held.token);
-    this.#expiries.cancel(held);
   }
 
   /** A node has residue of an attempt for which the node cannot vote. */
@@ -141,11 +139,13 @@ export class GrantRegistry {
     this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, earlier }, proposedFence);
   }
 
-  /** A node has residue of an attempt that has ended. */
+  /**
+   * A node has residue of an attempt that has ended. While the grant of an elected attempt is in use, its release cleans up, and no time
+   * ends the use: another process may have adopted the lease, or the watchdog thread may extend the grant.
+   */
   handleLateReply(attempt: MajorityAttempt, voteRequest: VoteRequest, vote: Vote | undefined): void {
-    const { token } = attempt;
-    const held = this.#grants.get(token);
-    if (held) {
+    const { token, held } = attempt;
+    if (held?.isEnded === false) {
       if (vote) {
         this.#lateVote(held, voteRequest.node, vote);
       }
@@ -166,30 +166,22 @@ export class GrantRegistry {
     }
   }
 
-  /** A node granted a lock by notification. */
+  /**
+   * A node granted a lock by notification. The grant of an unknown token is ignored, because another process may have adopted its
+   * lease. The grant of an abandoned attempt is a claim, which ends by itself.
+   */
   granted(index: number, grant: PushedGrant): void {
-    const { nodeSet, keySpace } = this.#options;
+    const { nodeSet } = this.#options;
     const attempt = this.#attempts.get(grant.token);
     const held = this.#grants.get(grant.token);
     const node = nodeSet.nodes[index] as QuorumNode;
     if (attempt?.isOpen === true) {
       attempt.voteRequests[index]?.granted(grant);
-    } else if (held) {
-      if (grant.runId === node.guard.runId) {
-        const { clock, driftFactor } = this.#options;
-        const { first, runId, waitMs } = grant;
-        const from = countsFrom(clock.now(), waitMs, driftFactor);
-        this.#lateVote(held, node, { first, runId, countsFrom: from });
-      }
-    } else if (node.server.hasOwnChannel) {
-      const key = keySpace.keyOf(grant.lock);
-      if (key !== undefined) {
-        const { token } = grant;
-        this.#cleanUpLateVote(token, node, () => {
-          const until = this.#options.clock.now() + grant.ttlMs;
-          this.#cleanUp(node, { key, keys: keySpace.keysOf(key), token, queueArgs: "", until });
-        });
-      }
+    } else if (held && grant.runId === node.guard.runId) {
+      const { clock, driftFactor } = this.#options;
+      const { first, runId, waitMs } = grant;
+      const from = countsFrom(clock.now(), waitMs, driftFactor);
+      this.#lateVote(held, node, { first, runId, countsFrom: from });
     }
   }
 

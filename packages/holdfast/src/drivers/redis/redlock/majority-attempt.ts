@@ -12,6 +12,7 @@ import type { NodeSet } from "./node-set.ts";
 import type { VoteRequestHost } from "./vote-request-host.ts";
 import { competingVotes } from "./majority-verdict.ts";
 import { FencingAgreement, type ElectedVote } from "./fencing-agreement.ts";
+import type { HeldGrant } from "./held-grant.ts";
 import type { Vote } from "./vote.ts";
 import { VoteOperations } from "./vote-operations.ts";
 
@@ -75,6 +76,8 @@ export class MajorityAttempt implements VoteRequestHost<VoteRequest> {
   /** Whether the nodes queue the attempt. */
   waits: boolean;
   isOpen = true;
+  /** The grant of the attempt, if it was elected. */
+  held: HeldGrant | undefined;
   readonly #host: MajorityAttemptHost;
   readonly #fencingAgreement: FencingAgreement = new FencingAgreement(this);
 

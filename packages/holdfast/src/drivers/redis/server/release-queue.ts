@@ -5,7 +5,6 @@ import { backoffMs, type Random } from "../../../runtime/random.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
 import { engineError, isTransient, timeoutError, withServer } from "./errors.ts";
-import { GrantsInUse, type GrantInUse } from "./grants-in-use.ts";
 import {
   cleanUpOperation,
   type HandedOverGrant,
@@ -21,13 +20,12 @@ import type { RedisServer } from "./server.ts";
 const maxBackoffMs = 2_000;
 
 /**
- * Removes grants and queue entries from their server: released grants, abandoned requests, and reported grants that are not in use.
+ * Removes grants and queue entries from their server: released grants, abandoned requests, and what late replies report of them.
  *
  * A release is repeated until the server has answered it and no earlier request with its token can be executed any longer. It also ends
  * when the residue has expired on the server.
  */
 export class ReleaseQueue {
-  readonly inUse: GrantsInUse;
   readonly #serverFor: (keys: LockKeys) => RedisServer;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -54,7 +52,6 @@ export class ReleaseQueue {
   ) {
     this.onHandedOver = onHandedOver;
     this.onVotedFor = onVotedFor;
-    this.inUse = new GrantsInUse(clock);
     this.#serverFor = serverFor;
     this.#clock = clock;
     this.#random = random;
@@ -68,8 +65,7 @@ export class ReleaseQueue {
    * @throws {EngineError} after the budget. The release is then repeated in the background.
    */
   release(pending: PendingRelease): Promise<boolean> {
-    const earlier = this.inUse.end(pending.token);
-    return this.#begin(earlier ? { ...pending, earlier } : pending, "release");
+    return this.#begin(pending, "release");
   }
 
   downgrade(pending: PendingRelease): Promise<boolean> {
@@ -80,16 +76,6 @@ export class ReleaseQueue {
     return new Promise((resolve, reject) => {
       this.enqueue(pending, { released: resolve, failed: reject }, name);
     });
-  }
-
-  /**
-   * Cleans up a reported grant or queue entry without a waiter, unless the grant is in use.
-   * @param use the grant in use of the request that received the report
-   */
-  cleanUpUnused(pending: PendingRelease, use?: GrantInUse): void {
-    if (use?.isEnded !== false && !this.inUse.has(pending.token)) {
-      this.cleanUp(pending);
-    }
   }
 
   /** Like {@link release}, without a promise for each node of a quorum. @param args the operation, which several nodes may share */
@@ -104,9 +90,7 @@ export class ReleaseQueue {
 
   #start(release: ReleaseCall): void {
     const { token, keys, until, earlier } = release.pending;
-    const latest = earlier?.latest ?? 0;
-    const delayMs = latest - this.#serverFor(keys).serverClock.micros() / 1000;
-    release.until = until + (latest > 0 ? Math.max(0, delayMs) : 0); // a request that is executed late has a grant that ends late
+    release.until = until + this.#serverFor(keys).msUntil(earlier?.latest ?? 0); // a request that is executed late has a grant that ends late
     release.previous = this.#releasesByToken.get(token);
     this.#releasesByToken.set(token, release);
     this.#deadlines.schedule(release.deadline, this.#clock.now() + this.#budgetMs);
@@ -189,7 +173,6 @@ export class ReleaseQueue {
 
   close(): void {
     this.#isClosed = true;
-    this.inUse.close();
     for (const release of Array.from(this.#retries.items())) {
       this.#abandon(release, closedError(release.pending.key));
     }

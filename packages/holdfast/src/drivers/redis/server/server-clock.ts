@@ -12,9 +12,14 @@ const suspendedMs = 50;
 /** How long after its `commandTimeoutMs` a server may still execute an operation. */
 const maxDelayMs = 3_000;
 
+/** How long after its sending an operation may take effect, ms. */
+export function longestDelayMs(commandTimeoutMs: number): number {
+  return commandTimeoutMs + maxDelayMs;
+}
+
 /** The latest server time, ms, at which an operation that is sent at `sentMs` may take effect. */
 export function latestTime(sentMs: number, commandTimeoutMs: number): string {
-  return String(sentMs + commandTimeoutMs + maxDelayMs);
+  return String(sentMs + longestDelayMs(commandTimeoutMs));
 }
 
 /** The estimate of a server's clock at one moment. */

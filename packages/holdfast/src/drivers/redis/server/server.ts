@@ -85,11 +85,6 @@ export class RedisServer implements BatchListener {
     return this.#subscriber.status;
   }
 
-  /** Whether every received grant is for this client. False if a clone of this machine has the same channel. */
-  get hasOwnChannel(): boolean {
-    return this.#subscriber.isAlone;
-  }
-
   /** How the server publishes to this client's waiters: the last field of a queue entry. */
   get channelKind(): string {
     return this.#isSharded ? `s${this.#options.slot?.tag ?? ""}` : "p";
@@ -122,6 +117,11 @@ export class RedisServer implements BatchListener {
   latestExecution(): string {
     const earliestMs = Math.floor(this.serverClock.earliestMicros() / 1000);
     return latestTime(earliestMs, this.#options.commandTimeoutMs);
+  }
+
+  /** How long until the server's clock shows this time, ms, by the estimate; 0 for a time that has passed. */
+  msUntil(serverMs: number): number {
+    return serverMs > 0 ? Math.max(0, serverMs - this.serverClock.micros() / 1000) : 0;
   }
 
   /** The server has replied once. Its time and version are then known, and a queue entry requires both. */

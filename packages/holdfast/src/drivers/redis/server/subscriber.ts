@@ -40,8 +40,6 @@ export class Subscriber {
   #kind: ChannelKind = "sharded";
   #subscription: Subscription | undefined;
   #status: NotificationStatus = "unverified";
-  /** No other subscriber received the last ping. */
-  #isAlone = false;
   #isUp = false;
   /** Counts the subscriptions, because a closed subscription may report its end long after its successor is connected. */
   #generation = 0;
@@ -61,11 +59,6 @@ export class Subscriber {
 
   get status(): NotificationStatus {
     return this.#status;
-  }
-
-  /** Whether every grant on the channel is for this process. A clone of the machine subscribes to the same channel. */
-  get isAlone(): boolean {
-    return this.#status === "verified" && this.#isAlone;
   }
 
   start(kind: ChannelKind): void {
@@ -167,7 +160,6 @@ export class Subscriber {
           receivers === 0 ? "The channel has no receiver" : "The published ping did not arrive",
         );
       }
-      this.#isAlone = receivers === 1;
       this.#verified(text);
     } catch (error) {
       if (this.#ping?.text === text) {

@@ -123,7 +123,6 @@ export class RedisDriver implements Driver {
 
   async extend(request: ExtendRequest): Promise<ExtendResult> {
     const { token, ttlMs } = request;
-    this.#releaseQueue.inUse.extend(token, ttlMs);
     try {
       const reply = await this.sendExtension(request);
       return Number(reply.value) === 1
@@ -161,7 +160,16 @@ export class RedisDriver implements Driver {
   release(key: string, token: string, until: number): Promise<boolean> {
     const isOwn = isTokenOf(this.#registry.clientId, token);
     const keys = this.#keySpace.keysOf(key);
-    return this.#releaseQueue.release({ key, keys, token, queueArgs: "", until, isOwn });
+    const residue = this.#registry.releasing(token)?.releasing();
+    return this.#releaseQueue.release({
+      key,
+      keys,
+      token,
+      queueArgs: residue?.queueArgs ?? "",
+      until: Math.max(until, residue?.until ?? until),
+      isOwn,
+      earlier: residue?.earlier,
+    });
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {

@@ -23,5 +23,7 @@ export interface RequestHost<Request> {
   /** The request has an entry in the server's queue. */
   queued(request: Request): void;
   settled(request: Request): void;
+  /** The request has its grant, and the server may still execute an earlier copy of it. The release must know the request. */
+  grantedEarly(request: Request): void;
   holderOf(key: string): Promise<Holder | undefined>;
 }

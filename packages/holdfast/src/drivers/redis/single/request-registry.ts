@@ -44,6 +44,9 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   readonly #requests = new UnorderedSet<ServerAcquire>();
   /** The requests with an entry in a server's queue, by token. Most notifications are for these requests. */
   readonly #queuedRequests = new TokenMap<ServerAcquire>();
+  /** The requests with a grant of which the server may still execute a copy, by token. They are kept until the release, or that long. */
+  readonly #grantedEarly = new TokenMap<ServerAcquire>();
+  readonly #kept: TimerQueue<ServerAcquire>;
   readonly #listeners = new Set<DriverListener>();
 
   constructor(settings: RedisSettings, keyPrefix: string, createDirectory: CreateDirectory) {
@@ -64,6 +67,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
       (grant, sent) => this.#requestOf(grant.token)?.grantedByRelease(grant, sent),
     );
     this.timers = new TimerQueue(clock, (request) => request.wake(), true);
+    this.#kept = new TimerQueue(clock, (request) => this.#grantedEarly.delete(request.token));
     const link = (): DirectoryLink => this.directory.link(this.keySpace.directoryKey);
     this.#link = link;
     this.processes = new RedisProcessDirectory({
@@ -93,6 +97,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
       request.close();
     }
     this.timers.clear();
+    this.#kept.clear();
     this.latches.close();
   }
 
@@ -128,25 +133,33 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
     this.timers.cancel(request);
   }
 
+  grantedEarly(request: ServerAcquire): void {
+    this.#grantedEarly.set(request.token, request);
+    this.#kept.schedule(request, this.clock.now() + request.pendingMs);
+  }
+
+  /** The release of a grant begins. @returns the request of the grant, if the server may still execute a copy of it */
+  releasing(token: string): ServerAcquire | undefined {
+    const request = this.#grantedEarly.get(token);
+    if (request) {
+      this.#grantedEarly.delete(token);
+      this.#kept.cancel(request);
+    }
+    return request;
+  }
+
   async holderOf(key: string): Promise<Holder | undefined> {
     return (await this.inspector.inspect(key)).holders[0];
   }
 
   // Notifications of the servers.
 
+  /**
+   * A grant for an unknown token is ignored, because another process may have adopted its lease. The grant of an abandoned request is
+   * a claim, which ends by itself after `claimMs`.
+   */
   granted(grant: PushedGrant): void {
-    const request = this.#requestOf(grant.token);
-    const key = this.keySpace.keyOf(grant.lock);
-    if (request) {
-      request.granted(grant);
-    } else if (key !== undefined) {
-      const keys = this.keySpace.keysOf(key);
-      const server = this.serverFor(keys);
-      if (server.hasOwnChannel && !isExpired(grant, server)) {
-        const until = this.clock.now() + grant.ttlMs;
-        this.releaseQueue.cleanUpUnused({ key, keys, token: grant.token, queueArgs: "", until });
-      }
-    }
+    this.#requestOf(grant.token)?.granted(grant);
   }
 
   retry(token: string): void {
@@ -220,12 +233,4 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   #requestOf(token: string): ServerAcquire | undefined {
     return this.#queuedRequests.get(token) ?? this.#requests.items.find((request) => request.token === token);
   }
-}
-
-/**
- * Whether a pushed grant has expired, by the estimate of the server's clock. This process no longer knows the token of a transferred
- * lease, so a late notification must not release a lease of its new owner. Without an estimate the grant is left to expire.
- */
-function isExpired({ serverMicros, ttlMs }: PushedGrant, { serverClock }: RedisServer): boolean {
-  return !serverClock.isKnown || serverClock.micros() - serverMicros >= ttlMs * 1000;
 }

@@ -5,7 +5,6 @@ import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
 import { remainingValidityMs, validFrom, type Validity } from "../../../validity.ts";
 import { expiredError, queueFullError } from "../server/errors.ts";
 import { waitTimedOut } from "../server/timed-out.ts";
-import type { GrantInUse } from "../server/grants-in-use.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import { acquireStatus, decodeAcquireReply, type Reply } from "../protocol/operation.ts";
@@ -37,8 +36,11 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   #requestedQueueing = false;
   /** The position in the queue; undefined: the request has no queue entry. */
   #position: number | undefined;
-  /** The grant of this request, if a late reply or notification may report it again. */
-  #grantInUse: GrantInUse | undefined;
+  /**
+   * The last fencing number of the grant of this request, which is in use until its release: here, or in a process that adopted the
+   * lease. Undefined: there is no grant, or its release has begun.
+   */
+  #lastNumberInUse: number | undefined;
   /** The request that continues this one with a new token. */
   #successor: ServerAcquire | undefined;
 
@@ -90,7 +92,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
         this.#handleHeld(answer, reply);
         return;
       case acquireStatus.granted:
-        this.#grantedByReply(answer, reply);
+        this.#handleGrant(answer, validFrom(reply.sent, this.#request.ttlMs), false);
         return;
       case acquireStatus.queueFull:
         this.fail(queueFullError(this.key));
@@ -114,20 +116,13 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     }
     const validity = validFrom(at, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
-    this.#handleGrant([acquireStatus.granted, grant.first, grant.last], validity, {
-      isClaim,
-      mayBeRepeated: true,
-      via: "message",
-    });
+    this.#handleGrant([acquireStatus.granted, grant.first, grant.last], validity, isClaim, "message");
   }
 
   /** The reply to a release of this client reports the grant. */
   grantedByRelease({ first, last, ttlMs }: HandedOverGrant, sent: Instant): void {
     const isClaim = ttlMs < this.#request.ttlMs;
-    this.#handleGrant([acquireStatus.granted, first, last], validFrom(sent, ttlMs), {
-      isClaim,
-      mayBeRepeated: true,
-    });
+    this.#handleGrant([acquireStatus.granted, first, last], validFrom(sent, ttlMs), isClaim);
   }
 
   /** A clone of this process has the same tokens. */
@@ -135,6 +130,17 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     if (this.wasSent) {
       this.#restart();
     }
+  }
+
+  /** The release of the grant has begun. @returns what the requests that may still be executed leave on the server */
+  releasing(): PendingRelease {
+    this.#lastNumberInUse = undefined;
+    return this.#pendingRelease();
+  }
+
+  /** How long the server may still execute one of the requests, ms, by the estimate of its clock. */
+  get pendingMs(): number {
+    return this.server.msUntil(this.history.latest);
   }
 
   /** Cancels the request, because the driver is closed. */
@@ -168,15 +174,6 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     const queueing = queueArgument(this.#requestedQueueing, this.#ignoresQueueLimit, server.grantAges);
     this.args = ["acquire", token, this.#queueArgs, ttl, count, queueing, encodedInfo, latest];
     server.perform(this);
-  }
-
-  #grantedByReply(answer: unknown[], reply: Reply): void {
-    // After a lost connection the client library may have sent the request twice, and the first one may have left a queue entry.
-    const mayBeRepeated = !reply.sameConnection || this.history.count > 1 || this.#ignoresQueueLimit;
-    this.#handleGrant(answer, validFrom(reply.sent, this.#request.ttlMs), {
-      isClaim: false,
-      mayBeRepeated,
-    });
   }
 
   #handleHeld(answer: unknown[], reply: Reply): void {
@@ -225,7 +222,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   #handleGrant(
     answer: readonly unknown[],
     validity: Validity,
-    { isClaim, mayBeRepeated, via }: { isClaim: boolean; mayBeRepeated: boolean; via?: Grant["via"] },
+    isClaim: boolean,
+    via?: Grant["via"],
   ): void {
     if (remainingValidityMs(validity, this.#host.clock) <= 0) {
       this.retryAfter(expiredError());
@@ -243,7 +241,11 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       isClaim,
       via,
     };
-    this.#finish(mayBeRepeated ? token : undefined);
+    this.#finish();
+    this.#lastNumberInUse = Number(last);
+    if (this.history.latest > 0) {
+      this.#host.grantedEarly(this);
+    }
     this.resolve({ outcome: "granted", grant });
   }
 
@@ -278,21 +280,27 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     return { key, keys, token, queueArgs: this.#queueArgs, until, earlier: this.history };
   }
 
-  /** Requests are ordered only within one connection and one script call. So a late repeat may have been granted or queued again. */
+  /**
+   * Requests are ordered only within one connection and one script call. So a late repeat may have been granted or queued again.
+   *
+   * While the grant of this request is in use, its release cleans up, and nothing else does. No time ends the use, because the process
+   * that adopted the lease, or the watchdog thread, extends the grant without this driver. Only a greater number proves the end: the
+   * server had granted the lock anew, and no lease has that number.
+   */
   #handleLateReply(answer: readonly unknown[]): void {
     const status = Number(answer[0]);
+    const inUse = this.#lastNumberInUse;
     const isQueued = status === acquireStatus.held && Number(answer[2]) >= 0;
-    if (isQueued || status === acquireStatus.granted) {
-      this.#host.releaseQueue.cleanUpUnused(this.#pendingRelease(), this.#grantInUse);
+    const isUnusedEntry = isQueued && inUse === undefined;
+    const isUnusedGrant =
+      status === acquireStatus.granted && (inUse === undefined || Number(answer[1]) > inUse);
+    if (isUnusedEntry || isUnusedGrant) {
+      this.#cleanUp();
     }
   }
 
-  /** @param usedToken the token, if its grant is in use from now on */
-  #finish(usedToken?: string): void {
+  #finish(): void {
     this.isOpen = false;
-    if (usedToken !== undefined) {
-      this.#grantInUse = this.#host.releaseQueue.inUse.add(usedToken, this.#request.ttlMs, this.history);
-    }
     this.#host.settled(this);
   }
 }

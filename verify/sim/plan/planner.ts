@@ -3,6 +3,7 @@ import { planFaults } from "./plan-faults.ts";
 import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
 import { pauseRandom, planPauses, planSleeps, sleepRandom } from "./plan-sleeps.ts";
 import { holdRandom, withShortestHolds } from "./plan-holds.ts";
+import { planTransfers, transferRandom } from "./plan-transfers.ts";
 import { latchRandom, latchSteps, drawLatch } from "./plan-latches.ts";
 import { repeatRandom, planRepeats, planWork } from "./plan-work.ts";
 import type {
@@ -39,6 +40,7 @@ export function planSchedule(seed: number): Schedule {
     ...planRepeats(kindSteps, repeatRandom(seed)),
     ...planSleeps(kindSteps, frame, sleepRandom(seed)),
     ...planPauses(frame, pauseRandom(seed)),
+    ...planTransfers(frame, transferRandom(seed)),
   ];
   return { ...frame, steps: merged.sort((one, other) => one.at - other.at) };
 }

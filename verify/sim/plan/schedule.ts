@@ -102,7 +102,16 @@ export interface Use {
   /** The call is repeated with this `attemptId` if the engine failed. */
   readonly attemptId?: string;
   /** The end, if not a release: the lease expires, the callback throws, or the lease is transferred to that client. */
-  readonly ending?: "orphan" | "throw" | { readonly transferTo: number };
+  readonly ending?: "orphan" | "throw" | Transfer;
+}
+
+/** The lease is transferred to another client. */
+export interface Transfer {
+  readonly transferTo: number;
+  /** How long that client holds the lease; undefined: half as long as the former client. */
+  readonly holdMs?: number;
+  /** How long the former process then pauses. */
+  readonly pausesForMs?: number;
 }
 
 /** An operator breaks the present grant of the key. */

@@ -8,6 +8,7 @@ import type { History } from "../judge/history.ts";
 import { CallJudge } from "../judge/judge.ts";
 import { attemptKey, type SharedGroup } from "../judge/shared-group.ts";
 import { LeaseUse } from "./lease-use.ts";
+import type { Fault } from "../plan/faults.ts";
 import type { Break, SetLimit, Use } from "../plan/schedule.ts";
 import type { WaitingRequest } from "../judge/waiting-request.ts";
 import { AcquireSpecs, withinLimit, type AcquireSpec } from "../plan/acquire-options.ts";
@@ -25,12 +26,20 @@ export class Callers {
   readonly #acquireSpecs = new AcquireSpecs();
   #frames = 0;
 
-  /** @param clients the clients that may get a transferred lease */
-  constructor(history: History, clients: readonly Client[], trace: (line: string) => void) {
+  /**
+   * @param clients the clients that may get a transferred lease
+   * @param inject injects the pause of a process that has transferred a lease
+   */
+  constructor(
+    history: History,
+    clients: readonly Client[],
+    trace: (line: string) => void,
+    inject: (fault: Fault) => void,
+  ) {
     this.#history = history;
     this.#trace = trace;
     this.#judge = new CallJudge(history);
-    this.#leaseUse = new LeaseUse(history, this.#judge, this.#acquireSpecs, clients, trace);
+    this.#leaseUse = new LeaseUse(history, this.#judge, this.#acquireSpecs, clients, trace, inject);
   }
 
   async use(client: Client, planned: Use): Promise<void> {

@@ -7,7 +7,8 @@ import { workFailure, type CallJudge } from "../judge/judge.ts";
 import { ReentrantUse } from "./reentry.ts";
 import { slowestClockFactor } from "../judge/patience.ts";
 import { LeaseRelease } from "./releasing.ts";
-import type { Use } from "../plan/schedule.ts";
+import type { Transfer, Use } from "../plan/schedule.ts";
+import type { Fault } from "../plan/faults.ts";
 import type { AcquireSpecs } from "../plan/acquire-options.ts";
 
 const done = "the work is done";
@@ -18,6 +19,7 @@ export class LeaseUse {
   readonly #judge: CallJudge;
   readonly #clients: readonly Client[];
   readonly #trace: (line: string) => void;
+  readonly #inject: (fault: Fault) => void;
   readonly #releases: LeaseRelease;
   readonly #reentrantUse: ReentrantUse;
 
@@ -27,11 +29,13 @@ export class LeaseUse {
     acquireSpecs: AcquireSpecs,
     clients: readonly Client[],
     trace: (line: string) => void,
+    inject: (fault: Fault) => void,
   ) {
     this.#history = history;
     this.#judge = judge;
     this.#clients = clients;
     this.#trace = trace;
+    this.#inject = inject;
     this.#releases = new LeaseRelease(history, judge, acquireSpecs, trace);
     this.#reentrantUse = new ReentrantUse(history, judge);
   }
@@ -50,7 +54,7 @@ export class LeaseUse {
       this.#history.reserve(lease, (client.handover ? client.longestTtlMs : use.ttlMs) * slowestClockFactor);
       this.#trace(`client ${client.index} leaves ${lease.fencingToken} to expire`);
     } else if (typeof ending === "object" && lease.remainingMs() > 0) {
-      await this.#transfer(client, use, lease, this.#clients[ending.transferTo]);
+      await this.#transfer(client, use, lease, ending);
     } else {
       await this.#releases.release(client, lease, false);
       await this.#keepFor(client, lease, use.minHoldMs);
@@ -159,8 +163,9 @@ export class LeaseUse {
     }
   }
 
-  async #transfer(client: Client, use: Use, lease: Lease, recipient: Client | undefined): Promise<void> {
+  async #transfer(client: Client, use: Use, lease: Lease, transfer: Transfer): Promise<void> {
     const { fencingToken, key } = lease;
+    const recipient = this.#clients[transfer.transferTo];
     const leftMs = lease.remainingMs();
     this.#trace(`client ${client.index} gives ${fencingToken} to ${recipient?.index}`);
     this.#history.transferred(lease, Math.max(leftMs, use.ttlMs) * slowestClockFactor); // an extension of the claim may be in flight
@@ -171,17 +176,30 @@ export class LeaseUse {
     }
     if (recipient && !recipient.isDead) {
       recipient.process.gate.pass(() => {
-        void this.#adopt(recipient, use, JSON.parse(serialized) as SerializedLease);
+        void this.#adopt(recipient, use, JSON.parse(serialized) as SerializedLease, transfer);
       });
     } else {
       this.#trace(`no process adopts ${key} ${fencingToken}`);
       this.#history.leaseAbandoned(use.ttlMs);
     }
+    if (transfer.pausesForMs !== undefined) {
+      this.#inject({
+        kind: "freeze client",
+        client: client.index,
+        forMs: transfer.pausesForMs,
+        sleeps: false,
+      });
+    }
   }
 
-  async #adopt(recipient: Client, use: Use, serialized: SerializedLease): Promise<void> {
+  async #adopt(
+    recipient: Client,
+    use: Use,
+    serialized: SerializedLease,
+    { holdMs = use.holdMs / 2 }: Transfer,
+  ): Promise<void> {
     const transferredToken = BigInt(serialized.fencingToken);
-    const rest: Use = { ...use, client: recipient.index, holdMs: use.holdMs / 2 };
+    const rest: Use = { ...use, client: recipient.index, holdMs };
     recipient.uses.add(rest);
     this.#history.operations += 1;
     try {

@@ -45,7 +45,7 @@ function* withFewerClients(schedule: Schedule): Generator<Schedule> {
 function renumbered(step: Step, renumber: (client: number) => number): Step {
   const moved = "client" in step ? { ...step, client: renumber(step.client) } : step;
   return isUse(moved) && typeof moved.ending === "object"
-    ? { ...moved, ending: { transferTo: renumber(moved.ending.transferTo) } }
+    ? { ...moved, ending: { ...moved.ending, transferTo: renumber(moved.ending.transferTo) } }
     : moved;
 }
 

@@ -81,6 +81,29 @@ test("a repeat that is executed after the release of its lease leaves no grant",
   expect(server.get(lock)).toBeNull();
 });
 
+test("a poll that is executed after the release of its lease leaves no queue entry", async () => {
+  const others = createLocks(redis(server.connect(), { clock, random: manualRandom(3) }));
+  const holding = others.acquire("k", { ttlMs: 300 });
+  await pass(100);
+  const waiting = locks.acquire("k", { ttlMs, waitMs: 60_000 });
+  await pass(50);
+  delayed.holdBack(["acquire"]);
+  await pass(600);
+  expect(delayed.whenSent("acquire")).toBe(2); // the second is a poll
+  const held = await holding;
+  await Promise.all([held.release(), pass(10)]);
+  const lease = await waiting; // by notification
+  await Promise.all([lease.release(), pass(10)]);
+  const next = others.acquire("k", { ttlMs });
+  await pass(10);
+  delayed.executeHeld();
+  await pass(10);
+  expect(server.dump(queue)).toBeDefined();
+  await pass(latestMs);
+  expect(server.dump(queue)).toBeUndefined();
+  expect(await (await next).release()).toBe(true);
+});
+
 test("a clean-up without replies outlasts the residue of a late request", async () => {
   delayed.holdBack(["acquire"]);
   const tried = locks.tryAcquire("k", { ttlMs: 1_500 }).catch((error: unknown) => error);

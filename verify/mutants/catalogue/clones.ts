@@ -3,28 +3,6 @@ import { byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 /** Mutants of a process whose memory was copied: two processes have the same client id. */
 export const clones: readonly Mutant[] = [
   {
-    name: "clone-releases-a-grant-of-the-other",
-    brokenRule: "a grant for an unknown token is released only if no other connection receives the channel",
-    edits: [
-      redis(
-        "single/request-registry",
-        "if (server.hasOwnChannel && !isExpired(grant, server)) {",
-        "if (!isExpired(grant, server)) {",
-      ),
-    ],
-    killers: [
-      byRules("drivers/redis/single/clones-apart", "a clone: one server leaves alone a grant of the other"),
-    ],
-  },
-  {
-    name: "clone-releases-votes-of-the-other",
-    brokenRule: "a vote for an unknown token is released only if no other connection receives the channel",
-    edits: [redis("redlock/grant-registry", "} else if (node.server.hasOwnChannel) {", "} else {")],
-    killers: [
-      byRules("drivers/redis/single/clones-apart", "a clone: a quorum leaves alone a grant of the other"),
-    ],
-  },
-  {
     name: "clone-keeps-its-client-id",
     brokenRule: "a process that receives the proof of a clone gets a new client id",
     edits: [redis("server/notification-dispatcher", "        listener.cloned();\n", "")],

@@ -1,4 +1,4 @@
-import { byKept, byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
+import { byKept, byRules, byServer, bySim, edit, redis, type Mutant } from "../mutant.ts";
 
 /** Mutants of late, lost or repeated requests and replies. */
 export const lateReplies: readonly Mutant[] = [
@@ -72,51 +72,77 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byKept()],
   },
   {
-    name: "grant-by-late-notification-is-not-released",
-    brokenRule: "a grant by notification for a token that no longer waits is released at once",
+    name: "grant-is-forgotten-after-twice-its-ttl",
+    brokenRule:
+      "no time ends the use of a grant, because another process or the watchdog thread may have extended the grant",
+    hasCounterexample: true,
+    edits: [
+      redis("single/request", "this.server.msUntil(this.history.latest)", "2 * this.#request.ttlMs"),
+      redis(
+        "single/request-registry",
+        "(request) => this.#grantedEarly.delete(request.token)",
+        "(request) => this.releasing(request.token)?.releasing()",
+      ),
+    ],
+    killers: [
+      bySim(1, 100, "mutex,server,storm"),
+      byServer("integration/single/late-answers", "does not release the adopted lease"),
+      byServer("watchdog-thread/blocked", "is read after the block"),
+    ],
+  },
+  {
+    name: "votes-are-forgotten-after-the-largest-ttl",
+    brokenRule:
+      "no time ends the use of a grant, because another process or the watchdog thread may have extended the grant",
+    hasCounterexample: true,
+    edits: [
+      redis(
+        "redlock/grant-registry",
+        "({ token }) => this.#grants.delete(token)",
+        "(held) => {\n      held.isEnded = true;\n      this.#grants.delete(held.token);\n    }",
+      ),
+      redis("redlock/driver", "longestDelayMs(settings", "0 * longestDelayMs(settings"),
+    ],
+    killers: [
+      bySim(1, 150, "mutex,quorum,storm"),
+      byServer("integration/redlock/transfer", "that its former process reads late"),
+    ],
+  },
+  {
+    name: "later-grant-of-a-token-in-use-remains",
+    brokenRule:
+      "a late grant with a greater number than the grant in use is released, because no lease has that number",
+    edits: [redis("single/request", " || Number(answer[1]) > inUse)", ")")],
+    killers: [byRules("drivers/redis/single/repeated-try", "after the expiry of its lease")],
+  },
+  {
+    name: "release-leaves-the-queue-entry-of-a-late-poll",
+    brokenRule:
+      "the release of a lease removes the queue entry that a late poll of its request may have added",
+    edits: [redis("single/driver", 'residue?.queueArgs ?? ""', 'residue?.queueArgs.slice(0, 0) ?? ""')],
+    killers: [
+      byRules("drivers/redis/single/late-clean-up", "after the release of its lease leaves no queue entry"),
+    ],
+  },
+  {
+    name: "grant-to-an-unknown-token-is-released",
+    brokenRule: "a grant by notification for an unknown token is ignored, because another process may use it",
     hasCounterexample: true,
     edits: [
       redis(
         "single/request-registry",
-        "    } else if (key !== undefined) {\n      const keys",
-        '    } else if (key !== undefined && key === "") {\n      const keys',
+        "    this.#requestOf(grant.token)?.granted(grant);\n",
+        `    const [request, key] = [this.#requestOf(grant.token), this.keySpace.keyOf(grant.lock) ?? ""];
+    request?.granted(grant);
+    const release = { key, keys: this.keysOf(key), token: grant.token, queueArgs: "", until: Infinity };
+    void (request ?? this.releaseQueue.cleanUp(release));
+`,
       ),
     ],
     killers: [
-      byRules("drivers/redis/single/late-requests", "a grant by notification to a waiter that has left is"),
+      byRules("drivers/redis/single/clones-apart", "a clone: one server leaves alone a grant of the other"),
+      byServer("integration/single/late-grants", "another process has adopted"),
     ],
-  },
-  {
-    name: "grant-in-use-is-not-remembered",
-    brokenRule:
-      "a late notification of a lease in use releases nothing, for any number of leases in the process",
-    edits: [redis("server/grants-in-use", "    this.#grants.set(token, grant);\n", "")],
-    killers: [byServer("integration/single/late-grants", "leases in use")],
-  },
-  {
-    name: "extended-grant-is-forgotten",
-    brokenRule: "a late notification of a lease in use releases nothing, for any age of its grant",
-    edits: [redis("single/driver", "    this.#releaseQueue.inUse.extend(token, ttlMs);\n", "")],
-    killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
-  },
-  {
-    name: "expired-grant-still-counts-as-in-use",
-    brokenRule: "a grant of a request that is executed after the expiry of its lease is released",
-    edits: [redis("server/grants-in-use", "      grant.isEnded = true; //", "      //")],
-    killers: [byRules("drivers/redis/single/repeated-try", "after the expiry of its lease")],
-  },
-  {
-    name: "late-notification-releases-an-adopted-grant",
-    brokenRule:
-      "a notification older than its grant's TTL is ignored, because another process may have extended the grant",
-    edits: [
-      redis(
-        "single/request-registry",
-        "serverClock.micros() - serverMicros >= ttlMs * 1000",
-        "serverMicros < 0",
-      ),
-    ],
-    killers: [byServer("integration/single/late-grants", "another process has adopted")],
   },
   {
     name: "transferred-lease-is-revived",
@@ -143,27 +169,10 @@ export const lateReplies: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server/batch-timeouts", "after a stall the reply")],
   },
   {
-    name: "vote-by-late-notification-is-not-released",
-    brokenRule: "a grant by notification for a token that no longer waits is released at once",
-    hasCounterexample: true,
-    edits: [
-      redis(
-        "redlock/grant-registry",
-        "      if (key !== undefined) {\n        const { token } = grant;",
-        '      if (key !== undefined && key === "") {\n        const { token } = grant;',
-      ),
-    ],
-    killers: [
-      byRules("drivers/redis/redlock/late-requests", "a grant by notification to a waiter that has left is"),
-    ],
-  },
-  {
     name: "grant-by-late-reply-is-not-released",
     brokenRule: "a grant by reply for a token that no longer waits is released at once",
     hasCounterexample: true,
-    edits: [
-      redis("single/request", "    if (isQueued || status ===", '    if (this.token === "" && status ==='),
-    ],
+    edits: [redis("single/request", "if (isUnusedEntry || isUnusedGrant) {", "if (isUnusedEntry) {")],
     killers: [byRules("fake-redis/fake-redis", "a grant after the caller's timeout is released at once")],
   },
   {
@@ -186,13 +195,7 @@ export const lateReplies: readonly Mutant[] = [
     brokenRule:
       "order holds only within one connection and one script, so a late request may have created a queue entry",
     hasCounterexample: true,
-    edits: [
-      redis(
-        "single/request",
-        "    if (isQueued || status ===",
-        '    if ((isQueued && this.token === "") || status ===',
-      ),
-    ],
+    edits: [redis("single/request", "if (isUnusedEntry || isUnusedGrant) {", "if (isUnusedGrant) {")],
     killers: [byRules("drivers/redis/single/late-requests", "a queue entry that is added after its waiter")],
   },
   {

@@ -83,8 +83,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/grant-registry",
-        "    } else {\n      cleanUp();\n    }\n  }\n\n  /** A node granted",
-        "    }\n  }\n\n  /** A node granted",
+        "    } else {\n      cleanUp();\n    }\n  }\n\n  /**\n   * A node granted",
+        "    }\n  }\n\n  /**\n   * A node granted",
       ),
     ],
     killers: [

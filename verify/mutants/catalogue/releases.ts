@@ -64,7 +64,7 @@ export const releases: readonly Mutant[] = [
   {
     name: "clean-up-ends-before-the-latest-time",
     brokenRule: "a clean-up without a reply continues until no request can take effect at its latest time",
-    edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, delayMs) : 0)", "Math.min(0, delayMs)")],
+    edits: [redis("server/release-queue", "until + lateMs;", "until + Math.min(0, lateMs);")],
     killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without replies")],
   },
   {

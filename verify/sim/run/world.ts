@@ -141,7 +141,9 @@ class World {
       drivers.set(process, driver);
       return new Client(index, process, setup, driver);
     });
-    this.#callers = new Callers(this.history, this.#clients, this.#trace, (fault) => this.#worldFaults.inject(fault));
+    this.#callers = new Callers(this.history, this.#clients, this.#trace, (fault) =>
+      this.#worldFaults.inject(fault),
+    );
     const latches = watchLatches(schedule, this.history, this.#machines, this.#clients);
     this.#latchCallers = new LatchCallers(this.history, schedule.limit ?? 1, latches, this.#trace);
     this.history.serverWatches = [

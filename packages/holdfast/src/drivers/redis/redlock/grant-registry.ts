@@ -145,22 +145,14 @@ export class GrantRegistry {
    */
   handleLateReply(attempt: MajorityAttempt, voteRequest: VoteRequest, vote: Vote | undefined): void {
     const { token, held } = attempt;
+    const release = this.#releases.get(token);
+    const cleanUp = (): void => this.cleanUpVote(attempt, voteRequest);
     if (held?.isEnded === false) {
       if (vote) {
         this.#lateVote(held, voteRequest.node, vote);
       }
-    } else if (vote) {
-      this.#cleanUpLateVote(token, voteRequest.node, () => this.cleanUpVote(attempt, voteRequest));
-    } else {
-      this.cleanUpVote(attempt, voteRequest);
-    }
-  }
-
-  /** Cleans up a late vote, unless a release of the token that is under way releases the vote as well. */
-  #cleanUpLateVote(token: string, node: QuorumNode, cleanUp: () => void): void {
-    const release = this.#releases.get(token);
-    if (release) {
-      release.lateVote(node, cleanUp);
+    } else if (vote && release) {
+      release.lateVote(voteRequest.node, cleanUp); // the release under way may release the vote as well
     } else {
       cleanUp();
     }

@@ -90,7 +90,8 @@ export class ReleaseQueue {
 
   #start(release: ReleaseCall): void {
     const { token, keys, until, earlier } = release.pending;
-    release.until = until + this.#serverFor(keys).msUntil(earlier?.latest ?? 0); // a request that is executed late has a grant that ends late
+    const lateMs = this.#serverFor(keys).msUntil(earlier?.latest ?? 0);
+    release.until = until + lateMs; // a request that is executed late has a grant that ends late
     release.previous = this.#releasesByToken.get(token);
     this.#releasesByToken.set(token, release);
     this.#deadlines.schedule(release.deadline, this.#clock.now() + this.#budgetMs);

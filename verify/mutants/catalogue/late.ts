@@ -109,6 +109,19 @@ export const lateReplies: readonly Mutant[] = [
     ],
   },
   {
+    name: "late-replies-are-ignored",
+    brokenRule: "no lock stays free for more than 1 s while a caller waits and no message is lost",
+    hasCounterexample: true,
+    edits: [
+      redis(
+        "single/request",
+        "if (isUnusedEntry || isUnusedGrant) {",
+        "if (isUnusedEntry && isUnusedGrant) {",
+      ),
+    ],
+    killers: [bySim(1, 60, "reordered,server")],
+  },
+  {
     name: "later-grant-of-a-token-in-use-remains",
     brokenRule:
       "a late grant with a greater number than the grant in use is released, because no lease has that number",

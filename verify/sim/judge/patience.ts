@@ -13,9 +13,14 @@ const splitVoteMs = 2_000;
 /** A restarted node votes again after the largest TTL plus this time, in which clients notice the restart, ms. */
 const restartGuardMs = 4_000;
 
-/** How long a lock may be free without faults while a caller waits for it, ms. */
+/** If nodes execute requests after later commands, a grant to a caller that has left ends with the late reply, ms. */
+const reorderedMs = 1_000;
+
+/** How long a lock may be free while a caller waits for it, if no message is lost, ms. */
 export function faultFreeBoundMs({ scenario, nodeTimeoutMs }: Schedule): number {
-  return (scenario === "process-death" ? afterExpiryMs : faultFreeMs) + nodeTimeoutMs;
+  const boundMs =
+    scenario === "process-death" ? afterExpiryMs : scenario === "reordered" ? reorderedMs : faultFreeMs;
+  return boundMs + nodeTimeoutMs;
 }
 
 /** How long a lock may be free in the quiet period while a caller waits for it, ms. */
@@ -24,6 +29,7 @@ export function quietBoundMs(schedule: Schedule, clients: readonly Client[]): nu
   switch (scenario) {
     case "calm":
     case "contention":
+    case "reordered":
       return faultFreeBoundMs(schedule);
     case "process-death":
       return faultFreeBoundMs(schedule) + deadClientsMs(schedule, clients) + unadoptedTransfersMs(schedule);

@@ -45,6 +45,8 @@ export type LinkFault = { readonly client: number; readonly node: number } & (
     }
   | { readonly kind: "lose replies"; readonly count: number; readonly mode: "silence" | "reset" }
   | { readonly kind: "lose messages"; readonly forMs: number; readonly event: string }
+  /** The node executes the next requests of locks after later commands, as after NOSCRIPT or MOVED. Nothing is lost. */
+  | { readonly kind: "reorder"; readonly count: number; readonly afterMs: number }
   | { readonly kind: "duplicate"; readonly count: number; readonly afterMs: number }
   | { readonly kind: "drop subscription" }
 );

@@ -15,7 +15,7 @@ const key = "handed on";
  * Plans a process that hands on its lease, and then pauses for longer than twice the time for which it may remember the grant. The
  * replies to the process are slow, so the reply to a poll is still under way when the grant arrives by notification. The process reads
  * that reply after the pause, while another process holds the lease and a third waits. Without the plan no process reads a reply about a
- * grant that it has handed on so long before.
+ * grant that it has handed on several TTLs before.
  */
 export function planTransfers(frame: ScheduleFrame, random: SeededRandom): Step[] {
   const { scenario, engine, kind, nodes, quietAt, maxTtlMs } = frame;

@@ -4,6 +4,7 @@ import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
 import { pauseRandom, planPauses, planSleeps, sleepRandom } from "./plan-sleeps.ts";
 import { holdRandom, withShortestHolds } from "./plan-holds.ts";
 import { planTransfers, transferRandom } from "./plan-transfers.ts";
+import { planReorders, reorderRandom } from "./plan-reorders.ts";
 import { latchRandom, latchSteps, drawLatch } from "./plan-latches.ts";
 import { repeatRandom, planRepeats, planWork } from "./plan-work.ts";
 import type {
@@ -35,14 +36,17 @@ export function planSchedule(seed: number): Schedule {
     frame,
     holdRandom(seed),
   );
+  const reorders = planReorders(frame, reorderRandom(seed));
   const merged = [
+    ...reorders,
     ...kindSteps,
     ...planRepeats(kindSteps, repeatRandom(seed)),
     ...planSleeps(kindSteps, frame, sleepRandom(seed)),
     ...planPauses(frame, pauseRandom(seed)),
     ...planTransfers(frame, transferRandom(seed)),
   ];
-  return { ...frame, steps: merged.sort((one, other) => one.at - other.at) };
+  const scenario = reorders.length > 0 ? "reordered" : frame.scenario;
+  return { ...frame, scenario, steps: merged.sort((one, other) => one.at - other.at) };
 }
 
 function planFrame(seed: number, random: SeededRandom): ScheduleFrame {

@@ -23,10 +23,11 @@ export const kinds: readonly Kind[] = [
 /**
  * The faults of a schedule. `storm`: all faults. `calm`: none. `lost-inquiries`: each inquiry is lost, by which a node requests a vote
  * back for an earlier waiter. `lost-notifications`: each notification is lost that wakes a waiter. `contention`: no faults, and several
- * callers try at the same time. `process-death`: no faults, except that a process dies.
+ * callers try at the same time. `process-death`: no faults, except that a process dies. `reordered`: no message is lost, but nodes execute some
+ * requests after later commands of the same connection.
  */
 export type FaultScenario =
-  "storm" | "calm" | "lost-inquiries" | "lost-notifications" | "contention" | "process-death";
+  "storm" | "calm" | "lost-inquiries" | "lost-notifications" | "contention" | "process-death" | "reordered";
 export const scenarios: readonly FaultScenario[] = [
   "storm",
   "calm",
@@ -34,6 +35,7 @@ export const scenarios: readonly FaultScenario[] = [
   "lost-notifications",
   "contention",
   "process-death",
+  "reordered",
 ];
 
 /** All steps of one simulated run. Plain JSON, so that a printed schedule can be run again. Times are ms. */
@@ -164,6 +166,11 @@ export function isLatchAction(action: Action): action is CountDown | Await {
 
 export function isFault(action: Action): action is Fault {
   return !isUse(action) && !isLatchAction(action) && action.kind !== "break" && action.kind !== "set limit";
+}
+
+/** Whether no message of a schedule is lost, so that no lock stays free for long while a caller waits. */
+export function losesNothing(schedule: Schedule): boolean {
+  return isFaultFree(schedule) || schedule.scenario === "reordered";
 }
 
 /** Whether a schedule has no faults, so that an error of the engine is a failure. */

@@ -103,6 +103,9 @@ export class WorldFaults {
           faults.dropMessages(null);
         });
         return;
+      case "reorder":
+        process.lateRequests[node]?.holdNext(fault.count, fault.afterMs);
+        return;
       case "duplicate":
         faults.duplicate(fault.count, fault.afterMs);
         return;

@@ -1,5 +1,6 @@
 import type { Connection, Subscription } from "holdfast/redis";
 
+import type { LateRequests } from "./late-requests.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
 /** The origin of an event: a call of a node, a subscription, the connection itself, or the program of the process. */
@@ -89,7 +90,7 @@ export class ProcessGate {
 }
 
 /** The connection of a process. Replies and notifications pass the gate of the process. */
-export function gatedConnection(connection: Connection, gate: ProcessGate): Connection {
+export function gatedConnection(connection: Connection, gate: ProcessGate, late: LateRequests): Connection {
   const through = <T>(reply: Promise<T>): Promise<T> => {
     gate.sent += 1;
     return new Promise((resolve, reject) => {
@@ -110,7 +111,7 @@ export function gatedConnection(connection: Connection, gate: ProcessGate): Conn
   return {
     keyPrefix: connection.keyPrefix,
     name: connection.name,
-    run: (script, keys, args) => through(connection.run(script, keys, args)),
+    run: (script, keys, args) => through(late.send(args, () => connection.run(script, keys, args))),
     command: (name, args) => through(connection.command(name, args)),
     subscribe: (channel, kind, listener) =>
       gate.addSubscription(

@@ -4,6 +4,7 @@ import { faulty, manualRandom, type FaultInjector } from "holdfast/testing";
 
 import { driverOf } from "./engines.ts";
 import { ProcessGate, gatedConnection } from "./gate.ts";
+import { LateRequests } from "./late-requests.ts";
 import type { ClientSetup, Schedule } from "../plan/schedule.ts";
 import { ClockView, wallStart, type VirtualClock } from "./virtual-clock.ts";
 
@@ -14,6 +15,8 @@ export class ProcessMachine {
   readonly gate: ProcessGate;
   readonly driver: Driver;
   readonly faults: readonly FaultInjector[];
+  /** By node. */
+  readonly lateRequests: readonly LateRequests[];
   isDead = false;
   /** The process was frozen, or its wall clock was set, so that its timers may fire late. */
   hadFault = false;
@@ -32,9 +35,11 @@ export class ProcessMachine {
     const network = new ClockView(world);
     const links = servers.map((server) => {
       const { connection, controls } = faulty(server.connect(), { clock: network });
-      return { connection: gatedConnection(connection, this.gate), controls };
+      const late = new LateRequests(network);
+      return { connection: gatedConnection(connection, this.gate, late), controls, late };
     });
     this.faults = links.map(({ controls }) => controls);
+    this.lateRequests = links.map(({ late }) => late);
     const seed = schedule.seed * 16 + index;
     this.id = manualRandom(seed).id();
     this.driver = driverOf(

@@ -12,9 +12,9 @@ import { keysIn } from "./quiet-period.ts";
 import { ProcessMachine } from "./process-machine.ts";
 import {
   isFault,
-  isFaultFree,
   isLatchAction,
   isUse,
+  losesNothing,
   type Await,
   type Break,
   type CountDown,
@@ -173,7 +173,7 @@ class World {
 
   async run(): Promise<void> {
     const { steps, quietAt, scenario } = this.#schedule;
-    if (isFaultFree(this.#schedule)) {
+    if (losesNothing(this.#schedule)) {
       this.history.setFreeBound(faultFreeBoundMs(this.#schedule));
     }
     const dropEvent =

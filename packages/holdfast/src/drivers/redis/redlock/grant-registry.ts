@@ -160,7 +160,7 @@ export class GrantRegistry {
 
   /**
    * A node granted a lock by notification. The grant of an unknown token is ignored, because another process may have adopted its
-   * lease. The grant of an abandoned attempt is a claim, which ends by itself.
+   * lease. The grant of an abandoned attempt is a claim, which expires.
    */
   granted(index: number, grant: PushedGrant): void {
     const { nodeSet } = this.#options;

@@ -156,7 +156,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
 
   /**
    * A grant for an unknown token is ignored, because another process may have adopted its lease. The grant of an abandoned request is
-   * a claim, which ends by itself after `claimMs`.
+   * a claim, which expires after `claimMs`.
    */
   granted(grant: PushedGrant): void {
     this.#requestOf(grant.token)?.granted(grant);

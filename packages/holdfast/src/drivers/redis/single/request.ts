@@ -219,12 +219,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   }
 
   /** An expired grant is not used. The request is repeated, because the repeat gets a grant with its full TTL. */
-  #handleGrant(
-    answer: readonly unknown[],
-    validity: Validity,
-    isClaim: boolean,
-    via?: Grant["via"],
-  ): void {
+  #handleGrant(answer: readonly unknown[], validity: Validity, isClaim: boolean, via?: Grant["via"]): void {
     if (remainingValidityMs(validity, this.#host.clock) <= 0) {
       this.retryAfter(expiredError());
       return;

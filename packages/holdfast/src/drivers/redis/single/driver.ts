@@ -122,7 +122,7 @@ export class RedisDriver implements Driver {
   }
 
   async extend(request: ExtendRequest): Promise<ExtendResult> {
-    const { token, ttlMs } = request;
+    const { ttlMs } = request;
     try {
       const reply = await this.sendExtension(request);
       return Number(reply.value) === 1

@@ -11,7 +11,7 @@ const reorderProbability = 0.4;
 
 /**
  * Plans requests that a node executes after later commands of the same connection. No message is lost, so no lock may stay free for
- * long. A request that is executed after the release of its token is granted or queued for nobody, until its reply arrives.
+ * long. A request that is executed after the release of its token is granted or queued in vain, until its reply arrives.
  */
 export function planReorders(
   { scenario, engine, kind, clients, nodes, nodeTimeoutMs, quietAt }: ScheduleFrame,

@@ -63,7 +63,7 @@ const isHandedOver = (call: Call): boolean =>
 test.each<[string, RegExp, (call: Call) => Partial<NodeState> | undefined]>([
   [
     "a vote goes to a token that is not the first in the queue",
-    /executed release of/,
+    /executed (release|yield) of/,
     (call) => (isHandedOver(call) ? { holder: call.before.queue[1] } : undefined),
   ],
   [

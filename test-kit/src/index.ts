@@ -21,6 +21,6 @@ export { startRestServer, type RestServer } from "./rest-server.ts";
 export { startProxy, type Proxy } from "./proxy.ts";
 export type { Direction, Flow } from "./proxied-connection.ts";
 export { startSentinels, type SentinelOptions, type Sentinels } from "./sentinels.ts";
-export { ServerClock, ServerClocks } from "./server-clock.ts";
+export { ServerClock, ServerClocks, startLongUp } from "./server-clock.ts";
 export { abortOf, block, rejection, waitUntil } from "./until.ts";
 export { eventLimitMs, isThorough, limitMs, timeFactor } from "./time-limits.ts";

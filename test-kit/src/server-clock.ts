@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { startRedis, type RedisServer, type ServerOptions } from "./redis-server.ts";
+
 const compiler = "cc";
 const source = fileURLToPath(new URL("../clock-shim.c", import.meta.url));
 
@@ -77,5 +79,19 @@ export class ServerClocks implements AsyncDisposable {
       clock.close();
     }
     await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Starts a server that reports an uptime of one hour. It needs Linux and a C compiler, and reports its true uptime after a restart. */
+export async function startLongUp(options: ServerOptions = {}): Promise<RedisServer> {
+  const made = await ServerClocks.make(1);
+  try {
+    const [clock] = made.clocks as [ServerClock];
+    clock.set({ aheadMs: -3_600_000 });
+    const server = await startRedis({ ...options, env: { ...options.env, ...clock.env } });
+    clock.set({});
+    return server;
+  } finally {
+    await made[Symbol.asyncDispose](); // the server has mapped its files
   }
 }

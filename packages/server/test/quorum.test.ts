@@ -6,13 +6,11 @@ import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { createService, type Service } from "../src/index.ts";
 import { acquire, sendRequest, refusal } from "./support/service.ts";
 
-/** Durable nodes vote from the start. */
-const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 let servers: RedisServer[];
 const services: Service[] = [];
 
 beforeAll(async () => {
-  servers = await Promise.all([1, 2, 3].map(() => startRedis({ args: durable })));
+  servers = await Promise.all([1, 2, 3].map(() => startRedis()));
 });
 
 afterAll(async () => {
@@ -20,10 +18,10 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-/** Starts an instance on all three nodes. The node timeout is long, because other tests load the machine. */
+/** Starts an instance on all three nodes, which were just started. The node timeout is long, because other tests load the machine. */
 async function listen(nodeTimeoutMs: number, commandTimeoutMs = 20_000): Promise<string> {
   const hosts = servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
-  const engine = `redlock://${hosts}?nodeTimeoutMs=${nodeTimeoutMs}&commandTimeoutMs=${commandTimeoutMs}`;
+  const engine = `redlock://${hosts}?nodeTimeoutMs=${nodeTimeoutMs}&commandTimeoutMs=${commandTimeoutMs}&restartGuard=off`;
   const service = await createService({ engine });
   services.push(service);
   return service.listen({ port: 0 });

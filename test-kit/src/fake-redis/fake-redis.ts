@@ -220,7 +220,9 @@ export class FakeRedis implements Host {
       micros: () => this.#micros(),
       info: (section) => this.#info(section),
       config: () =>
-        this.#mayConfigure ? { appendfsync: this.#isDurable ? "always" : "everysec" } : undefined,
+        this.#mayConfigure
+          ? { appendfsync: this.#isDurable ? "always" : "everysec", "no-appendfsync-on-rewrite": "no" }
+          : undefined,
       flush: () => {
         this.#store.clear();
         this.#flushes += 1;
@@ -240,7 +242,11 @@ export class FakeRedis implements Host {
       case "replication":
         return { role: this.#role, master_replid: this.#replicationId };
       case "persistence":
-        return { aof_enabled: this.#isDurable ? 1 : 0 };
+        return {
+          aof_rewrite_in_progress: 0,
+          aof_rewrite_scheduled: 0,
+          aof_enabled: this.#isDurable ? 1 : 0,
+        };
       case "memory": {
         const { maxmemory = 0, maxmemoryPolicy = "noeviction" } = this.#options;
         return { maxmemory, maxmemory_policy: maxmemoryPolicy };

@@ -94,7 +94,7 @@ export const quorum: Engine = {
       claimMs,
       maxTtlMs: quorum.maxTtlMs,
       nodeTimeoutMs: 100,
-      restartGuard: without === "guard" ? "off" : "auto",
+      restartGuard: without === "guard" ? "off" : "wait",
     });
     return Promise.resolve({
       driver,

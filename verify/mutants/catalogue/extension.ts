@@ -77,8 +77,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/grant-members",
-        "const isSameRun = member.runId === reply.runId || node.guard.isDurable;",
-        'const isSameRun = member.runId !== "" || node.guard.isDurable;',
+        "const isSameRun = member.runId === reply.runId || node.guard.hasKept(member.runId);",
+        'const isSameRun = member.runId !== "" || node.guard.hasKept(member.runId);',
       ),
     ],
     killers: [byRules("drivers/redis/redlock/queue-members", "a node that restarted with the data of")],

@@ -20,8 +20,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs",
-        "this.#isFirstRun ? 0 * uptimeMs : this.#memoryMs",
+        "before === undefined ? this.#memoryMs - uptimeMs : this.#memoryMs",
+        "before === undefined ? 0 * uptimeMs : this.#memoryMs",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "a node that started recently may have")],
@@ -32,7 +32,7 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs",
+        "before === undefined ? this.#memoryMs - uptimeMs : this.#memoryMs",
         "this.#memoryMs - uptimeMs",
       ),
     ],
@@ -96,14 +96,83 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/redlock/pushed-votes", "a pushed grant of another run of the")],
   },
   {
-    name: "durable-unless-reported-otherwise",
-    brokenRule:
-      "a node is durable only with appendfsync = always, and counts as not durable if CONFIG is refused",
+    name: "durable-node-is-trusted-by-default",
+    brokenRule: "every restarted node waits, unless the operator promises that durable nodes lose nothing",
+    hasCounterexample: true,
+    edits: [
+      redis(
+        "redlock/restart-guard",
+        'return this.#policy === "trust-durable" && health?.isDurable === true',
+        'return this.#policy !== "off" && health?.isDurable === true',
+      ),
+    ],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "a durable node waits after a restart")],
+  },
+  {
+    name: "durable-node-is-trusted-at-first-contact",
+    brokenRule: "a node may have lost data at first contact, because its earlier run is unknown",
+    hasCounterexample: true,
+    edits: [
+      redis("redlock/restart-guard", "before !== undefined && this.#isTrusted", "before === undefined"),
+      redis("redlock/restart-guard", "[...this.#keptRuns, before]", '[...this.#keptRuns, before ?? ""]'),
+    ],
+    killers: [
+      byRules("drivers/redis/redlock/restart-guard", "waits at first contact"),
+      byServer("integration/redlock/restart", "a new client that trusts durable nodes"),
+    ],
+  },
+  {
+    name: "durable-now-is-durable-before",
+    brokenRule: "a node may have lost data unless its earlier run was durable too",
+    hasCounterexample: true,
+    edits: [
+      redis("redlock/restart-guard", "before !== undefined && this.#isTrusted", "before !== undefined"),
+    ],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "waits if the run before was not durable")],
+  },
+  {
+    name: "durable-before-is-durable-now",
+    brokenRule: "a node may have lost data unless its present run is durable too",
+    edits: [
+      redis(
+        "redlock/restart-guard",
+        "before === undefined && this.#withoutLoss && this.#isTrusted",
+        "before === undefined && this.#withoutLoss",
+      ),
+    ],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "waits if it is not durable any longer")],
+  },
+  {
+    name: "trusted-restart-ends-an-earlier-wait",
+    brokenRule: "a restart without a loss continues the quarantine of the run before",
+    edits: [
+      redis(
+        "redlock/restart-guard",
+        "            mayForgetUntil: this.#mayForgetUntil,\n",
+        "            mayForgetUntil: -Infinity,\n",
+      ),
+    ],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "continues a wait that a restart")],
+  },
+  {
+    name: "durable-replica-is-trusted",
+    brokenRule: "a node that was a replica in its earlier run may lack grants of its former primary",
+    edits: [redis("redlock/restart-guard", ' === true && health.role === "master";', " === true;")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "waits if it was a replica in the run")],
+  },
+  {
+    name: "refused-config-is-durable",
+    brokenRule: "a node counts as not durable if CONFIG is refused",
     edits: [
       redis(
         "server/health",
-        'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
-        'isDurable: Number(appendOnly) === 1 && (appendFsync === undefined || String(appendFsync) === "always"),',
+        'return settings["appendfsync"] === "always" &&',
+        'return [undefined, "always"].includes(settings["appendfsync"] as string) &&',
+      ),
+      redis(
+        "server/health",
+        'settings["no-appendfsync-on-rewrite"] === "no";',
+        'settings["no-appendfsync-on-rewrite"] !== "yes";',
       ),
     ],
     killers: [
@@ -112,29 +181,34 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "once-a-second-is-durable",
-    brokenRule: "a durable node has appendonly yes and appendfsync = always",
+    brokenRule: "a durable node has appendfsync = always",
+    edits: [
+      redis("server/health", 'settings["appendfsync"] === "always"', 'settings["appendfsync"] !== undefined'),
+    ],
+    killers: [byRules("drivers/redis/redlock/durability", "writes to its disk once a second")],
+  },
+  {
+    name: "unforced-writes-in-a-rewrite-are-durable",
+    brokenRule: "a durable node has no-appendfsync-on-rewrite = no",
+    hasCounterexample: true,
     edits: [
       redis(
         "server/health",
-        'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
-        'isDurable: Number(appendOnly) === 1 && String(appendFsync) !== "no",',
+        'settings["no-appendfsync-on-rewrite"] === "no";',
+        'settings["no-appendfsync-on-rewrite"] !== undefined;',
       ),
     ],
-    killers: [
-      byRules("drivers/redis/redlock/durability", "a node that writes to its disk once a second may"),
-    ],
+    killers: [byRules("drivers/redis/redlock/durability", "forces no write to its disk during a rewrite")],
   },
   {
-    name: "durable-now-is-durable-before",
-    brokenRule: "a node may have lost data unless its earlier run was durable too",
+    name: "unfinished-file-is-durable",
+    brokenRule: "a durable node has finished the first rewrite of its append-only file",
+    hasCounterexample: true,
     edits: [
-      redis(
-        "redlock/restart-guard",
-        "return this.#health?.isDurable === true && this.#wasDurable;",
-        "return this.#health?.isDurable === true;",
-      ),
+      lua("health", "  and string.find(persistence, 'aof_rewrite_in_progress:0', 1, true)\n", ""),
+      lua("health", "  and string.find(persistence, 'aof_rewrite_scheduled:0', 1, true)\n", ""),
     ],
-    killers: [byRules("drivers/redis/redlock/restart-guard", "durability now does not help if the run")],
+    killers: [byServer("integration/redlock/restart", "first rewrite was not finished")],
   },
   {
     name: "node-votes-before-its-identity-is-known",
@@ -203,12 +277,12 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "lost-reply-means-not-durable",
-    brokenRule: "only a server that forbids CONFIG counts as not durable, and not one whose reply is lost",
+    brokenRule: "only a server that refuses CONFIG counts as not durable, and not one whose reply is lost",
     edits: [
       redis(
         "server/health",
-        "      if (!isForbidden(error)) {",
-        "      if (!isForbidden(error) && isForbidden(error)) {",
+        "    if (!isServerReply((error as Error).cause)) {",
+        "    if (!isServerReply((error as Error).cause) && isServerReply(error)) {",
       ),
     ],
     killers: [byServer("integration/redlock/restart", "votes as soon as another reply reports its")],

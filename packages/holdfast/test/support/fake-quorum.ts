@@ -15,6 +15,8 @@ export interface FakeProcess {
 export interface ProcessOptions {
   readonly redlock?: RedlockOptions;
   readonly locks?: LocksOptions;
+  /** Alters the connection to each node. */
+  readonly between?: (connection: Connection) => Connection;
   /** The one-way latency to each node, in ms. @defaultValue 1 */
   readonly distancesMs?: readonly number[];
 }
@@ -50,7 +52,8 @@ export class FakeQuorum {
       const { connection, controls } = faulty(node.connect(), { clock });
       const ms = options.distancesMs?.[index] ?? 1;
       controls.delay({ requestMs: ms, replyMs: ms });
-      return { connection: countingConnection(connection, () => (sent += 1)), controls };
+      const counting = countingConnection(connection, () => (sent += 1));
+      return { connection: options.between?.(counting) ?? counting, controls };
     });
     this.#processes += 1;
     const connections = links.map(({ connection }) => connection);

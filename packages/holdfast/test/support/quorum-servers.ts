@@ -5,27 +5,32 @@ import { join } from "node:path";
 import { createLocks, QuorumError, type Locks, type LocksOptions, type NodeVote } from "holdfast";
 import { redlock, type RedisClient, type RedlockOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
-import { afterEach, expect } from "vitest";
+import { afterEach, expect, type describe } from "vitest";
 import {
   limitMs,
   startProxy,
   type Proxy,
   freePort,
+  startLongUp,
   startRedis,
   type RedisServer,
   waitUntil,
 } from "@holdfast/test-kit";
 
-import { onRedis } from "./servers.ts";
+import { onLongUpRedis, onRedis } from "./servers.ts";
 
-/** A node with these arguments writes every change to its disk, so the node votes from its start and after each restart. */
+/** A node with these arguments writes every change to its disk, so it has its data after each restart. */
 export const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 
 let cleanups: (() => void | Promise<void>)[] = [];
 
 /** `describe` for tests of a quorum on real servers. After each test its servers, clients and files are removed. */
-export function onQuorum(name: string, tests: () => void): void {
-  onRedis(name, () => {
+export function onQuorum(
+  name: string,
+  tests: () => void,
+  describeServers: ReturnType<typeof describe.skipIf> = onRedis,
+): void {
+  describeServers(name, () => {
     afterEach(async () => {
       const failures: unknown[] = [];
       for (const cleanup of cleanups.reverse()) {
@@ -37,6 +42,11 @@ export function onQuorum(name: string, tests: () => void): void {
 
     tests();
   });
+}
+
+/** `describe` like `onQuorum`, for tests with {@link startLongUpNodes}. */
+export function onLongUpQuorum(name: string, tests: () => void): void {
+  onQuorum(name, tests, onLongUpRedis);
 }
 
 /** The cleanups after the test, in reverse order. */
@@ -157,6 +167,11 @@ export async function startNodes(
   return nodes;
 }
 
+/** Starts nodes that report an uptime of one hour, so that every client counts them. */
+export function startLongUpNodes(count = 5, args: readonly string[] = durable): Promise<QuorumNode[]> {
+  return startNodes(count, { args, start: (given) => startLongUp({ args: given }) });
+}
+
 /** The default wait is far below the TTLs of tests, and sufficient for releases in the background. */
 export async function expectNoResidue(nodes: readonly QuorumNode[], withinMs = 8_000): Promise<void> {
   let remaining: string[] = [];
@@ -217,14 +232,20 @@ export function connect(
   return client;
 }
 
-/** A `Locks` with its own driver and clients, like another process. */
+/** The options of a client that counts nodes which were just started, and which lose no data. */
+export const unguarded: RedlockOptions = { restartGuard: "off" };
+
+/** A `Locks` with its own driver and clients, like another process. Its default is `unguarded`. */
 export function open(
   endpoints: readonly Endpoint[],
   options?: RedlockOptions,
   locksOptions?: LocksOptions,
   clients: readonly RedisClient[] = endpoints.map((endpoint) => connect(endpoint)),
 ): Locks {
-  const locks = createLocks(redlock(clients, options), { closeTimeoutMs: 1_000, ...locksOptions });
+  const locks = createLocks(redlock(clients, { ...unguarded, ...options }), {
+    closeTimeoutMs: 1_000,
+    ...locksOptions,
+  });
   onCleanup(() => locks.close());
   return locks;
 }

@@ -15,7 +15,10 @@ import { contend } from "./contending.mjs";
 
 const { name, drivers, redlock: driverOptions, locks: locksOptions } = JSON.parse(process.argv[2]);
 const members = drivers.map((ports) =>
-  createLocks(redlock(ports.map(connect), driverOptions), { owner: name, ...locksOptions }),
+  createLocks(redlock(ports.map(connect), { restartGuard: "off", ...driverOptions }), {
+    owner: name,
+    ...locksOptions,
+  }),
 );
 const leases = new Map();
 const elections = new Map();

@@ -36,6 +36,12 @@ export const describeWithClocks: ReturnType<typeof describe.skipIf> = describeWi
   hasClocks,
 );
 
+/** `describe` for tests that need servers of `startLongUp`. */
+export const onLongUpRedis: ReturnType<typeof describe.skipIf> = describeWith(
+  "redis-server or a C compiler on Linux",
+  isThere(redisProgram) && hasClocks,
+);
+
 function isThere(program: string): boolean {
   return spawnSync(program, ["--version"]).error === undefined;
 }

@@ -1,3 +1,4 @@
+import { globMatcher } from "../glob.ts";
 import { ok, ServerError, type Reply } from "../reply.ts";
 import { unknownOption, type Commands, type Server } from "./command.ts";
 
@@ -39,8 +40,11 @@ function config(server: Server, subcommand = "", ...patterns: string[]): Reply {
     throw new ServerError("NOPERM this user has no permissions to run the 'config|get' command");
   }
   return patterns.flatMap((pattern) => {
-    const value = parameters[pattern.toLowerCase()];
-    return value === undefined ? [] : [pattern, value];
+    const matches = globMatcher(pattern.toLowerCase());
+    const isName = !/[*?[]/.test(pattern); // a name is returned as the client wrote it
+    return Object.entries(parameters).flatMap(([name, value]) =>
+      matches(name) ? [isName ? pattern : name, value] : [],
+    );
   });
 }
 

@@ -75,9 +75,25 @@ export interface RedlockOptions extends CommonOptions {
    * also has the votes of the node. @defaultValue 3 600 000
    */
   fenceRetentionMs?: number | undefined;
-  /** `"off"`: restarted nodes vote at once, so a lock may have two holders. For tests. @defaultValue "auto" */
-  restartGuard?: "auto" | "off" | undefined;
+  /**
+   * When a restarted node votes again.
+   *
+   * - `"wait"`: after the time that `maxTtlMs` states, whatever the node's settings are.
+   * - `"trust-durable"`: at once, if this client saw the run before the restart as a master that writes each change to its disk before its
+   *   reply (`appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no`, no rewrite in progress), and sees the same now.
+   *   Otherwise as with `"wait"`, also at the first contact, and if the node refuses `CONFIG GET`. The client reads the settings once a
+   *   minute. So the operator promises that a node never loses these settings in between, and that its system and disk keep what `fsync`
+   *   has written. If the promise is broken, a lock may have two holders.
+   * - `"off"`: at once, so a lock may have two holders. For tests.
+   *
+   * @defaultValue "wait"
+   */
+  restartGuard?: "wait" | "trust-durable" | "off" | undefined;
 }
+
+export type RestartGuardPolicy = NonNullable<RedlockOptions["restartGuard"]>;
+
+const restartGuardPolicies: readonly RestartGuardPolicy[] = ["wait", "trust-durable", "off"];
 
 /** The parsed options of both drivers. */
 export interface RedisSettings {
@@ -101,7 +117,7 @@ export interface RedlockSettings extends RedisSettings {
   readonly maxTtlMs: number;
   readonly maxClockDifferenceMs: number;
   readonly retentionMs: number;
-  readonly isGuardOff: boolean;
+  readonly restartGuard: RestartGuardPolicy;
 }
 
 const redisNames = ["prefix", "commandTimeoutMs", "claimMs", "maxQueue", "clock", "random"];
@@ -150,12 +166,12 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
     "fenceRetentionMs",
     "restartGuard",
   ]);
-  const { driftFactor = 0.01, restartGuard = "auto" } = given;
+  const { driftFactor = 0.01, restartGuard = "wait" } = given;
   if (typeof driftFactor !== "number" || !(driftFactor >= 0 && driftFactor <= 0.5)) {
     throw invalidValue("driftFactor", "a fraction from 0 to 0.5", driftFactor);
   }
-  if (restartGuard !== "auto" && restartGuard !== "off") {
-    throw invalidValue("restartGuard", '"auto" or "off"', restartGuard);
+  if (!restartGuardPolicies.includes(restartGuard)) {
+    throw invalidValue("restartGuard", `one of ${restartGuardPolicies.join(", ")}`, restartGuard);
   }
   const maxTtlMs = integerOr(60_000, "maxTtlMs", given.maxTtlMs, [100, dayMs]);
   const maxClockDifferenceMs = integerOr(
@@ -172,7 +188,7 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
     maxClockDifferenceMs,
     retentionMs: Math.max(retentionMs, maxTtlMs + maxSkewWaitMs(maxClockDifferenceMs)),
     driftFactor,
-    isGuardOff: restartGuard === "off",
+    restartGuard,
   };
 }
 

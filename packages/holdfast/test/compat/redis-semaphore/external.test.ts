@@ -7,22 +7,21 @@ import {
 } from "holdfast/compat/redis-semaphore";
 import type { Redis } from "ioredis";
 import * as original from "redis-semaphore";
-import { startRedis, type RedisServer } from "@holdfast/test-kit";
+import { startLongUp, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { durable } from "../../support/quorum-servers.ts";
-import { onRedis } from "../../support/servers.ts";
+import { onLongUpRedis } from "../../support/servers.ts";
 
 const scheduled = { lockTimeout: 20_000, refreshInterval: 0 } as const;
 let keyCount = 0;
 
-onRedis("a mutex that is acquired in one process and continued in another", () => {
+onLongUpRedis("a mutex that is acquired in one process and continued in another", () => {
   let servers: RedisServer[];
   let client: Redis;
   let other: Redis;
 
   beforeAll(async () => {
-    servers = await Promise.all([0, 1, 2].map(() => startRedis({ args: durable })));
+    servers = await Promise.all([0, 1, 2].map(() => startLongUp()));
     [client, other] = [(servers[0] as RedisServer).client(), (servers[0] as RedisServer).client()];
   });
 

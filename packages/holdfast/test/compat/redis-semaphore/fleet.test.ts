@@ -1,15 +1,14 @@
 import type { Redis } from "ioredis";
-import { limitMs, startRedis, type RedisServer } from "@holdfast/test-kit";
+import { limitMs, startLongUp, startRedis, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 
 import { moreTurns, Pod, type FleetOptions } from "../../support/fleet.ts";
-import { durable } from "../../support/quorum-servers.ts";
-import { onRedis } from "../../support/servers.ts";
+import { onLongUpRedis } from "../../support/servers.ts";
 
 const load = { tasks: 3, holdMs: 1, pauseMs: 20, lockTimeout: 3_000 };
 const patienceMs = limitMs(400_000);
 
-onRedis("a fleet of redis-semaphore and its replacement", () => {
+onLongUpRedis("a fleet of redis-semaphore and its replacement", () => {
   /** The server of `Mutex`, and of the register of holders. */
   let single: RedisServer;
   let nodes: RedisServer[];
@@ -18,7 +17,7 @@ onRedis("a fleet of redis-semaphore and its replacement", () => {
 
   beforeAll(async () => {
     single = await startRedis();
-    nodes = await Promise.all([0, 1, 2].map(() => startRedis({ args: durable })));
+    nodes = await Promise.all([0, 1, 2].map(() => startLongUp()));
     direct = single.client();
   });
 

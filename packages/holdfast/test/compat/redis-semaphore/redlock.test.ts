@@ -8,10 +8,10 @@ import {
 import * as original from "redis-semaphore";
 import { expect, test } from "vitest";
 
-import { connect, onQuorum, startNodes, type QuorumNode } from "../../support/quorum-servers.ts";
+import { connect, onLongUpQuorum, startLongUpNodes, type QuorumNode } from "../../support/quorum-servers.ts";
 import { waitUntil } from "@holdfast/test-kit";
 
-onQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
+onLongUpQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
   function clientsOf(nodes: readonly QuorumNode[]): ReturnType<typeof connect>[] {
     return nodes.map((node) => connect(node));
   }
@@ -22,7 +22,7 @@ onQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
   }
 
   test("holds a majority from acquire to release", async () => {
-    const nodes = await startNodes(3);
+    const nodes = await startLongUpNodes(3);
     const mutex = new RedlockMutex(clientsOf(nodes), "key");
     await mutex.acquire();
     expect(mutex.isAcquired).toBe(true);
@@ -32,7 +32,7 @@ onQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
   });
 
   test("excludes RedlockMutex of redis-semaphore, and is excluded by it", async () => {
-    const nodes = await startNodes(3);
+    const nodes = await startLongUpNodes(3);
     const clients = clientsOf(nodes);
     const own = new RedlockMutex(clients, "key", { acquireTimeout: 200 });
     const old = new original.RedlockMutex(clientsOf(nodes), "key", { acquireTimeout: 200 });
@@ -48,7 +48,7 @@ onQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
   });
 
   test("works without a minority, and reports a majority that is down as not acquired", async () => {
-    const nodes = await startNodes(3);
+    const nodes = await startLongUpNodes(3);
     const options = { acquireTimeout: 300 };
     const mutex = new RedlockMutex(clientsOf(nodes), "key", options);
     await mutex.acquire();
@@ -64,7 +64,7 @@ onQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
   });
 
   test("a release without a majority resolves", async () => {
-    const nodes = await startNodes(3);
+    const nodes = await startLongUpNodes(3);
     const mutex = new RedlockMutex(clientsOf(nodes), "key", { onLockLost: () => undefined });
     await mutex.acquire();
     await Promise.all(nodes.map((node) => node.kill()));

@@ -2,9 +2,9 @@ import { Redis } from "ioredis";
 import { Redlock as NewRedlock } from "holdfast/compat/redlock";
 import OldRedlock from "redlock";
 import { expect, test } from "vitest";
-import { startRedis, type RedisServer } from "@holdfast/test-kit";
+import { startLongUp, type RedisServer } from "@holdfast/test-kit";
 
-import { onRedis } from "../../support/servers.ts";
+import { onLongUpRedis } from "../../support/servers.ts";
 
 /** The calls that both libraries have. */
 interface EitherRedlock {
@@ -19,12 +19,10 @@ const settings = { retryCount: -1, retryDelay: 20, retryJitter: 10 };
 /** The old library keeps its votes while it retries, and even they refuse its retry, so a split vote would last for the duration. */
 const oldSettings = { retryCount: 0 };
 const turnsPerProcess = 25;
-/** Nodes that have every write on their disks vote from the start. */
-const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 
-onRedis("old and new processes", () => {
+onLongUpRedis("old and new processes", () => {
   test.each([1, 3])("exclude each other on %i servers, and all get their turns", async (count) => {
-    const servers = await Promise.all(Array.from({ length: count }, () => startRedis({ args: durable })));
+    const servers = await Promise.all(Array.from({ length: count }, () => startLongUp()));
     const clients: Redis[] = [];
     const connect = (): Redis[] => {
       const own = servers.map(({ port }) => new Redis(port, "127.0.0.1"));

@@ -176,11 +176,8 @@ onRedis("connect to a quorum with TLS", () => {
   beforeAll(async () => {
     certificates = await makeCertificates();
     const ports = [await stablePort(), await stablePort(), await stablePort()];
-    const durable = ["--appendonly", "yes", "--appendfsync", "always"];
-    servers = await Promise.all(
-      ports.map((port) => startRedis({ args: [...certificates.serverArgs(port), ...durable] })),
-    );
-    url = `redlocks://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?nodeTimeoutMs=1000`;
+    servers = await Promise.all(ports.map((port) => startRedis({ args: certificates.serverArgs(port) })));
+    url = `redlocks://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?nodeTimeoutMs=1000&restartGuard=off`;
   });
 
   afterAll(async () => {

@@ -117,12 +117,18 @@ describe("a URL", () => {
       },
     ],
     [
-      "redlocks://:p@a,b,c/1?nodeTimeoutMs=20&driftFactor=0.02&maxTtlMs=1000&restartGuard=auto&claimMs=100",
+      "redlocks://:p@a,b,c/1?nodeTimeoutMs=20&driftFactor=0.02&maxTtlMs=1000&restartGuard=trust-durable&claimMs=100",
       {
         topology: "quorum",
         endpoints: ["a", "b", "c"].map((host) => ({ host, port: 6379 })),
         access: { ...usual, password: "p", database: 1, tls: verified },
-        driver: { claimMs: 100, nodeTimeoutMs: 20, driftFactor: 0.02, maxTtlMs: 1000, restartGuard: "auto" },
+        driver: {
+          claimMs: 100,
+          nodeTimeoutMs: 20,
+          driftFactor: 0.02,
+          maxTtlMs: 1000,
+          restartGuard: "trust-durable",
+        },
       },
     ],
   ])("%s is understood", (url, expected) => {

@@ -1,6 +1,6 @@
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { limitMs, type Proxy, startRedis, rejection, waitUntil } from "@holdfast/test-kit";
+import { limitMs, type Proxy, type RedisServer, startRedis, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { makeClocks } from "../../support/clocks.ts";
 import { describeWithClocks } from "../../support/servers.ts";
@@ -165,20 +165,23 @@ describeWithClocks("servers with clocks of their own", () => {
   });
 
   onQuorum("a node that was started with its clock ahead, which was set right since", () => {
-    /** The uptime is negative, because the start lies in the future. */
+    /** The uptime is negative, because the start lies in the future. The other nodes were started an hour ago. */
     async function startedAhead(): Promise<QuorumNode[]> {
       const clocks = await makeClocks(3);
-      clocks[2]?.set({ aheadMs: stepMs });
-      const nodes = await startNodes(3, {
-        start: (given, index) =>
-          startRedis({ args: index === 2 ? [] : given, env: clocks[index]?.env ?? {} }),
-      });
-      clocks[2]?.set({});
+      for (const [index, clock] of clocks.entries()) {
+        clock.set({ aheadMs: index === 2 ? stepMs : -3_600_000 });
+      }
+      const start = (given: string[], index: number): Promise<RedisServer> =>
+        startRedis({ args: given, env: clocks[index]?.env ?? {} });
+      const nodes = await startNodes(3, { args: [], start });
+      for (const clock of clocks) {
+        clock.set({});
+      }
       return nodes;
     }
 
     test("may have lost data for as long as a node that was started just now", async () => {
-      const locks = open(await startedAhead());
+      const locks = open(await startedAhead(), { restartGuard: "wait" });
       await warmUp(locks);
       const [, , state] = await locks.nodes();
       expect(state?.uptimeMs).toBeLessThan(0);
@@ -191,7 +194,7 @@ describeWithClocks("servers with clocks of their own", () => {
     test("does not count after an empty restart, for a client that knew the node before", async () => {
       const nodes = await startedAhead();
       const proxies = await startProxies(nodes);
-      const locks = open(proxies, { nodeTimeoutMs: 300, commandTimeoutMs: 700 });
+      const locks = open(proxies, { nodeTimeoutMs: 300, commandTimeoutMs: 700, restartGuard: "wait" });
       await warmUp(locks);
       const [, , before] = await locks.nodes();
       await nodes[2]?.restart();

@@ -6,8 +6,10 @@ import {
   awaitSubscribed,
   holders,
   newKey,
+  onLongUpQuorum,
   onQuorum,
   open,
+  startLongUpNodes,
   startNodes,
   votesOf,
   warmUp,
@@ -25,10 +27,10 @@ const slackMs = 2_000;
 /** How long before the end of the validity a signal may abort: see timer-lateness.ts. */
 const longestLeadMs = 51;
 
-onQuorum("a lease that a minority has lost", () => {
+onLongUpQuorum("a lease that a minority has lost", () => {
   test("is kept while every node in turn restarts empty and is refilled", async () => {
     const nodes = await startNodes(3, { args: [] });
-    const locks = open(nodes, { ...patient, restartGuard: "off" });
+    const locks = open(nodes, patient);
     await warmUp(locks);
     const ledger = new ExclusionChecker();
     const key = newKey();
@@ -52,7 +54,7 @@ onQuorum("a lease that a minority has lost", () => {
   test("is refilled only after a majority has confirmed it", async () => {
     const nodes = await startNodes(3, { args: [] });
     const [empty, away] = nodes as [QuorumNode, QuorumNode, QuorumNode];
-    const options = { nodeTimeoutMs: 300, restartGuard: "off" as const };
+    const options = { nodeTimeoutMs: 300 };
     const [locks, other] = [open(nodes, options), open(nodes, options)];
     await Promise.all([warmUp(locks), warmUp(other)]);
     const ledger = new ExclusionChecker();
@@ -78,9 +80,9 @@ onQuorum("a lease that a minority has lost", () => {
   });
 
   test("counts a refilled node from the next extension on, and not while the node may have lost data", async () => {
-    const nodes = await startNodes(3);
+    const nodes = await startLongUpNodes(3);
     const [restarted, away] = nodes as [QuorumNode, QuorumNode, QuorumNode];
-    const locks = open(nodes, patient);
+    const locks = open(nodes, { ...patient, restartGuard: "wait" });
     await warmUp(locks);
     const ledger = new ExclusionChecker();
     const key = newKey();
@@ -112,7 +114,7 @@ onQuorum("a lease that a minority has lost", () => {
 
   test("counts refilled nodes after the others have lost it", async () => {
     const nodes = await startNodes(5, { args: [] });
-    const locks = open(nodes, { ...patient, restartGuard: "off" });
+    const locks = open(nodes, patient);
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs });
@@ -135,7 +137,7 @@ onQuorum("a lease that a minority has lost", () => {
   });
 });
 
-onQuorum("a lease that a majority has lost", () => {
+onLongUpQuorum("a lease that a majority has lost", () => {
   test.each([
     ["forgotten", "expired"],
     ["acquired by another", "stolen"],
@@ -165,8 +167,8 @@ onQuorum("a lease that a majority has lost", () => {
   });
 
   test("by restarts, one within another's quarantine, ends with its validity, without a second holder", async () => {
-    const nodes = await startNodes(3);
-    const options = { ...patient, maxTtlMs: 800 };
+    const nodes = await startLongUpNodes(3);
+    const options = { ...patient, maxTtlMs: 800, restartGuard: "wait" } as const;
     const [locks, other] = [open(nodes, options), open(nodes, options)];
     await Promise.all([warmUp(locks), warmUp(other)]);
     const ledger = new ExclusionChecker();

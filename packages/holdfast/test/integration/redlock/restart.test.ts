@@ -1,4 +1,5 @@
 import { QuorumError, type Locks } from "holdfast";
+import type { RedlockOptions } from "holdfast/redis";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { limitMs, type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
@@ -10,11 +11,14 @@ import {
   disconnect,
   durable,
   awaitSubscribed,
+  findFreePort,
   holders,
   newKey,
+  onLongUpQuorum,
   onQuorum,
   open,
   closeAndExpectNoResidue,
+  startLongUpNodes,
   startNodes,
   startProxies,
   votesOf,
@@ -34,14 +38,11 @@ interface TwoSides {
   readonly other: Locks;
 }
 
-async function twoSides(
-  given: { restartGuard?: "auto" | "off"; maxTtlMs?: number },
-  { knows = true, args = durable } = {},
-): Promise<TwoSides> {
-  const nodes = await startNodes(5, { args });
+async function twoSides(given: RedlockOptions, { knows = true, args = durable } = {}): Promise<TwoSides> {
+  const nodes = await startLongUpNodes(5, args);
   const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
   // A busy machine makes no node time out.
-  const options = { nodeTimeoutMs: 300, commandTimeoutMs: 700, ...given };
+  const options = { nodeTimeoutMs: 300, commandTimeoutMs: 700, restartGuard: undefined, ...given };
   const one = open(proxies[0], options);
   await warmUp(one);
   await closeAndExpectNoResidue([one], nodes);
@@ -58,7 +59,7 @@ async function twoSides(
   return { nodes, middle: nodes[2] as QuorumNode, one, other };
 }
 
-onQuorum("a node that is restarted empty under a held lock", () => {
+onLongUpQuorum("a node that is restarted empty under a held lock", () => {
   test.each([
     { knows: true, client: "a client that knew the node" },
     { knows: false, client: "a client without any contact to it" },
@@ -116,8 +117,8 @@ onQuorum("a node that is restarted empty under a held lock", () => {
   test("is recognised by its reply to a command that the client library resends, and by nothing else", async () => {
     // No timeout passes, so no other request is sent. The first reply of the new run is the reply to the resent
     // command.
-    const patient = { nodeTimeoutMs: 10_000, commandTimeoutMs: 600 };
-    const nodes = await startNodes();
+    const patient = { nodeTimeoutMs: 10_000, commandTimeoutMs: 600, restartGuard: undefined };
+    const nodes = await startLongUpNodes();
     const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
     const [one, other] = proxies.map((proxy) => open(proxy, patient)) as [Locks, Locks];
     await Promise.all([warmUp(one), warmUp(other)]);
@@ -148,9 +149,73 @@ onQuorum("a node that is restarted empty under a held lock", () => {
   });
 });
 
-onQuorum("a durable node that is restarted", () => {
-  test("still has its grants, and votes at once", async () => {
-    const { nodes, middle, one, other } = await twoSides({});
+/** With these arguments and {@link fill} a rewrite of the file takes four seconds. */
+const slowRewrite = ["--rdb-key-save-delay", "8000", "--auto-aof-rewrite-percentage", "0"];
+
+async function fill(node: QuorumNode): Promise<void> {
+  const pipeline = node.direct.pipeline();
+  for (let index = 0; index < 500; index += 1) {
+    pipeline.set(`data:${index}`, "x");
+  }
+  await pipeline.exec();
+}
+
+/** A renewal would write the lease to the restarted node again. */
+const unrenewed = { ttlMs, renew: false };
+
+onLongUpQuorum("a node that is durable only since its restart", () => {
+  test.each([
+    { knows: false, restartGuard: undefined, by: "a new client" },
+    { knows: false, restartGuard: "trust-durable", by: "a new client that trusts durable nodes" },
+    { knows: true, restartGuard: "trust-durable", by: "a client that trusts durable nodes" },
+  ] as const)("gives no second holder to $by", async ({ knows, restartGuard }) => {
+    const { middle, one, other } = await twoSides({ restartGuard }, { knows, args: [] });
+    const key = newKey();
+    const lease = await one.acquire(key, unrenewed);
+    await middle.restart(durable);
+    expect(await middle.holder(key)).toBeNull();
+    expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    await one.close();
+  });
+
+  test.each([undefined, "trust-durable"] as const)(
+    "and whose first rewrite was not finished gives no second holder, with the guard %s",
+    async (restartGuard) => {
+      const { nodes, middle, one } = await twoSides({}, { args: slowRewrite });
+      await fill(middle);
+      await middle.direct.config("SET", "appendfsync", "always");
+      await middle.direct.config("SET", "appendonly", "yes");
+      expect(await middle.direct.info("persistence")).toMatch(/aof_enabled:1[^]*aof_rewrite_in_progress:1/);
+      const away = [await findFreePort(), await findFreePort()];
+      const other = open([...away, ...nodes.slice(2)], { nodeTimeoutMs: 300, restartGuard });
+      await awaitSubscribed(other, 3); // it sees the run before the restart, with durable settings
+      expect((await other.nodes())[2]?.quarantine).toBeNull();
+      const key = newKey();
+      const lease = await one.acquire(key, unrenewed);
+      await middle.restart(durable);
+      expect(await middle.holder(key)).toBeNull();
+      expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
+      expect(lease.remainingMs()).toBeGreaterThan(0);
+      await one.close();
+    },
+  );
+});
+
+onLongUpQuorum("a durable node that is restarted", () => {
+  test("waits by default, although it has its grants", async () => {
+    const { middle, one, other } = await twoSides({});
+    const key = newKey();
+    const lease = await one.acquire(key, { ttlMs });
+    const token = await middle.holder(key);
+    await middle.restart(durable);
+    expect(await middle.holder(key)).toBe(token);
+    expectQuarantine(await refusalInTime(() => other.tryAcquire(newKey(), { ttlMs })));
+    expect(await lease.release()).toBe(true);
+  });
+
+  test("is trusted: still has its grants, and votes at once", async () => {
+    const { nodes, middle, one, other } = await twoSides({ restartGuard: "trust-durable" });
     const key = newKey();
     const lease = await one.acquire(key, { ttlMs });
     const token = await middle.holder(key);
@@ -171,8 +236,8 @@ onQuorum("a durable node that is restarted", () => {
   });
 
   test("keeps its waiters queued", async () => {
-    const nodes = await startNodes(3);
-    const [one, other] = [open(nodes), open(nodes)];
+    const nodes = await startLongUpNodes(3);
+    const [one, other] = [open(nodes, trusting), open(nodes, trusting)];
     await Promise.all([warmUp(one), warmUp(other)]);
     const key = newKey();
     const lease = await one.acquire(key, { ttlMs });
@@ -191,11 +256,13 @@ onQuorum("a durable node that is restarted", () => {
   });
 });
 
-onQuorum("a durable node whose CONFIG reply is lost by its restart", () => {
+const trusting = { restartGuard: "trust-durable", commandTimeoutMs: 500 } as const;
+
+onLongUpQuorum("a trusted durable node whose CONFIG reply is lost by its restart", () => {
   test("votes as soon as another reply reports its durability", async () => {
-    const nodes = await startNodes(3);
+    const nodes = await startLongUpNodes(3);
     const clients = nodes.map((node) => connect(node));
-    const locks = open(nodes, { commandTimeoutMs: 500 }, {}, clients);
+    const locks = open(nodes, trusting, {}, clients);
     await warmUp(locks);
     const isLost = loseNextConfig(clients[0] as Redis);
     await nodes[0]?.restart(durable);
@@ -212,9 +279,11 @@ onQuorum("a durable node whose CONFIG reply is lost by its restart", () => {
   });
 
   test("votes only after its quarantine if CONFIG is refused", async () => {
-    const nodes = await startNodes(3);
+    const nodes = await startLongUpNodes(3);
     await nodes[0]?.direct.acl("SETUSER", "default", "-config");
-    const locks = open(nodes, { commandTimeoutMs: 500 });
+    const locks = open(nodes, trusting);
+    await warmUp(locks);
+    await nodes[0]?.restart(durable);
     await locks.withLock(newKey(), () => undefined);
     await waitUntil(
       async () => (await locks.nodes())[0]?.quarantine?.reason.includes("forgotten") === true,
@@ -244,7 +313,7 @@ onQuorum("nodes that may have lost data", () => {
   test("are named with the reason and the remaining time, and vote after it", async () => {
     const maxTtlMs = 1_000;
     const nodes = await startNodes(3, { args: [] });
-    const locks = open(nodes, { maxTtlMs });
+    const locks = open(nodes, { maxTtlMs, restartGuard: undefined });
     const { error } = await rejection(locks.tryAcquire(newKey(), { ttlMs: maxTtlMs }));
     for (const { vote, reason } of votesOf(error)) {
       expect(vote).toBe("quarantined");

@@ -22,7 +22,7 @@ export function redlock(clients: readonly RedisClient[], options?: RedlockOption
     );
   }
   const settings = resolveRedlock(options);
-  if (settings.isGuardOff) {
+  if (settings.restartGuard === "off") {
     process.emitWarning(
       "restartGuard is off. After a restart of a node, two holders are possible. Use this option only in tests",
       {

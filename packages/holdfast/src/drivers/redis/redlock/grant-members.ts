@@ -79,7 +79,7 @@ export class GrantMembers {
     if (!member || member.since > startedAt) {
       return false;
     }
-    const isSameRun = member.runId === reply.runId || node.guard.isDurable;
+    const isSameRun = member.runId === reply.runId || node.guard.hasKept(member.runId);
     if (member.first === first && isSameRun) {
       return true;
     }

@@ -1,7 +1,7 @@
 import type { Timer } from "../../../runtime/clock.ts";
 import { publish } from "../../../diagnostics.ts";
 import { RedisServer, type ServerListener, type ServerOptions } from "../server/server.ts";
-import { maxSkewWaitMs } from "../options.ts";
+import { maxSkewWaitMs, type RestartGuardPolicy } from "../options.ts";
 import { ReleaseQueue } from "../server/release-queue.ts";
 import { RestartGuard } from "./restart-guard.ts";
 
@@ -11,7 +11,7 @@ export interface QuorumNodeOptions extends Omit<ServerOptions, "listener"> {
   readonly index: number;
   readonly maxTtlMs: number;
   readonly maxClockDifferenceMs: number;
-  readonly isGuardOff: boolean;
+  readonly restartGuard: RestartGuardPolicy;
   readonly listener: ServerListener;
   /** A reply with the node's time arrived. `isNewRun`: the node was started or restarted since the last reply. */
   readonly answered: (isNewRun: boolean) => void;
@@ -33,11 +33,11 @@ export class QuorumNode {
   #isClosed = false;
 
   constructor(options: QuorumNodeOptions) {
-    const { index, clock, random, commandTimeoutMs, isGuardOff, listener, answered } = options;
+    const { index, clock, random, commandTimeoutMs, restartGuard, listener, answered } = options;
     const { maxTtlMs, maxClockDifferenceMs } = options;
     this.index = index;
     this.#options = options;
-    this.guard = new RestartGuard(clock, maxTtlMs + maxSkewWaitMs(maxClockDifferenceMs), isGuardOff);
+    this.guard = new RestartGuard(clock, maxTtlMs + maxSkewWaitMs(maxClockDifferenceMs), restartGuard);
     this.server = new RedisServer({
       ...options,
       listener: {
@@ -107,7 +107,7 @@ export class QuorumNode {
   }
 
   async #readHealth(): Promise<void> {
-    const health = await this.server.health();
+    const health = await this.server.health(this.#options.restartGuard === "trust-durable");
     const forgotten = this.guard.examine(health);
     if (forgotten !== undefined) {
       publish("node", () => ({ node: this.name, event: "may-have-forgotten", detail: forgotten }));

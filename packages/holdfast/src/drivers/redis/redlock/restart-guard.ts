@@ -1,8 +1,11 @@
 import type { Clock } from "../../../runtime/clock.ts";
+import type { RestartGuardPolicy } from "../options.ts";
 import type { ServerHealth } from "../server/health.ts";
 
 /** Added to the largest TTL of a grant, because uptimes are whole seconds and clocks drift. */
 const marginMs = 2_400;
+/** A grant whose run is longer ago needs the next majority to be counted again. */
+const maxKeptRuns = 20;
 const minQuarantineRetryMs = 50;
 const maxQuarantineRetryMs = 5_000;
 
@@ -27,23 +30,26 @@ export function quarantineRetryMs({ remainingMs }: Quarantine): number {
 
 /**
  * Keeps a restarted node from voting, because the node may have lost grants that are still valid. The node votes again once all these
- * grants have expired, or at once if every write was on its disk. Also keeps a node from voting that is no master.
+ * grants have expired. With the policy `trust-durable` it votes at once after a restart that this client saw lose nothing, as far as a
+ * client can see that. Also keeps a node from voting that is no master.
  */
 export class RestartGuard {
   readonly #clock: Clock;
   readonly #memoryMs: number;
-  readonly #isOff: boolean;
+  readonly #policy: RestartGuardPolicy;
   #runId: string | undefined;
-  #isFirstRun = true;
-  #wasDurable = true;
   #health: ServerHealth | undefined;
   #mayForgetUntil = -Infinity;
+  /** The earlier runs whose grants this run has. */
+  #keptRuns: readonly string[] = [];
+  /** The state if this run lost nothing at its start. Undefined: it may have lost grants. */
+  #withoutLoss: { readonly keptRuns: readonly string[]; readonly mayForgetUntil: number } | undefined;
 
   /** @param memoryMs the largest TTL of any client of these nodes, plus the longest wait of a vote after an expired grant */
-  constructor(clock: Clock, memoryMs: number, isOff: boolean) {
+  constructor(clock: Clock, memoryMs: number, policy: RestartGuardPolicy) {
     this.#clock = clock;
     this.#memoryMs = memoryMs + marginMs;
-    this.#isOff = isOff;
+    this.#policy = policy;
   }
 
   get runId(): string | undefined {
@@ -55,9 +61,9 @@ export class RestartGuard {
     return this.#health !== undefined;
   }
 
-  /** The server has every write on its disk before it replies, in this run and in the run before. */
-  get isDurable(): boolean {
-    return this.#health?.isDurable === true && this.#wasDurable;
+  /** The present run has every grant that the server gave in that run. */
+  hasKept(runId: string): boolean {
+    return this.#keptRuns.includes(runId);
   }
 
   /**
@@ -69,11 +75,18 @@ export class RestartGuard {
       return false;
     }
     const uptimeMs = reportedUptimeMs > 0 ? reportedUptimeMs : 0; // a negative uptime, after the clock was set back, or NaN shows nothing
-    this.#isFirstRun = this.#runId === undefined;
-    this.#wasDurable = this.#isFirstRun || this.isDurable;
+    const before = this.#runId;
+    this.#withoutLoss =
+      before !== undefined && this.#isTrusted
+        ? {
+            keptRuns: [...this.#keptRuns, before].slice(-maxKeptRuns),
+            mayForgetUntil: this.#mayForgetUntil,
+          }
+        : undefined;
+    this.#keptRuns = [];
     this.#runId = runId;
     this.#health = undefined;
-    this.#mayForget(this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs);
+    this.#mayForget(before === undefined ? this.#memoryMs - uptimeMs : this.#memoryMs);
     return true;
   }
 
@@ -90,8 +103,8 @@ export class RestartGuard {
     }
     const before = this.#health;
     this.#health = health;
-    if (this.isDurable) {
-      this.#mayForgetUntil = before === undefined ? -Infinity : this.#mayForgetUntil;
+    if (before === undefined && this.#withoutLoss && this.#isTrusted) {
+      ({ keptRuns: this.#keptRuns, mayForgetUntil: this.#mayForgetUntil } = this.#withoutLoss);
     }
     if (before && before.replicationId !== health.replicationId) {
       this.#mayForget(this.#memoryMs);
@@ -107,7 +120,7 @@ export class RestartGuard {
     if (health && health.role !== "master") {
       return { reason: `it is a ${health.role}, not a master`, remainingMs: null, isMomentary: false };
     }
-    if (this.#isOff) {
+    if (this.#policy === "off") {
       return undefined;
     }
     if (this.#mayForgetUntil > now) {
@@ -115,6 +128,14 @@ export class RestartGuard {
       return { reason, remainingMs: this.#mayForgetUntil - now, isMomentary: !health };
     }
     return health ? undefined : { reason: "not examined yet", remainingMs: null, isMomentary: true };
+  }
+
+  /**
+   * The run that was examined last has each grant on its disk, by its latest examination. A replica may lack grants of its former primary.
+   */
+  get #isTrusted(): boolean {
+    const health = this.#health;
+    return this.#policy === "trust-durable" && health?.isDurable === true && health.role === "master";
   }
 
   #mayForget(forMs: number): void {

@@ -27,11 +27,6 @@ export function isTransient(error: unknown): boolean {
   return isLockError(error) ? error.retryable : !permanent.test(messageOf(error));
 }
 
-/** Whether the server refuses the command to this user, or to all users. A repeat gets the same reply. */
-export function isForbidden(error: unknown): boolean {
-  return /\b(NOPERM|ERR unknown command)\b/.test(messageOf(error));
-}
-
 /** Whether the command was sent to a replica. */
 export function isReadOnlyError(error: unknown): boolean {
   return messageOf(error).includes("READONLY");

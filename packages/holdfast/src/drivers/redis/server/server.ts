@@ -169,8 +169,8 @@ export class RedisServer implements BatchListener {
   }
 
   /** Requests the server's health. See {@link requestHealth} for its rejections. */
-  health(): Promise<ServerHealth> {
-    return requestHealth(this.#calls);
+  health(readsDurability: boolean): Promise<ServerHealth> {
+    return requestHealth(this.#calls, readsDurability);
   }
 
   /** Starts the subscription. A slot of a cluster starts it only for its first waiter. */

@@ -1,51 +1,56 @@
-import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
-import { createLocks } from "holdfast";
-import { redlock, type Connection } from "holdfast/redis";
-import { manualClock, manualRandom } from "holdfast/testing";
+import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
-// A node that was just started votes at once only if each write reaches the disk before its reply.
+import { FakeQuorum } from "../../../support/fake-quorum.ts";
 
-test("a node that has every write on its disk votes at once", async () => {
-  expect(await attempt({ durable: true })).toBe("granted");
+// A restarted node that the client trusts votes at once only if each write reaches the disk before its reply, and a restart loads it.
+
+test("a node that has every write on its disk votes at once after a restart", async () => {
+  expect(await attempt({})).toBe("granted");
 });
 
 test("a node that does not report when it writes to its disk may have lost data", async () => {
-  expect(await attempt({ durable: true, refuseConfig: true })).toBe("quorum-not-reached");
+  expect(await attempt({ refuseConfig: true })).toBe("quorum-not-reached");
 });
 
-test("a node that writes to its disk once a second may have lost data", async () => {
-  expect(await attempt({ durable: true }, onceASecond)).toBe("quorum-not-reached");
+test.each([
+  ["writes to its disk once a second", '"always"', '"everysec"'],
+  ["forces no write to its disk during a rewrite", '"no"', '"yes"'],
+  ["has not finished the first rewrite of its file", '"master","([^"]*)",1', '"master","$1",0'],
+])("a node that %s may have lost data", async (_, reported, instead) => {
+  const between = (connection: Connection): Connection => altered(connection, reported, instead);
+  expect(await attempt({ between })).toBe("quorum-not-reached");
 });
 
-/** The result of an acquire on three such nodes. */
-async function attempt(
-  options: Partial<FakeRedisOptions>,
-  between: (connection: Connection) => Connection = (connection) => connection,
-): Promise<string> {
-  const clock = manualClock();
-  const servers = [1, 2, 3].map(
-    (seed) => new FakeRedis({ clock, random: manualRandom(seed), name: `n${seed}`, ...options }),
-  );
-  const connections = servers.map((server) => between(server.connect()));
-  const locks = createLocks(redlock(connections, { clock, random: manualRandom(9) }));
+/** The result of an acquire after a restart of two of three such nodes. */
+async function attempt({
+  refuseConfig = false,
+  between = (connection: Connection) => connection,
+}): Promise<string> {
+  const lab = new FakeQuorum(3, () => ({ durable: true, refuseConfig }));
+  const { locks } = await lab.warmUp({ redlock: { restartGuard: "trust-durable" }, between });
+  lab.nodes[0]?.restart({ keepData: true });
+  lab.nodes[1]?.restart({ keepData: true });
   const acquired = locks.acquire("k", { waitMs: 500 }).then(
     () => "granted",
     (error: unknown) => (error as { code: string }).code,
   );
-  await clock.advance(1_000);
+  await lab.clock.advance(1_000);
   return acquired;
 }
 
-function onceASecond(connection: Connection): Connection {
+/** A connection whose replies report something else. */
+function altered(connection: Connection, reported: string, instead: string): Connection {
+  const alter = async (reply: Promise<unknown>): Promise<unknown> =>
+    JSON.parse(JSON.stringify(await reply).replace(new RegExp(reported), instead)) as unknown;
   return {
     keyPrefix: connection.keyPrefix,
     name: connection.name,
-    run: (script, keys, args) => connection.run(script, keys, args),
-    command: async (name, args) => {
-      const answer = await connection.command(name, args);
-      return JSON.parse(JSON.stringify(answer).replace('"always"', '"everysec"')) as unknown;
+    run: (script, keys, args) => {
+      const reply = connection.run(script, keys, args);
+      return script.name === "health" ? alter(reply) : reply;
     },
+    command: (name, args) => alter(connection.command(name, args)),
     subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
     onDown: (listener) => connection.onDown(listener),
   };

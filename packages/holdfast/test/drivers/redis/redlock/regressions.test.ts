@@ -160,7 +160,9 @@ test("a try that yielded a vote leaves no queue entry", async () => {
 
 test("a number that is being raised on the nodes is no longer the lease's", async () => {
   for (const index of [3, 4]) {
-    servers.push(new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, durable: true }));
+    servers.push(
+      new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
+    );
   }
   open();
   await warmUp();
@@ -213,7 +215,14 @@ function open(options: RedlockOptions = {}): void {
   const links = servers.map((server) => faulty(server.connect(), { clock }));
   faults = links.map(({ controls }) => controls);
   const connections = links.map(({ connection }) => connection);
-  locks = createLocks(redlock(connections, { clock, random: bounded(manualRandom(9)), ...options }));
+  locks = createLocks(
+    redlock(connections, {
+      clock,
+      random: bounded(manualRandom(9)),
+      restartGuard: "trust-durable",
+      ...options,
+    }),
+  );
 }
 
 /** All clients have connected to all nodes, and notifications arrive. */

@@ -1,5 +1,5 @@
 import { manualClock, type ManualClock } from "holdfast/testing";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 
 import type { ServerHealth } from "../../../../src/drivers/redis/server/health.ts";
 import { RestartGuard } from "../../../../src/drivers/redis/redlock/restart-guard.ts";
@@ -13,8 +13,23 @@ let guard: RestartGuard;
 
 beforeEach(() => {
   clock = manualClock();
-  guard = new RestartGuard(clock, promisedMs, false);
+  guard = new RestartGuard(clock, promisedMs, "wait");
 });
+
+const durable = { isDurable: true };
+
+/** The guard of a client that trusts durable nodes, and has known the node's run "a" for long. */
+function trusting(known: Partial<ServerHealth> = durable): RestartGuard {
+  const trusts = new RestartGuard(clock, promisedMs, "trust-durable");
+  trusts.examine(healthOf("a", longUp, known));
+  return trusts;
+}
+
+/** The node was restarted, and the client saw it. */
+function restart(of: RestartGuard, runId = "b", more: Partial<ServerHealth> = durable): void {
+  of.observe(runId, 0);
+  of.examine(healthOf(runId, 0, more));
+}
 
 function healthOf(runId: string, uptimeMs: number, more: Partial<ServerHealth> = {}): ServerHealth {
   return {
@@ -74,34 +89,86 @@ test("another reply of the same run changes nothing", () => {
   expect(guard.observe("a", 0)).toBe(false);
 });
 
-test("a node that has every write on its disk votes at once", () => {
-  guard.examine(healthOf("a", 0, { isDurable: true }));
-  expect(guard.quarantine).toBeUndefined();
-  guard.observe("b", 0);
-  expect(guard.quarantine).toBeDefined(); // the run before may have had another configuration
-  guard.examine(healthOf("b", 0, { isDurable: true }));
-  expect(guard.quarantine).toBeUndefined();
+test("a durable node waits after a restart", () => {
+  guard.examine(healthOf("a", longUp, durable));
+  restart(guard);
+  expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
+  expect(guard.hasKept("a")).toBe(false);
 });
 
-test("durability now does not help if the run before was not durable", () => {
-  guard.examine(healthOf("a", longUp));
-  guard.observe("b", 0);
-  guard.examine(healthOf("b", 0, { isDurable: true }));
-  expect(guard.isDurable).toBe(false);
-  expect(guard.quarantine).toBeDefined();
+describe("a trusted durable node", () => {
+  test("waits at first contact, because its earlier run is unknown", () => {
+    const trusts = new RestartGuard(clock, promisedMs, "trust-durable");
+    trusts.examine(healthOf("a", 4_000, durable));
+    expect(trusts.quarantine).toMatchObject({ remainingMs: memoryMs - 4_000 });
+  });
+
+  test("votes at once after restarts if the client saw each run", () => {
+    const trusts = trusting();
+    trusts.observe("b", 0);
+    expect(trusts.quarantine).toBeDefined(); // this run may have other settings
+    trusts.examine(healthOf("b", 0, durable));
+    expect(trusts.quarantine).toBeUndefined();
+    expect(trusts.hasKept("a")).toBe(true);
+    restart(trusts, "c");
+    expect(trusts.quarantine).toBeUndefined();
+    expect(["a", "b", "another"].map((run) => trusts.hasKept(run))).toEqual([true, true, false]);
+  });
+
+  test("waits if the run before was not durable, and votes at once after the next restart", async () => {
+    const trusts = trusting({});
+    restart(trusts);
+    expect(trusts.quarantine).toMatchObject({ remainingMs: memoryMs });
+    expect(trusts.hasKept("a")).toBe(false);
+    await clock.advance(memoryMs);
+    restart(trusts, "c");
+    expect(trusts.quarantine).toBeUndefined();
+    expect(["a", "b"].map((run) => trusts.hasKept(run))).toEqual([false, true]);
+  });
+
+  test("waits if it is not durable any longer, and if the client never examined the run before", () => {
+    const [without, missed] = [trusting(), trusting()];
+    restart(without, "b", {});
+    expect(without.quarantine).toMatchObject({ remainingMs: memoryMs });
+    missed.observe("b", 0);
+    restart(missed, "c");
+    expect(missed.quarantine).toMatchObject({ remainingMs: memoryMs });
+  });
+
+  test("waits if it lost its durability in the run before, and not if it became durable in that run", () => {
+    const [lost, gained] = [trusting(), trusting({})];
+    lost.examine(healthOf("a", longUp));
+    gained.examine(healthOf("a", longUp, durable));
+    restart(lost);
+    restart(gained);
+    expect(lost.quarantine).toBeDefined();
+    expect(gained.quarantine).toBeUndefined();
+  });
+
+  test("continues a wait that a restart interrupts", async () => {
+    const trusts = trusting({});
+    restart(trusts);
+    await clock.advance(1_000);
+    restart(trusts, "c");
+    expect(trusts.quarantine).toMatchObject({ remainingMs: memoryMs - 1_000 });
+  });
+
+  test("waits if it was a replica in the run before", () => {
+    const trusts = trusting({ ...durable, role: "slave" });
+    restart(trusts);
+    expect(trusts.quarantine).toMatchObject({ remainingMs: memoryMs });
+  });
 });
 
 test("a late examination of the previous run changes nothing", () => {
-  const durable = { isDurable: true };
-  guard.examine(healthOf("a", longUp, durable));
-  guard.observe("b", 0);
-  expect(guard.examine(healthOf("a", longUp, { ...durable, flushes: 7 }))).toBeUndefined();
-  expect(guard.runId).toBe("b");
-  expect(guard.isExamined).toBe(false);
-  expect(guard.observe("b", 0)).toBe(false);
-  guard.examine(healthOf("b", 0, durable));
-  expect(guard.isDurable).toBe(true);
-  expect(guard.quarantine).toBeUndefined();
+  const trusts = trusting();
+  trusts.observe("b", 0);
+  expect(trusts.examine(healthOf("a", longUp, { ...durable, flushes: 7 }))).toBeUndefined();
+  expect(trusts.runId).toBe("b");
+  expect(trusts.isExamined).toBe(false);
+  expect(trusts.observe("b", 0)).toBe(false);
+  trusts.examine(healthOf("b", 0, durable));
+  expect(trusts.quarantine).toBeUndefined();
 });
 
 test("a replica does not vote, and not at once when it is promoted", async () => {
@@ -119,7 +186,7 @@ test("flushed keys are reported", () => {
 });
 
 test("with the guard off, a restarted node votes, but not a replica", () => {
-  const off = new RestartGuard(clock, promisedMs, true);
+  const off = new RestartGuard(clock, promisedMs, "off");
   off.observe("a", 0);
   expect(off.quarantine).toBeUndefined();
   off.examine(healthOf("a", 0, { role: "slave" }));

@@ -29,9 +29,9 @@ test("a client whose machine slept acquires with one of three nodes down", async
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a restarted durable node is examined again if the first reply was lost", async () => {
+test("a restarted durable node that is trusted is examined again if the first reply was lost", async () => {
   const lab = new FakeQuorum(3, () => ({ durable: true }));
-  const { locks, faults } = await lab.warmUp();
+  const { locks, faults } = await lab.warmUp({ redlock: { restartGuard: "trust-durable" } });
   faults[1]?.refuse(refusedError());
   lab.nodes[2]?.restart({ keepData: true });
   faults[2]?.dropReply(({ script }) => script === "health", "reset");

@@ -1,3 +1,4 @@
+import { waitUntil } from "@holdfast/test-kit";
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
@@ -32,6 +33,10 @@ onRedis("health", () => {
 
   test("reports changed settings, and the number of flushes", async () => {
     await fixture.redis.config("SET", "appendonly", "yes");
+    await waitUntil(
+      async () => (await standingOf(fixture.connection))[4] === 1,
+      "the first rewrite of the file is finished",
+    );
     await fixture.redis.config("SET", "maxmemory", "200mb");
     await fixture.redis.config("SET", "maxmemory-policy", "volatile-lru");
     await fixture.redis.flushall();
@@ -98,6 +103,9 @@ onRedis("a plain command", () => {
         const ask = (connection: Connection) => connection.command("CONFIG", ["GET", ...args]);
         expect(await ask(server.connect())).toEqual(await ask(fixture.connection));
       }
+      const settings = async (connection: Connection): Promise<unknown[]> =>
+        ((await connection.command("CONFIG", ["GET", "*appendfsync*"])) as unknown[]).sort();
+      expect(await settings(server.connect())).toEqual(await settings(fixture.connection));
     }
     await fixture.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-config");
     const refused = detectConnection(fixture.server.client({ username: "app", password: "any" }));

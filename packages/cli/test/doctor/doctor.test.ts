@@ -11,6 +11,7 @@ interface Finding {
   readonly observed: string;
   readonly impact: string;
   readonly fix: string;
+  readonly command?: string;
 }
 
 interface Diagnosis {
@@ -209,6 +210,21 @@ onRedis("doctor", () => {
       persistence: "critical",
       unreachable: "risk",
     });
+  });
+
+  test("a quorum: what a restart of a node does, by its settings and the guard", async () => {
+    const nodes = [await server(), await server("--appendonly", "yes", "--appendfsync", "always")];
+    const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`).join(",");
+    const of = async (guard: string): Promise<Record<string, string[]>> => {
+      const { findings } = await diagnose(`redlock://${hosts}?restartGuard=${guard}`, "--no-probe");
+      const nodesOf = (id: string): string[] =>
+        findings.flatMap((one) => (one.id === id ? [`${one.level} ${one.command ?? ""}`.trim()] : []));
+      return { persistence: nodesOf("persistence"), restarted: nodesOf("restarted") };
+    };
+    // No guarded node is advised to become durable by a command, because the node would vote too early.
+    expect(await of("wait")).toEqual({ persistence: ["info"], restarted: ["info", "info"] });
+    expect(await of("trust-durable")).toEqual({ persistence: ["risk"], restarted: ["info", "info"] });
+    expect(await of("off")).toEqual({ persistence: ["critical"], restarted: ["critical"] });
   });
 
   test("a cluster: equal findings of all primaries are reported once", async () => {

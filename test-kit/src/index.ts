@@ -22,5 +22,7 @@ export { startProxy, type Proxy } from "./proxy.ts";
 export type { Direction, Flow } from "./proxied-connection.ts";
 export { startSentinels, type SentinelOptions, type Sentinels } from "./sentinels.ts";
 export { ServerClock, ServerClocks, startLongUp } from "./server-clock.ts";
+export { joinedEnv } from "./shim.ts";
+export { SyncedFiles } from "./synced-files.ts";
 export { abortOf, block, rejection, waitUntil } from "./until.ts";
 export { eventLimitMs, isThorough, limitMs, timeFactor } from "./time-limits.ts";

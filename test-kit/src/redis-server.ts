@@ -19,6 +19,8 @@ export interface RedisServer {
   readonly pid: number;
   /** The run id of the present process, which changes with each restart. */
   readonly runId: string;
+  /** The folder of its files, unless `args` name another. */
+  readonly folder: string;
   /** Whether the server has neither ended nor been frozen. */
   readonly isAlive: boolean;
   /** A new ioredis client; `stop` closes it. */
@@ -194,6 +196,7 @@ function server(first: ChildProcess, firstRunId: string, { port, folder, options
   };
   return {
     port,
+    folder,
     get pid() {
       return child.pid as number;
     },

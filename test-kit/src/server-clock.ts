@@ -1,14 +1,10 @@
-import { spawnSync } from "node:child_process";
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 import { startRedis, type RedisServer, type ServerOptions } from "./redis-server.ts";
-
-const compiler = "cc";
-const source = fileURLToPath(new URL("../clock-shim.c", import.meta.url));
+import { compileShim, joinedEnv } from "./shim.ts";
 
 /** The wall clock of one server, in a file that the server reads. */
 export class ServerClock {
@@ -55,15 +51,7 @@ export class ServerClocks implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), "holdfast-clock-"));
     try {
       await chmod(folder, 0o755); // a server may run as another user
-      const library = join(folder, "clock-shim.so");
-      const compiled = spawnSync(compiler, ["-shared", "-fPIC", "-O2", "-o", library, source], {
-        encoding: "utf8",
-      });
-      if (compiled.status !== 0) {
-        throw new Error(
-          `${compiler} did not compile ${source}: ${compiled.error?.message ?? compiled.stderr}`,
-        );
-      }
+      const library = compileShim("clock-shim", folder);
       const path = (index: number): string => join(folder, `clock-${index}`);
       const clocks = Array.from({ length: count }, (_, index) => new ServerClock(library, path(index)));
       return new ServerClocks(folder, clocks);
@@ -88,7 +76,7 @@ export async function startLongUp(options: ServerOptions = {}): Promise<RedisSer
   try {
     const [clock] = made.clocks as [ServerClock];
     clock.set({ aheadMs: -3_600_000 });
-    const server = await startRedis({ ...options, env: { ...options.env, ...clock.env } });
+    const server = await startRedis({ ...options, env: joinedEnv(options.env, clock.env) });
     clock.set({});
     return server;
   } finally {

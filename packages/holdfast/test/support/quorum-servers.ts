@@ -14,6 +14,7 @@ import {
   startLongUp,
   startRedis,
   type RedisServer,
+  type SyncedFiles,
   waitUntil,
 } from "@holdfast/test-kit";
 
@@ -94,6 +95,12 @@ export class QuorumNode implements Endpoint {
     await server?.stop();
   }
 
+  /** The machine of the server loses its power. @param synced the record of the server's writes */
+  async losePower(synced: SyncedFiles): Promise<void> {
+    await this.kill();
+    await synced.losePower(this.#folder);
+  }
+
   /** Restarts the server on the same port, with the data on its disk. Without arguments the server is not durable. */
   async restart(args: readonly string[] = []): Promise<void> {
     await this.kill();
@@ -168,8 +175,12 @@ export async function startNodes(
 }
 
 /** Starts nodes that report an uptime of one hour, so that every client counts them. */
-export function startLongUpNodes(count = 5, args: readonly string[] = durable): Promise<QuorumNode[]> {
-  return startNodes(count, { args, start: (given) => startLongUp({ args: given }) });
+export function startLongUpNodes(
+  count = 5,
+  args: readonly string[] = durable,
+  env: Readonly<Record<string, string>> = {},
+): Promise<QuorumNode[]> {
+  return startNodes(count, { args, start: (given) => startLongUp({ args: given, env }) });
 }
 
 /** The default wait is far below the TTLs of tests, and sufficient for releases in the background. */

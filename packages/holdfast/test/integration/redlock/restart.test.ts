@@ -2,7 +2,7 @@ import { QuorumError, type Locks } from "holdfast";
 import type { RedlockOptions } from "holdfast/redis";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { limitMs, type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
+import { limitMs, type Proxy, rejection, SyncedFiles, waitUntil } from "@holdfast/test-kit";
 
 import { executeQuorumScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { ExclusionChecker } from "../../support/exclusion-checker.ts";
@@ -14,6 +14,7 @@ import {
   findFreePort,
   holders,
   newKey,
+  onCleanup,
   onLongUpQuorum,
   onQuorum,
   open,
@@ -38,8 +39,11 @@ interface TwoSides {
   readonly other: Locks;
 }
 
-async function twoSides(given: RedlockOptions, { knows = true, args = durable } = {}): Promise<TwoSides> {
-  const nodes = await startLongUpNodes(5, args);
+async function twoSides(
+  given: RedlockOptions,
+  { knows = true, args = durable, env = {} } = {},
+): Promise<TwoSides> {
+  const nodes = await startLongUpNodes(5, args, env);
   const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
   // A busy machine makes no node time out.
   const options = { nodeTimeoutMs: 300, commandTimeoutMs: 700, restartGuard: undefined, ...given };
@@ -149,8 +153,8 @@ onLongUpQuorum("a node that is restarted empty under a held lock", () => {
   });
 });
 
-/** With these arguments and {@link fill} a rewrite of the file takes four seconds. */
-const slowRewrite = ["--rdb-key-save-delay", "8000", "--auto-aof-rewrite-percentage", "0"];
+/** With these arguments and {@link fill} a rewrite of the file takes six seconds. */
+const slowRewrite = ["--rdb-key-save-delay", "12000", "--auto-aof-rewrite-percentage", "0"];
 
 async function fill(node: QuorumNode): Promise<void> {
   const pipeline = node.direct.pipeline();
@@ -186,13 +190,14 @@ onLongUpQuorum("a node that is durable only since its restart", () => {
       await fill(middle);
       await middle.direct.config("SET", "appendfsync", "always");
       await middle.direct.config("SET", "appendonly", "yes");
-      expect(await middle.direct.info("persistence")).toMatch(/aof_enabled:1[^]*aof_rewrite_in_progress:1/);
       const away = [await findFreePort(), await findFreePort()];
-      const other = open([...away, ...nodes.slice(2)], { nodeTimeoutMs: 300, restartGuard });
+      const other = open([...away, ...nodes.slice(2)], { commandTimeoutMs: 300, restartGuard });
       await awaitSubscribed(other, 3); // it sees the run before the restart, with durable settings
       expect((await other.nodes())[2]?.quarantine).toBeNull();
       const key = newKey();
       const lease = await one.acquire(key, unrenewed);
+      await waitUntil(async () => (await middle.holder(key)) !== null, "the node has voted");
+      expect(await middle.direct.info("persistence")).toMatch(/aof_enabled:1[^]*aof_rewrite_in_progress:1/);
       await middle.restart(durable);
       expect(await middle.holder(key)).toBeNull();
       expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
@@ -200,6 +205,60 @@ onLongUpQuorum("a node that is durable only since its restart", () => {
       await one.close();
     },
   );
+});
+
+onLongUpQuorum("a node that loses its power during a rewrite of its file", () => {
+  interface Loss {
+    readonly restartGuard?: "trust-durable";
+    /** The other client knew the node before. */
+    readonly knows: boolean;
+    /** The node forces its writes to disk during the rewrite. */
+    readonly syncs: boolean;
+  }
+
+  /** The power is lost while `one` holds the lock. @returns the holder on the node after its restart */
+  async function losePower({
+    restartGuard,
+    knows,
+    syncs,
+  }: Loss): Promise<TwoSides & { key: string; holder: unknown }> {
+    const synced = await SyncedFiles.make();
+    onCleanup(() => synced[Symbol.asyncDispose]());
+    const args = [...durable, "--no-appendfsync-on-rewrite", syncs ? "no" : "yes", ...slowRewrite];
+    const sides = await twoSides({ restartGuard }, { knows, args, env: synced.env });
+    const { middle, one } = sides;
+    await fill(middle);
+    await middle.direct.bgrewriteaof();
+    const key = newKey();
+    await one.acquire(key, unrenewed);
+    await waitUntil(async () => (await middle.holder(key)) !== null, "the node has voted");
+    await middle.losePower(synced);
+    await middle.restart(args);
+    return { ...sides, key, holder: await middle.holder(key) };
+  }
+
+  test.each([
+    { knows: false, by: "a new client" },
+    { knows: false, restartGuard: "trust-durable", by: "a new client that trusts durable nodes" },
+    { knows: true, restartGuard: "trust-durable", by: "a client that trusts durable nodes" },
+  ] as const)("and does not force its writes gives no second holder to $by", async (loss) => {
+    const { one, other, key, holder } = await losePower({ ...loss, syncs: false });
+    expect(holder).toBeNull();
+    expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
+    await one.close();
+  });
+
+  test("and forces its writes keeps its grants, and votes at once for a client that trusts it", async () => {
+    const { one, other, key, holder } = await losePower({
+      restartGuard: "trust-durable",
+      knows: true,
+      syncs: true,
+    });
+    expect(holder).not.toBeNull();
+    await awaitSubscribed(other, 3);
+    expect(await other.tryAcquire(key, { ttlMs })).toBeNull();
+    await one.close();
+  });
 });
 
 onLongUpQuorum("a durable node that is restarted", () => {

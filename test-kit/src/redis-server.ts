@@ -28,8 +28,8 @@ export interface RedisServer {
   /** Closes the clients, ends the server by its pid and removes its folder. */
   stop(): Promise<void>;
   kill(signal: NodeJS.Signals): void;
-  /** Starts the server again in the same folder. `args` are appended to the original arguments. */
-  restart(args?: readonly string[]): Promise<void>;
+  /** Starts the server again in the same folder, after `whileDown`. `args` are appended to the original arguments. */
+  restart(args?: readonly string[], whileDown?: () => Promise<unknown>): Promise<void>;
   /** Sends SIGSTOP: the server keeps its connections and sends no replies. */
   freeze(): void;
   thaw(): void;
@@ -220,8 +220,9 @@ function server(first: ChildProcess, firstRunId: string, { port, folder, options
       await remove(folder);
     },
     kill,
-    restart: async (args = []) => {
+    restart: async (args = [], whileDown) => {
       await endProcess(child);
+      await whileDown?.();
       [isFrozen, isEnded] = [false, false];
       child = spawnServer(port, folder, { ...options, args: [...(options.args ?? []), ...args] });
       runId = await answers(child, port);

@@ -88,6 +88,10 @@ export interface ServerRun {
   readonly since: Instant;
   /** The time at which the run was killed. */
   to: Instant;
+  /** Every write is on disk before its reply, from the start of the run on. */
+  readonly durable: boolean;
+  /** The run before, if this run has all its grants and is durable too. */
+  readonly earlier: ServerRun | undefined;
 }
 
 export interface FaultInterval {

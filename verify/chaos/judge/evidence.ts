@@ -39,12 +39,12 @@ function describeVotes(
 }
 
 function describeVote(
-  { serverRuns, plan }: RunHistory,
+  { serverRuns }: RunHistory,
   { node, run: name, via, remainingMs }: CountedVote,
 ): string {
   const server = serverRuns.find((candidate) => candidate.node === node && candidate.name === name);
   const since = server ? ` since ${server.since.toFixed(0)} ms` : "";
   const until = server && server.to < Infinity ? ` until ${server.to.toFixed(0)} ms` : "";
-  const disk = plan.nodes[node]?.durable === true ? "durable, " : "";
+  const disk = server?.durable === true ? "durable, " : "";
   return `server ${node} (${disk}run ${name}${since}${until}, by ${via}, ${remainingMs.toFixed(0)} ms left)`;
 }

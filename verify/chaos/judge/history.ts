@@ -145,6 +145,8 @@ export type CoordinatorRecord =
       readonly node: number;
       readonly state: ServerState;
       readonly run: string;
+      /** At its end, whether the run has every grant on its disk; at its start, whether it will. */
+      readonly durable: boolean;
     }
   | (Failover & { readonly e: "failover" })
   /** The servers have keys that should be removed. */

@@ -6,6 +6,8 @@ import type { RunHistory } from "./attempts.ts";
 export function readCoordinator(run: RunHistory): (record: CoordinatorRecord) => void {
   /** The start of the last run of each node. */
   const startedAt = new Map<number, Instant>();
+  /** The nodes whose last run ended with every grant on its disk. */
+  const endedDurable = new Map<number, boolean>();
   return handledBy<CoordinatorRecord>({
     phase: ({ at, phase, round }) => {
       const last = run.phases.at(-1);
@@ -35,13 +37,15 @@ export function readCoordinator(run: RunHistory): (record: CoordinatorRecord) =>
         crashed.crashed = { at, how };
       }
     },
-    server: ({ at, node, state, run: name }) => {
+    server: ({ at, node, state, run: name, durable }) => {
       const last = run.serverRuns.findLast((other) => other.node === node);
       if (state === "up") {
-        run.serverRuns.push({ node, name, since: startedAt.get(node) ?? 0, to: Infinity });
+        const earlier = durable && endedDurable.get(node) === true ? last : undefined;
+        run.serverRuns.push({ node, name, since: startedAt.get(node) ?? 0, to: Infinity, durable, earlier });
       } else if (state === "starting") {
         startedAt.set(node, at);
       } else if (last) {
+        endedDurable.set(node, durable);
         last.to = at;
       }
     },

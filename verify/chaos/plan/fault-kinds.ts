@@ -4,6 +4,8 @@ export type FaultKind =
   | "restart under a held lock"
   | "restart empty"
   | "restart a minority empty"
+  | "become durable"
+  | "lose power"
   | "freeze a server"
   | "freeze a majority"
   | "kill a primary"
@@ -39,13 +41,17 @@ export type FaultKind =
  */
 export const faultLimits: Readonly<Record<FaultKind, string>> = {
   "restart with its data":
-    "SIGKILL of a server that stores every grant before its reply, in Redis with `appendonly yes` and `appendfsync always`. A server of a quorum votes at once.",
+    "SIGKILL of a server that stores every grant before its reply, in Redis with `appendonly yes` and `appendfsync always`. A server of a quorum votes at once for clients that trust it, and does not vote for the others until the largest TTL and 3 s have passed.",
   "restart under a held lock":
     "SIGKILL of the one server, which is durable, while a client that holds a lock is frozen. Most often the lock is the hot one. No other client may get the lock before its TTL has passed.",
   "restart empty":
-    "SIGKILL of a server of a quorum without a disk. The server does not vote for the largest TTL and 3 s. Only a minority restarts at a time, so that a majority can vote. Exclusion would hold with more.",
+    "SIGKILL of a server of a quorum without a disk, or a loss of power during a rewrite in which no write is forced to disk. The server does not vote for the largest TTL and 3 s. Only a minority restarts at a time, so that a majority can vote. Exclusion would hold with more.",
   "restart a minority empty":
     "SIGKILL of a minority of servers without a disk at once, while a client that holds a lock is frozen. The client does not reach another server, so the servers that still have its lease are no majority. The restarted servers do not vote until the lease has expired.",
+  "become durable":
+    "SIGKILL of a server of a quorum without durability, which loses its data, and is durable from then on. Half of these servers switch their file on before, and are killed during its first rewrite. The server was not durable in the run before, so no client may trust it yet. It stays durable, which is the operator's promise.",
+  "lose power":
+    "SIGKILL of a durable server, and its files are cut to their sizes at the last `fsync`, half of the time during a rewrite. Every grant was forced to disk before its reply, so nothing is lost. The disk keeps what `fsync` confirmed, which is the operator's promise.",
   "freeze a server":
     "SIGSTOP, and SIGCONT. Keys expire by the wall clock, which continues, and requests that waited are late.",
   "freeze a majority":

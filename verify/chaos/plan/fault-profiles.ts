@@ -30,6 +30,8 @@ export const faultProfiles: Readonly<Record<FaultKind, FaultProfile>> = {
   "restart with its data": { target: "durable server", duration: "a restart" },
   "restart under a held lock": { target: "held server", duration: "past the TTL" },
   "restart empty": { target: "forgetful server", duration: "a restart" },
+  "become durable": { target: "forgetful server", duration: "a restart" },
+  "lose power": { target: "durable server", duration: "a restart" },
   "restart a minority empty": { target: "forgetful minority", duration: "past the TTL" },
   "freeze a server": { target: "server", duration: "any" },
   "freeze a majority": { target: "most servers", duration: "any" },

@@ -38,8 +38,10 @@ export interface Plan {
 }
 
 export interface NodeSetup {
-  /** Whether every write is on disk before the server replies. Without durability a restart loses all data. */
+  /** Whether every write is on disk before the server replies, from its first start on. Without durability a restart loses data. */
   readonly durable: boolean;
+  /** The server is not durable only because it forces no write to disk during a rewrite of its file. It is always killed during one. */
+  readonly losesRewrites?: true;
 }
 
 export interface ClientSetup {

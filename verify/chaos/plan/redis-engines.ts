@@ -66,6 +66,11 @@ export const oneServer: Engine = {
   },
 };
 
+/** Whether this client of a quorum trusts durable nodes. */
+export function trustsDurable(client: number): boolean {
+  return client % 2 === 1;
+}
+
 export const quorum: Engine = {
   ...common,
   name: "redlock",
@@ -81,20 +86,26 @@ export const quorum: Engine = {
     ...standaloneFaults,
     "restart empty",
     "restart a minority empty",
+    "become durable",
+    "lose power",
     "freeze a majority",
     "step a clock",
     "refuse all links",
     "black hole on all links",
   ],
   // Over a run a majority of the servers lose their data, each at another time.
-  nodes: (count) => Array.from({ length: count }, (_, index) => ({ durable: index < (count - 1) / 2 })),
-  connect: ({ ports }, without) => {
+  nodes: (count) =>
+    Array.from({ length: count }, (_, index) => ({
+      durable: index < (count - 1) / 2,
+      ...(index === count - 1 && { losesRewrites: true }),
+    })),
+  connect: ({ ports, client }, without) => {
     const clients = ports.map(createClient);
     const driver = redlock(clients, {
       claimMs,
       maxTtlMs: quorum.maxTtlMs,
       nodeTimeoutMs: 100,
-      restartGuard: without === "guard" ? "off" : "wait",
+      restartGuard: without === "guard" ? "off" : trustsDurable(client) ? "trust-durable" : "wait",
     });
     return Promise.resolve({
       driver,

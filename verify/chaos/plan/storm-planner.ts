@@ -18,6 +18,9 @@ export class StormPlanner {
   readonly #engine: Engine;
   readonly #random: SeededRandom;
   readonly #nodes: readonly NodeSetup[];
+  /** The servers that are durable in this storm, and those that become durable in it. */
+  #durable: ReadonlySet<number>;
+  readonly #becoming = new Set<number>();
   readonly #clientCount: number;
   readonly #killableClients: readonly number[];
   /** The kinds that must still occur before any kind repeats. */
@@ -38,6 +41,7 @@ export class StormPlanner {
     this.#engine = engine;
     this.#random = random;
     this.#nodes = nodes;
+    this.#durable = new Set(nodes.flatMap(({ durable }, index) => (durable ? [index] : [])));
     this.#clientCount = clients.length;
     this.#killableClients = clients.flatMap(({ mayBeKilled }, index) => (mayBeKilled ? [index] : []));
   }
@@ -46,7 +50,8 @@ export class StormPlanner {
     this.#stormMs = forMs;
     this.#schedule = new FaultSchedule();
     const minority = Math.ceil(this.#nodes.length / 2) - 1;
-    const forgetful = this.#indices().filter((index) => this.#nodes[index]?.durable === false);
+    this.#durable = new Set([...this.#durable, ...this.#becoming]);
+    const forgetful = this.#indices().filter((index) => !this.#durable.has(index));
     // At least one of them is without durability, so that faults on such a server find a target.
     const candidates = new Set([
       ...this.#random.shuffled(forgetful).slice(0, 1),
@@ -66,7 +71,13 @@ export class StormPlanner {
     if (this.#pendingKinds.length === 0) {
       this.#pendingKinds = this.#random.shuffled(this.#engine.faults);
     }
-    return this.#pendingKinds.shift() as FaultKind;
+    const kind = this.#pendingKinds.shift() as FaultKind;
+    return kind === "become durable" && !this.#mayBecomeDurable ? this.#nextKind() : kind;
+  }
+
+  /** One server stays forgetful, so that the faults of such a server find a target. */
+  get #mayBecomeDurable(): boolean {
+    return new Set([...this.#durable, ...this.#becoming]).size < this.#nodes.length - 1;
   }
 
   /** Places a fault where and when its targets are free. undefined: no room was found, and the kind comes first in the next storm. */
@@ -76,9 +87,16 @@ export class StormPlanner {
       const end = fault.at + fault.forMs;
       if (
         end <= this.#stormMs &&
-        this.#schedule.reserve(this.#requiredResources(fault), fault.at, end + recoveryMs(kind))
+        this.#schedule.reserve(
+          this.#requiredResources(fault),
+          fault.at,
+          kind === "become durable" ? this.#stormMs : end + recoveryMs(kind), // it is forgetful before, and durable after
+        )
       ) {
         this.#count += 1;
+        if (kind === "become durable") {
+          fault.nodes.forEach((node) => this.#becoming.add(node));
+        }
         return fault;
       }
     }
@@ -187,13 +205,13 @@ export class StormPlanner {
   }
 
   #durableNodes(): number[] {
-    const durable = this.#indices().filter((index) => this.#nodes[index]?.durable === true);
+    const durable = this.#indices().filter((index) => this.#durable.has(index));
     // Without durability the one server still restarts, because the checker must detect the lost data.
     return durable.length > 0 ? durable : this.#indices();
   }
 
   #forgetfulNodes(): number[] {
-    return this.#unreliable.filter((index) => this.#nodes[index]?.durable === false);
+    return this.#unreliable.filter((index) => !this.#durable.has(index));
   }
 }
 

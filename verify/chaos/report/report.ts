@@ -60,7 +60,7 @@ function settingsSection({ plan }: RunHistory): string {
     "## Settings",
     "",
     `- seed ${plan.seed}, ${storms.length} storms of ${((storms[0]?.forMs ?? 0) / 1_000).toFixed(1)} s with a quiet period after each`,
-    `- ${nodes.length} servers, ${durable} of them with every write on disk, ${nodes.length - durable} that lose their data at a restart`,
+    `- ${nodes.length} servers, ${durable} of them with every write on disk, ${nodes.length - durable} that lose data at a restart, unless they become durable`,
     `- ${clients.length} client processes with ${callers} callers, ${handing} of them with hand-over in memory`,
     `- bounds: requests and releases settle within ${bounds.settleMs} ms after their deadlines; in quiet periods locks within ${bounds.quietPeriodMs} ms, no residue after ${bounds.residueMs} ms`,
   ].join("\n");

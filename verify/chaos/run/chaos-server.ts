@@ -9,7 +9,7 @@ export abstract class ChaosServer {
   readonly clock: ChaosClock;
   #isUp = true;
   #restarted: Promise<void> = Promise.resolve();
-  #onStateChange: (state: ServerState, run: string) => void = () => undefined;
+  #onStateChange: (state: ServerState, run: string, durable: boolean) => void = () => undefined;
 
   constructor(clock: ServerClock | undefined) {
     this.clock = new ChaosClock(clock);
@@ -26,6 +26,15 @@ export abstract class ChaosServer {
   /** The values that should not remain while all client processes are at rest. */
   abstract residue(): Promise<string[]>;
 
+  /** Whether the present run has every grant on its disk, so that the next run has it too. */
+  protected get isDurable(): boolean {
+    return true;
+  }
+
+  /** Kills the server like a loss of power, and starts it after `whileDown`. Absent: the engine has no record of its disk. */
+  losePower?(duringRewrite: boolean, whileDown: () => Promise<void>): Promise<void>;
+  /** Kills the server, whose next runs are durable. Absent: its durability does not change. */
+  becomeDurable?(atRunTime: boolean, whileDown: () => Promise<void>): Promise<void>;
   /** Removes the cached scripts. Absent: the engine has no scripts. */
   flushScripts?(): Promise<unknown>;
   /** Ends the connections of all clients. Absent: the server cannot. */
@@ -41,7 +50,7 @@ export abstract class ChaosServer {
   }
 
   /** Reports the current run, and from then on every end and start. */
-  watch(changed: (state: ServerState, run: string) => void): void {
+  watch(changed: (state: ServerState, run: string, durable: boolean) => void): void {
     this.#onStateChange = changed;
     this.#publishState("up");
   }
@@ -80,6 +89,6 @@ export abstract class ChaosServer {
   }
 
   #publishState(state: ServerState): void {
-    this.#onStateChange(state, shortRunId(this.runId));
+    this.#onStateChange(state, shortRunId(this.runId), this.isDurable);
   }
 }

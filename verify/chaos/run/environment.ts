@@ -69,8 +69,8 @@ export class Environment implements AsyncDisposable {
     this.clock = new SharedClock(options.epoch);
     this.#history = new HistoryFile(join(options.folder, "coordinator.ndjson"));
     for (const [node, server] of this.servers.entries()) {
-      server.watch((state, run) => {
-        this.write({ e: "server", at: this.now(), node, state, run });
+      server.watch((state, run, durable) => {
+        this.write({ e: "server", at: this.now(), node, state, run, durable });
       });
     }
   }

@@ -28,6 +28,12 @@ const faultActions: Readonly<Record<FaultKind, FaultAction>> = {
   "restart with its data": onServer((server, { forMs }) => server.restart(() => pause(forMs))),
   "restart empty": onServer((server, { forMs }) => server.restart(() => pause(forMs))),
   "restart a minority empty": restartServersAndClient,
+  "become durable": onServer(async (server, { faultId, forMs }) =>
+    server.becomeDurable?.(faultId % 2 === 1, () => pause(forMs)),
+  ),
+  "lose power": onServer(async (server, { faultId, forMs }) =>
+    server.losePower?.(faultId % 2 === 1, () => pause(forMs)),
+  ),
   "restart under a held lock": restartServersAndClient,
   "freeze a server": onServer(freeze),
   "freeze a majority": onServer(freeze),

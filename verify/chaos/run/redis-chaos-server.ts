@@ -1,10 +1,25 @@
-import { startRedis, stablePort, type RedisServer, type ServerClock } from "@holdfast/test-kit";
+import { setTimeout as pause } from "node:timers/promises";
+
+import {
+  joinedEnv,
+  startRedis,
+  stablePort,
+  type RedisServer,
+  type ServerClock,
+  type SyncedFiles,
+} from "@holdfast/test-kit";
 import { Redis } from "ioredis";
 
 import type { NodeSetup } from "../plan/plan.ts";
 import { ChaosServer } from "./chaos-server.ts";
 
-const durable = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
+const logging = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
+const durable = [...logging, "--no-appendfsync-on-rewrite", "no"];
+const losingRewrites = [...logging, "--no-appendfsync-on-rewrite", "yes"];
+/** A rewrite takes this long for each key, in µs. */
+const slowRewrite = ["rdb-key-save-delay", "50000"] as const;
+/** The server grants for this long during a rewrite before it is killed. */
+const rewriteMs = 300;
 const startTimeoutMs = 15_000;
 const startAttempts = 5;
 
@@ -14,10 +29,26 @@ export class RedisChaosServer extends ChaosServer {
   /** The server process. */
   readonly server: RedisServer;
   readonly #direct: Redis;
+  readonly #synced: SyncedFiles | undefined;
   #scriptsBefore = 0;
+  /** Of the present run. */
+  #settings: "forgetful" | "durable" | "losing rewrites";
+  /** How the present run ends. */
+  #ending: "kill" | "lose power" | "lose power during a rewrite" = "kill";
+  /** A lost write may have removed a queue entry, which then stays until its TTL. */
+  #hasLostWrites = false;
+  /** The present run was made durable, and its first rewrite has ended. */
+  #hasFirstRewrite = false;
 
-  constructor(server: RedisServer, clock?: ServerClock) {
+  constructor(
+    server: RedisServer,
+    { durable: isDurable, losesRewrites }: NodeSetup,
+    clock?: ServerClock,
+    synced?: SyncedFiles,
+  ) {
     super(clock);
+    this.#settings = isDurable ? "durable" : losesRewrites ? "losing rewrites" : "forgetful";
+    this.#synced = synced;
     this.port = server.port;
     this.server = server;
     this.#direct = server.client({
@@ -28,12 +59,13 @@ export class RedisChaosServer extends ChaosServer {
     });
   }
 
-  static async launch(setup: NodeSetup, clock: ServerClock): Promise<RedisChaosServer> {
-    const args = setup.durable ? durable : [];
+  static async launch(setup: NodeSetup, clock: ServerClock, synced: SyncedFiles): Promise<RedisChaosServer> {
+    const args = setup.durable ? durable : setup.losesRewrites ? losingRewrites : [];
+    const env = joinedEnv(clock.env, synced.env);
     for (let attempt = 1; ; attempt += 1) {
       const port = await stablePort();
       try {
-        return new RedisChaosServer(await startRedis({ port, args, env: clock.env }), clock);
+        return new RedisChaosServer(await startRedis({ port, args, env }), setup, clock, synced);
       } catch (error) {
         // Between our check and the server's bind another program may have taken the port.
         if (attempt === startAttempts) {
@@ -47,13 +79,53 @@ export class RedisChaosServer extends ChaosServer {
     return this.server.runId;
   }
 
+  protected override get isDurable(): boolean {
+    return this.#settings === "durable" || this.#hasFirstRewrite;
+  }
+
   protected async kill(): Promise<void> {
     this.#scriptsBefore = await this.scriptCount();
+    if (this.#settings === "losing rewrites") {
+      this.#ending = "lose power during a rewrite";
+      this.#hasLostWrites = true;
+    }
+    if (this.#ending === "lose power during a rewrite") {
+      await this.#direct.config("SET", ...slowRewrite);
+      await this.#direct.bgrewriteaof().catch(() => undefined); // a rewrite is in progress
+      await pause(rewriteMs);
+    }
     this.server.kill("SIGKILL");
   }
 
-  protected start(args: readonly string[]): Promise<void> {
-    return this.server.restart(args);
+  protected async start(args: readonly string[]): Promise<void> {
+    const losesPower = this.#ending !== "kill";
+    this.#ending = "kill";
+    const own = this.#settings === "durable" ? durable : []; // it may have become durable
+    await this.server.restart([...own, ...args], async () => {
+      if (losesPower) {
+        await this.#synced?.losePower(this.server.folder);
+      }
+    });
+  }
+
+  override losePower(duringRewrite: boolean, whileDown: () => Promise<void>): Promise<void> {
+    this.#ending = duringRewrite ? "lose power during a rewrite" : "lose power";
+    return this.restart(whileDown);
+  }
+
+  override async becomeDurable(atRunTime: boolean, whileDown: () => Promise<void>): Promise<void> {
+    if (atRunTime && this.#settings === "forgetful") {
+      await this.#direct.config("SET", ...slowRewrite);
+      await this.#direct.config("SET", "appendfsync", "always");
+      await this.#direct.config("SET", "appendonly", "yes");
+      await pause(rewriteMs);
+      this.#hasFirstRewrite = /aof_rewrite_in_progress:0/.test(await this.#direct.info("persistence"));
+    }
+    await this.restart(async () => {
+      this.#settings = "durable";
+      this.#hasFirstRewrite = false;
+      await whileDown();
+    });
   }
 
   protected stopProcess(): void {
@@ -114,13 +186,14 @@ export class RedisChaosServer extends ChaosServer {
 
   /**
    * Keys that should not remain. Allowed are the counter of fencing numbers and the audit. With a TTL also a quorum's counters, latches
-   * and client records are allowed.
+   * and client records are allowed, and after a loss of writes all keys.
    */
   async residue(): Promise<string[]> {
     const keys = await this.#direct.keys("*");
     const remaining: string[] = [];
     for (const key of keys) {
-      const mayStay = /^holdfast:(fence|client):|^(lock:|holdfast:queue:\{lock:)latch-/.test(key);
+      const mayStay =
+        this.#hasLostWrites || /^holdfast:(fence|client):|^(lock:|holdfast:queue:\{lock:)latch-/.test(key);
       const ttlMs = await this.#direct.pttl(key);
       if (!isCounter(key) && !key.startsWith("holdfast:audit:") && (mayStay ? ttlMs === -1 : ttlMs !== -2)) {
         const type = await this.#direct.type(key);

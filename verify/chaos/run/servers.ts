@@ -1,4 +1,10 @@
-import { ServerClocks, startCluster, startSentinels, type ServerClock } from "@holdfast/test-kit";
+import {
+  ServerClocks,
+  startCluster,
+  startSentinels,
+  SyncedFiles,
+  type ServerClock,
+} from "@holdfast/test-kit";
 
 import type { EngineName, NodeSetup, Plan } from "../plan/plan.ts";
 import { startMysqlServers, startPostgresServers } from "./database-servers.ts";
@@ -28,8 +34,9 @@ const starters: Readonly<Record<EngineName, (plan: Plan) => Promise<ServerGroup>
 /** Independent servers, each with its own clock. */
 async function startStandalone(nodes: readonly NodeSetup[]): Promise<ServerGroup> {
   const clocks = await ServerClocks.make(nodes.length);
+  const synced = await SyncedFiles.make();
   const servers = await Promise.all(
-    nodes.map((setup, index) => RedisChaosServer.launch(setup, clocks.clocks[index] as ServerClock)),
+    nodes.map((setup, index) => RedisChaosServer.launch(setup, clocks.clocks[index] as ServerClock, synced)),
   );
   return {
     servers,
@@ -37,6 +44,7 @@ async function startStandalone(nodes: readonly NodeSetup[]): Promise<ServerGroup
     stop: async () => {
       await Promise.all(servers.map(({ server }) => server.stop()));
       await clocks[Symbol.asyncDispose]();
+      await synced[Symbol.asyncDispose]();
     },
   };
 }
@@ -44,7 +52,7 @@ async function startStandalone(nodes: readonly NodeSetup[]): Promise<ServerGroup
 /** One primary and its replicas. */
 async function startSentinelServers({ nodes }: Plan): Promise<ServerGroup> {
   const redis = await startSentinels({ replicas: nodes.length - 1 });
-  const servers = redis.servers.map((server) => new RedisChaosServer(server));
+  const servers = redis.servers.map((server) => new RedisChaosServer(server, { durable: false }));
   const failovers = new FailoverGroups([servers], {
     topologyAgreed: async () => void (await redis.primary()),
     follow: (server, primary) => server.follow(primary),
@@ -66,7 +74,7 @@ async function startClusterServers({ nodes, keys }: Plan): Promise<ServerGroup> 
     nodeTimeoutMs,
     args: ["--cluster-allow-replica-migration", "no"],
   });
-  const servers = redis.servers.map((server) => new RedisChaosServer(server));
+  const servers = redis.servers.map((server) => new RedisChaosServer(server, { durable: false }));
   const shards = servers.slice(0, primaries).map((server, index) => {
     return [server, servers[index + primaries] as RedisChaosServer];
   });

@@ -10,6 +10,7 @@ import {
   granted,
   planFor,
   historyFixture,
+  opened,
   released,
   type PlantedHistory,
 } from "./planted-history.ts";
@@ -28,6 +29,8 @@ const step = storms
 const [first, second] = ["00000001", "00000002"];
 const startedAt = 50_000;
 const guardMs = maxTtlMs + 3_000;
+/** Every other client trusts durable servers. */
+const [distrusting, trusting] = ["client-0.1", "client-1.1"];
 /** An uptime is in whole seconds, and clocks drift by 1 %. */
 const minUptimeMs = startedAt + Math.ceil((guardMs - 1_000) * 0.99);
 const minForObserver = startedAt + Math.ceil(guardMs * 0.99);
@@ -63,8 +66,17 @@ describe("the vote of a server that was restarted empty", () => {
     expect(await violatedBy([extended])).toEqual(["votes"]);
   });
 
-  test("counts at once if the server is durable", async () => {
-    expect(await violatedBy(leaseAt(startedAt + 100, second, 1, durable), durable)).toEqual([]);
+  test.each([
+    { counts: "counts at once in a process that trusts durable servers", process: trusting, violations: [] },
+    { counts: "does not count in another process", process: distrusting },
+    { counts: "does not count if the server became durable by the restart", before: false },
+    { counts: "does not count if the server is no longer durable", after: false },
+    { counts: "does not count in a process that was opened after it", openedAt: startedAt + 60 },
+  ])("of a durable server $counts", async ({ violations = ["votes"], ...course }) => {
+    const records = leaseAt(startedAt + 100, second, 1, durable);
+    expect(await violatedBy(records, durable, [], { before: true, after: true, ...course })).toEqual(
+      violations,
+    );
   });
 
   test("is not judged in a process that knows only the uptime, if the server's clock was set after the restart", async () => {
@@ -121,7 +133,7 @@ test("the report lists the votes of both holders", async () => {
     },
     coordinator: coordinatorRecords([
       ...restartOf(forgetful),
-      { e: "server", at: 0, node: durable, state: "up", run: first },
+      { e: "server", at: 0, node: durable, state: "up", run: first, durable: true },
     ]),
   });
   const { violations } = await judge(folder());
@@ -139,11 +151,12 @@ async function violatedBy(
   records: readonly ClientRecord[],
   node: number = forgetful,
   faults: readonly CoordinatorRecord[] = [],
+  { process = trusting, openedAt = 0, before = false, after = false } = {},
 ): Promise<string[]> {
   const planted: PlantedHistory = {
     engine: "redlock",
-    clients: { "client-0.1": records },
-    coordinator: coordinatorRecords([...restartOf(node), ...faults]),
+    clients: { [process]: [{ ...opened, at: openedAt } as ClientRecord, ...records] },
+    coordinator: coordinatorRecords([...restartOf(node, before, after), ...faults]),
   };
   return violated(planted);
 }
@@ -152,12 +165,13 @@ function coordinatorRecords(records: readonly CoordinatorRecord[]): CoordinatorR
   return [...records, endOfRun];
 }
 
-function restartOf(node: number): CoordinatorRecord[] {
+/** The server is durable or not before the restart, and after it. */
+function restartOf(node: number, before = false, after = false): CoordinatorRecord[] {
   return [
-    { e: "server", at: 0, node, state: "up", run: first },
-    { e: "server", at: startedAt - 200, node, state: "killed", run: first },
-    { e: "server", at: startedAt, node, state: "starting", run: first },
-    { e: "server", at: startedAt + 50, node, state: "up", run: second },
+    { e: "server", at: 0, node, state: "up", run: first, durable: before },
+    { e: "server", at: startedAt - 200, node, state: "killed", run: first, durable: before },
+    { e: "server", at: startedAt, node, state: "starting", run: first, durable: after },
+    { e: "server", at: startedAt + 50, node, state: "up", run: second, durable: after },
   ];
 }
 

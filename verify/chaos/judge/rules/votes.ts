@@ -1,5 +1,6 @@
 import type { CountedVote, Instant } from "../history.ts";
 import type { Violation } from "../rule.ts";
+import { trustsDurable } from "../../plan/redis-engines.ts";
 import type { MajorityConfirmation, MajorityGrant, RunHistory, ServerRun } from "../attempts.ts";
 
 /** The time that the guard adds to the largest TTL. */
@@ -25,7 +26,7 @@ export function checkVotes(run: RunHistory): Violation[] {
         ? ineligibleReason({
             run,
             server,
-            at: confirmed.at,
+            confirmed,
             requestedAt,
             sawEarlierRun: known.hasEarlierRun(confirmed, vote),
           })
@@ -43,27 +44,45 @@ export function checkVotes(run: RunHistory): Violation[] {
 interface JudgedVote {
   readonly run: RunHistory;
   readonly server: ServerRun;
-  readonly at: Instant;
+  readonly confirmed: MajorityConfirmation;
   /** The time of the request, if the vote is part of a grant with a lease. */
   readonly requestedAt: Instant | undefined;
   /** The process had counted a vote of an earlier run of this server. */
   readonly sawEarlierRun: boolean;
 }
 
-function ineligibleReason({ run, server, at, requestedAt, sawEarlierRun }: JudgedVote): string | undefined {
-  const { node, since, to } = server;
+function ineligibleReason({
+  run,
+  server,
+  confirmed: { at, process },
+  requestedAt,
+  sawEarlierRun,
+}: JudgedVote): string | undefined {
+  const { node, to } = server;
   if (requestedAt !== undefined && to + dyingMs < requestedAt) {
     return `which had been killed at ${formatMs(to)}, before the request at ${formatMs(requestedAt)}`;
   }
-  if (run.plan.nodes[node]?.durable === true) {
-    return undefined;
-  }
+  const { since } = lastUntrusted(run, server, process);
   // A process that saw the restart waits by its own clock. Another process knows only the uptime that the server reports.
   const ownMs = run.plan.maxTtlMs + guardMarginMs;
   const shortestMs = (sawEarlierRun ? ownMs : ownMs - uptimeGrainMs) * (1 - drift);
   return at - since < shortestMs && (sawEarlierRun || !wasClockSet(run, node, since, at))
-    ? `which was started empty at ${formatMs(since)}, ${(at - since).toFixed(0)} ms before; a guard waits for at least ${shortestMs.toFixed(0)} ms`
+    ? `which may have lost grants at its start at ${formatMs(since)}, ${(at - since).toFixed(0)} ms before; a guard waits for at least ${shortestMs.toFixed(0)} ms`
     : undefined;
+}
+
+/**
+ * The latest run of the server that the process must assume to have lost grants at its start. A process that trusts durable servers
+ * follows restarts without a loss, as long as it may have seen the run before.
+ */
+function lastUntrusted({ processes }: RunHistory, server: ServerRun, process: string): ServerRun {
+  const client = Number(/^client-(\d+)\./.exec(process)?.[1]);
+  const openedAt = processes.get(process)?.openedAt ?? Infinity;
+  let run = server;
+  while (trustsDurable(client) && run.earlier && openedAt < run.earlier.to) {
+    run = run.earlier;
+  }
+  return run;
 }
 
 /** Whether the clock of the server was set, because its uptime depends on that clock. */

@@ -32,6 +32,8 @@ type NodeFault =
       readonly node: number;
       readonly keepData: boolean;
       readonly downMs: number;
+      /** The next run reports that each write is on its disk before the reply. */
+      readonly becomesDurable?: true;
     }
   | { readonly kind: "step node"; readonly node: number; readonly ms: number };
 

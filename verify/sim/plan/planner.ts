@@ -1,4 +1,5 @@
 import { SeededRandom } from "./dice.ts";
+import { drawRestartGuard, durabilityRandom, withDurability } from "./plan-durability.ts";
 import { planFaults } from "./plan-faults.ts";
 import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
 import { pauseRandom, planPauses, planSleeps, sleepRandom } from "./plan-sleeps.ts";
@@ -27,8 +28,10 @@ export function planSchedule(seed: number): Schedule {
   }
   const ownRandom = kindRandom(seed);
   const latches = latchRandom(seed);
+  const durability = durabilityRandom(seed);
   const frame = {
     ...baseFrame,
+    ...drawRestartGuard(baseFrame, durability),
     ...drawLatch(drawKind(baseFrame.engine, baseFrame.scenario, ownRandom), baseFrame, latches),
   };
   const kindSteps = withShortestHolds(
@@ -46,7 +49,8 @@ export function planSchedule(seed: number): Schedule {
     ...planTransfers(frame, transferRandom(seed)),
   ];
   const scenario = reorders.length > 0 ? "reordered" : frame.scenario;
-  return { ...frame, scenario, steps: merged.sort((one, other) => one.at - other.at) };
+  const durable = withDurability(merged, frame, durability);
+  return { ...frame, scenario, steps: [...durable].sort((one, other) => one.at - other.at) };
 }
 
 function planFrame(seed: number, random: SeededRandom): ScheduleFrame {

@@ -52,6 +52,8 @@ export interface Schedule {
   readonly maxTtlMs: number;
   readonly claimMs: number;
   readonly nodeTimeoutMs: number;
+  /** What the clients of a quorum do after the restart of a node. @defaultValue "wait" */
+  readonly restartGuard?: "trust-durable";
   /** When the faults end. */
   readonly quietAt: number;
   readonly steps: readonly Step[];

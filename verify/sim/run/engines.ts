@@ -13,7 +13,7 @@ function maxClockDifferenceMs(nodes: readonly NodeSetup[]): number {
 
 /** The driver of the library for the engine of a schedule. */
 export function driverOf(
-  { engine, nodes, maxTtlMs, claimMs, nodeTimeoutMs }: Schedule,
+  { engine, nodes, maxTtlMs, claimMs, nodeTimeoutMs, restartGuard }: Schedule,
   connections: readonly Connection[],
   own: { readonly clock: Clock; readonly random: Random },
 ): Driver {
@@ -25,6 +25,7 @@ export function driverOf(
         claimMs,
         nodeTimeoutMs,
         commandTimeoutMs,
+        restartGuard,
         maxClockDifferenceMs: maxClockDifferenceMs(nodes),
       });
     case "server":

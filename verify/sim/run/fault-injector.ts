@@ -51,7 +51,7 @@ export class WorldFaults {
         }
         return;
       case "restart node":
-        this.#restart(fault.node, fault.keepData, fault.downMs);
+        this.#restart(fault);
         return;
       case "step node":
         this.#step(this.#machine(fault.node), fault.ms);
@@ -160,8 +160,11 @@ export class WorldFaults {
     });
   }
 
-  #restart(node: number, keepData: boolean, downMs: number): void {
+  #restart({ node, keepData, downMs, becomesDurable }: Extract<Fault, { kind: "restart node" }>): void {
     const machine = this.#machine(node);
+    if (becomesDurable) {
+      machine.server.setDurable(true);
+    }
     machine.server.restart({ keepData });
     if (!keepData) {
       this.#world.history.dataLost();

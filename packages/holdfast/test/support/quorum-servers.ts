@@ -11,6 +11,7 @@ import {
   startProxy,
   type Proxy,
   freePort,
+  stablePort,
   startLongUp,
   startRedis,
   type RedisServer,
@@ -180,7 +181,11 @@ export function startLongUpNodes(
   args: readonly string[] = durable,
   env: Readonly<Record<string, string>> = {},
 ): Promise<QuorumNode[]> {
-  return startNodes(count, { args, start: (given) => startLongUp({ args: given, env }) });
+  // While such a node is down, no connection may take its port.
+  return startNodes(count, {
+    args,
+    start: async (given) => startLongUp({ args: given, env, port: await stablePort() }),
+  });
 }
 
 /** The default wait is far below the TTLs of tests, and sufficient for releases in the background. */

@@ -285,7 +285,9 @@ export const quarantine: readonly Mutant[] = [
         "    if (!isServerReply((error as Error).cause) && isServerReply(error)) {",
       ),
     ],
-    killers: [byServer("integration/redlock/restart", "votes as soon as another reply reports its")],
+    killers: [
+      byRules("drivers/redis/redlock/restarts-and-clocks", "is examined again if its first reply to CONFIG"),
+    ],
   },
   {
     name: "late-identity-counts-as-another-run",

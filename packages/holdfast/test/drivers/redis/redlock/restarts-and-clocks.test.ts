@@ -29,20 +29,23 @@ test("a client whose machine slept acquires with one of three nodes down", async
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
-test("a restarted durable node that is trusted is examined again if the first reply was lost", async () => {
-  const lab = new FakeQuorum(3, () => ({ durable: true }));
-  const { locks, faults } = await lab.warmUp({ redlock: { restartGuard: "trust-durable" } });
-  faults[1]?.refuse(refusedError());
-  lab.nodes[2]?.restart({ keepData: true });
-  faults[2]?.dropReply(({ script }) => script === "health", "reset");
-  const tried = locks.tryAcquire("k", { ttlMs: 1_000 });
-  const released = track(tried.then((lease) => lease?.release()));
-  await lab.clock.advance(100);
-  faults[2]?.dropReply(0);
-  const lease = await lab.settleWithin(20_000, locks.acquire("k", patient));
-  expect(lease.remainingMs()).toBeGreaterThan(0);
-  expect(released.isSettled).toBe(true);
-});
+test.each(["health", "CONFIG"])(
+  "a restarted durable node that is trusted is examined again if its first reply to %s was lost",
+  async (name) => {
+    const lab = new FakeQuorum(3, () => ({ durable: true }));
+    const { locks, faults } = await lab.warmUp({ redlock: { restartGuard: "trust-durable" } });
+    faults[1]?.refuse(refusedError());
+    lab.nodes[2]?.restart({ keepData: true });
+    faults[2]?.dropReply(({ script }) => script === name, "reset");
+    const tried = locks.tryAcquire("k", { ttlMs: 1_000 });
+    const released = track(tried.then((lease) => lease?.release()));
+    await lab.clock.advance(100);
+    faults[2]?.dropReply(0);
+    const lease = await lab.settleWithin(20_000, locks.acquire("k", patient));
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    expect(released.isSettled).toBe(true);
+  },
+);
 
 /** A clock that runs like the given one, with its wall time `ms` ahead. */
 function ahead(clock: Clock, ms: number): Clock {

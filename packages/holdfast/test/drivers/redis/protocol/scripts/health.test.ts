@@ -103,8 +103,8 @@ onRedis("a plain command", () => {
         const ask = (connection: Connection) => connection.command("CONFIG", ["GET", ...args]);
         expect(await ask(server.connect())).toEqual(await ask(fixture.connection));
       }
-      const settings = async (connection: Connection): Promise<unknown[]> =>
-        ((await connection.command("CONFIG", ["GET", "*appendfsync*"])) as unknown[]).sort();
+      const settings = async (connection: Connection): Promise<Set<unknown>> =>
+        new Set((await connection.command("CONFIG", ["GET", "*appendfsync*"])) as unknown[]);
       expect(await settings(server.connect())).toEqual(await settings(fixture.connection));
     }
     await fixture.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-config");

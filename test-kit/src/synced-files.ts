@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { compileShim } from "./shim.ts";
 
 /**
- * What is on the disk of a server for certain. A loss of power is simulated: the server is killed, and its files are cut to their sizes at
+ * The parts of a server's files that are on its disk for certain. A loss of power is simulated: the server is killed, and its files are cut to their sizes at
  * the last `fsync`. Needs Linux and a C compiler.
  */
 export class SyncedFiles implements AsyncDisposable {

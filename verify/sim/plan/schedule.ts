@@ -52,7 +52,7 @@ export interface Schedule {
   readonly maxTtlMs: number;
   readonly claimMs: number;
   readonly nodeTimeoutMs: number;
-  /** What the clients of a quorum do after the restart of a node. @defaultValue "wait" */
+  /** The option `restartGuard` of the clients of a quorum. @defaultValue "wait" */
   readonly restartGuard?: "trust-durable";
   /** When the faults end. */
   readonly quietAt: number;

@@ -23,8 +23,11 @@ export class Signals implements Disposable {
   /** Signals that came while the command was being started. */
   #pendingSignals: NodeJS.Signals[] | undefined;
   #inForeground = false;
+  readonly #ignored: readonly NodeJS.Signals[];
 
-  constructor() {
+  /** @param ignoresHangup whether SIGHUP has no effect, as under `nohup`, whose setting Node.js resets at its start */
+  constructor(ignoresHangup = false) {
+    this.#ignored = ignoresHangup ? ["SIGHUP"] : [];
     for (const name of interrupting) {
       this.#on(name, () => {
         this.#interrupt(name);
@@ -78,7 +81,8 @@ export class Signals implements Disposable {
     for (const [name, handler] of this.#handlers) process.off(name, handler);
   }
 
-  #on(name: NodeJS.Signals, handler: () => void): void {
+  #on(name: NodeJS.Signals, action: () => void): void {
+    const handler = this.#ignored.includes(name) ? () => undefined : action;
     const former = this.#handlers.get(name);
     this.#handlers.set(name, handler);
     process.on(name, handler); // before the former handler is removed, because without a handler the signal would end this process

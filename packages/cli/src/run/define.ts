@@ -20,6 +20,7 @@ interface CommandFlags extends CommonOptions {
   readonly grace?: number;
   readonly onLost: OnLost;
   readonly foreground?: true;
+  readonly nohup?: true;
   readonly owner?: string;
   readonly reason?: string;
   readonly shell?: string;
@@ -175,6 +176,7 @@ function withCommandFlags(command: Command): Command {
       "--foreground",
       "keep the terminal, for interactive commands; then child processes of the command are not ended",
     )
+    .option("--nohup", "go on after the terminal has closed; a nohup before holdfast has no effect on it")
     .option("--owner <text>", "the owner, shown by inspect")
     .option("--reason <text>", "the reason, shown by inspect")
     .option("-c, --shell <line>", "run this line by /bin/sh instead of a command");
@@ -227,6 +229,7 @@ function commonOf(
     maxHoldMs,
     onLost: flags.onLost,
     inForeground: flags.foreground === true,
+    nohup: flags.nohup === true,
     owner: flags.owner ?? defaultOwner(),
     reason: flags.reason,
     target: flags,

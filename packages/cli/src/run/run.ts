@@ -24,6 +24,8 @@ export interface RunOptions extends AcquireSpec {
   readonly graceMs: number;
   readonly onLost: OnLost;
   readonly inForeground: boolean;
+  /** Whether the run goes on after its terminal has closed. */
+  readonly nohup: boolean;
   readonly voice: Output;
 }
 
@@ -33,7 +35,7 @@ export interface RunOptions extends AcquireSpec {
  */
 export async function run(options: RunOptions): Promise<number> {
   refuseNested(options.keys);
-  using signals = new Signals();
+  using signals = new Signals(options.nohup);
   const engine = await openEngine(options.target, options.owner);
   try {
     assertTtl(options.keepForMs, engine);

@@ -36,6 +36,22 @@ os.close(reader)
 print(subprocess.run(sys.argv[1:], stderr=writer, stdin=subprocess.DEVNULL).returncode)
 `;
 
+/** Runs a program in the background of a terminal that is then closed. Prints the exit code. */
+const onClosedTerminal = `
+import os, pty, subprocess, sys, time
+master, slave = pty.openpty()
+def own_terminal():
+    os.setsid()
+    import fcntl, termios
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+program = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=own_terminal, pass_fds=(slave,))
+os.close(slave)
+while not os.path.exists("begun"):
+    time.sleep(0.02)
+os.close(master) # the kernel sends HUP
+print(program.wait(), flush=True)
+`;
+
 const beats = "while :; do date +%s%N >> beats; sleep 0.01; done";
 
 onRedis("a terminal or reader of stderr that has stopped", () => {
@@ -74,4 +90,17 @@ onRedis("a terminal or reader of stderr that has stopped", () => {
       expect(await cli.redis.client().exists("lock:closed")).toBe(0);
     },
   );
+
+  test.each([
+    [["--nohup"], "0\n", "finished\n"],
+    [[], "129\n", ""],
+  ])("that closes ends the run, unless it has --nohup: %j", async (flags, code, log) => {
+    await cli.spawn("rm", ["-f", "begun", "log"]).ended;
+    const script = "touch begun; sleep 0.5; echo finished >> log";
+    const words = [process.execPath, cli.program, "run", "-k", "left", ...flags, "--", "sh", "-c", script];
+    const { out } = await cli.spawn("python3", ["-c", onClosedTerminal, ...words]).ended;
+    expect(out).toBe(code);
+    expect(await cli.read("log")).toBe(log);
+    expect(await cli.redis.client().exists("lock:left")).toBe(0);
+  });
 });

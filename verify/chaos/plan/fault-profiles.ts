@@ -66,10 +66,10 @@ export const faultProfiles: Readonly<Record<FaultKind, FaultProfile>> = {
 /** Faults that need more room in a storm are placed first. */
 const bySpaceNeeded: readonly FaultProfile["target"][] = [
   "forgetful minority",
+  "forgetful server",
   "held server",
   "most servers",
   "primary",
-  "forgetful server",
   "unreliable clock",
   "durable server",
   "all links",
@@ -78,5 +78,6 @@ const bySpaceNeeded: readonly FaultProfile["target"][] = [
 
 export function placementPriority(kind: FaultKind): number {
   const rank = bySpaceNeeded.indexOf(faultProfiles[kind].target);
-  return rank === -1 ? 0 : bySpaceNeeded.length - rank;
+  const least = kind === "become durable" ? 0.5 : 0; // it uses its server until the end of the storm
+  return rank === -1 ? 0 : bySpaceNeeded.length - rank + least;
 }

@@ -115,7 +115,10 @@ export class StormPlanner {
     return {
       faultId: this.#count,
       kind,
-      at: Math.round(random.between(0, this.#stormMs * 0.95)),
+      // A server that becomes durable has no other fault until the end of the storm.
+      at: Math.round(
+        random.between(kind === "become durable" ? this.#stormMs * 0.6 : 0, this.#stormMs * 0.95),
+      ),
       forMs: Math.round(this.#duration(duration)),
       client: hasClient || usesClientAndServers(target) ? client : null,
       nodes: this.#nodesOf(target),

@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import type { Driver } from "holdfast";
 import { connect } from "holdfast/connect";
 import { mysql } from "holdfast/mysql";
@@ -54,7 +56,17 @@ export const postgresServer: Engine = {
           keepAlive: true,
         });
         pool.on("error", () => undefined);
-        return { driver: postgres(pool), disconnect: () => void pool.end().catch(() => undefined) };
+        const connected = {
+          driver: postgres(pool),
+          disconnect: () => void pool.end().catch(() => undefined),
+        };
+        return besideProgram(connected, postgresLeftovers, async (statement) => {
+          const connection = await pool.connect();
+          connection.on("error", ignored);
+          await connection.query(statement).catch(() => undefined);
+          connection.off("error", ignored);
+          connection.release();
+        });
       }
     }
   },
@@ -71,9 +83,64 @@ export const mysqlServer: Engine = {
       return ownClient(await connect(`${url}?maxConnections=${poolSize}`));
     }
     const pool = createPool({ uri: url, connectionLimit: poolSize });
-    return { driver: mysql(pool), disconnect: () => void pool.end().catch(() => undefined) };
+    const connected = { driver: mysql(pool), disconnect: () => void pool.end().catch(() => undefined) };
+    return besideProgram(connected, mysqlLeftovers, async (statement) => {
+      const connection = await pool.getConnection();
+      await connection.query(statement).catch(() => undefined);
+      connection.release();
+    });
   },
 };
+
+/**
+ * A careless program that shares the pool. It leaves connections in transactions, also failed ones and ones with a snapshot, and rolls
+ * others back.
+ */
+const postgresLeftovers = [
+  "BEGIN",
+  "BEGIN; SELECT 1 / 0",
+  "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM holdfast.holders",
+  "ROLLBACK",
+  "ROLLBACK",
+];
+
+/** On MySQL a program can also leave another database, and another setting of `autocommit`. */
+const mysqlLeftovers = [
+  "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+  "ROLLBACK",
+  "ROLLBACK",
+  "USE information_schema",
+  "USE holdfast",
+  "SET autocommit = 0",
+  "SET autocommit = 1",
+];
+
+const leaveEveryMs = 60;
+const ignored = (): void => undefined;
+
+/** Runs one of the statements again and again, each on a connection that goes back to the pool. */
+function besideProgram(
+  connected: Connected,
+  statements: readonly string[],
+  leave: (statement: string) => Promise<void>,
+): Connected {
+  const ended = new AbortController();
+  const run = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      const statement = statements[Math.floor(Math.random() * statements.length)] as string;
+      await leave(statement).catch(() => undefined);
+      await pause(leaveEveryMs, undefined, { ref: false });
+    }
+  };
+  void run();
+  return {
+    driver: connected.driver,
+    disconnect: () => {
+      ended.abort();
+      connected.disconnect();
+    },
+  };
+}
 
 /** The driver closes the client. */
 function ownClient(driver: Driver): Connected {

@@ -2,7 +2,7 @@ import { LeaseLostError, LockError } from "../../errors.ts";
 import type { Lease } from "../../lease/lease.ts";
 import { checkFencingToken, checkKey, checkOptionNames } from "../../option-checks.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { transactionOf, valuesOf, type PostgresTransaction } from "./client.ts";
+import { argumentOf, transactionOf, valuesOf, type PostgresTransaction } from "./client.ts";
 import { isLeaseLost } from "./errors.ts";
 import { checkSchema, quoted } from "./options.ts";
 
@@ -27,8 +27,9 @@ export async function assertHeld(
   const schema = checkSchema(options.schema);
   const query = transactionOf(transaction);
   const key = checkKey(lease.key);
-  const request = JSON.stringify({ key, fencing: checkFencingToken(lease.fencingToken).toString() });
-  const sql = `SELECT ${quoted(schema)}.assert_held($1), txid_current()::text`;
+  const fencing = checkFencingToken(lease.fencingToken).toString();
+  const [argument, request] = argumentOf({ key, fencing });
+  const sql = `SELECT ${quoted(schema)}.assert_held(${argument}), pg_catalog.txid_current()::pg_catalog.text`;
   const [asserted] = await Promise.resolve(query(sql, [request])).catch((error: unknown) => {
     throw isLeaseLost(error)
       ? new LeaseLostError(lease.key, "expired", systemClock.wall(), { cause: error })
@@ -36,7 +37,10 @@ export async function assertHeld(
   });
   // Without a transaction the row lock has ended with its statement, and the second statement has another transaction ID or none.
   const [, id] = valuesOf(asserted);
-  const [present] = await query("SELECT (txid_current_if_assigned()::text = $1)::text", [String(id)]);
+  const [present] = await query(
+    "SELECT (pg_catalog.txid_current_if_assigned()::pg_catalog.text = $1)::pg_catalog.text",
+    [String(id)],
+  );
   if (valuesOf(present)[0] !== "true") {
     const message = `PostgreSQL: assertHeld("${key}") needs an open transaction: call it after BEGIN, on the connection of the BEGIN`;
     throw new LockError(message, { code: "unsupported", key });

@@ -1,5 +1,5 @@
 import { invalidValue } from "../../option-checks.ts";
-import { isInTransaction } from "./errors.ts";
+import { isOfConnection } from "./errors.ts";
 
 /** Runs one statement with text parameters. @returns its rows as objects */
 export type PostgresQuery = (sql: string, params: string[]) => PromiseLike<readonly object[]>;
@@ -40,8 +40,16 @@ export type PostgresClient = PgPool | PostgresJs | PostgresQuery;
 /** The clients of `assertHeld()`, which run statements within the caller's transaction. */
 export type PostgresTransaction = PgClient | PostgresJsTransaction | PostgresQuery;
 
-/** How often a statement is sent at once, if the connection that it got has an open transaction. */
-const maxTries = 5;
+/** A `Pool` or a `Client` of `pg`. */
+interface OfPg {
+  query(statement: object): Promise<{ readonly rows: object[] }>;
+}
+
+/** All values as texts, whatever parsers the program has set. */
+const types = { getTypeParser: () => String };
+
+/** How often a statement is sent at once, if connections that a program left in a transaction or with other rights refuse it. */
+const minTries = 5;
 
 /**
  * The one way in which the driver sends statements, for a client of any shape. A connection with an open transaction refuses a statement,
@@ -54,12 +62,14 @@ export function queryOf(client: PostgresClient): PostgresQuery {
     throw invalidValue("client", `${expected}; one connection may have a transaction of the program`, client);
   }
   const query = anyQueryOf("client", client, expected);
+  const { options } = client as { readonly options?: { readonly max?: unknown } };
+  const maxTries = Math.max(minTries, 1 + (Number(options?.max) || 0)); // a program may have left every connection so
   return async (sql, params) => {
     for (let tries = 1; ; tries += 1) {
       try {
         return await query(sql, params);
       } catch (error) {
-        if (!isInTransaction(error) || tries >= maxTries) {
+        if (!isOfConnection(error) || tries >= maxTries) {
           throw error;
         }
       }
@@ -85,7 +95,9 @@ function anyQueryOf(
   if (isObject(client) && "unsafe" in client && typeof client.unsafe === "function") {
     return async (sql, params) => textsOf(await client.unsafe(sql, params).raw());
   } else if (isObject(client) && "query" in client && typeof client.query === "function") {
-    return async (sql, params) => (await client.query(sql, params)).rows;
+    return "Client" in client || "escapeLiteral" in client
+      ? async (text, values) => (await (client as unknown as OfPg).query({ text, values, types })).rows
+      : async (sql, params) => (await client.query(sql, params)).rows;
   } else if (typeof client === "function") {
     return client;
   }
@@ -102,6 +114,20 @@ function textsOf(rows: readonly object[]): object[] {
 /** An instance of postgres.js is a function. */
 function isObject(value: unknown): value is object {
   return (typeof value === "object" && value !== null) || typeof value === "function";
+}
+
+/**
+ * The argument of a function, and its value. A connection that a program left with another `client_encoding` changes texts that are not
+ * ASCII, so these are sent as base64.
+ */
+export function argumentOf(request: object): readonly [sql: string, value: string] {
+  const text = JSON.stringify(request);
+  return /[^\0-\x7f]/.test(text)
+    ? [
+        "pg_catalog.convert_from(pg_catalog.decode($1, 'base64'), 'UTF8')",
+        Buffer.from(text).toString("base64"),
+      ]
+    : ["$1", text];
 }
 
 /** The values of a row in the order of its columns, because postgres.js can rename columns. */

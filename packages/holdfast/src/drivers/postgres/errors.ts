@@ -37,6 +37,14 @@ export function isInTransaction(error: unknown): boolean {
   return inTransaction.has(codeOf(error));
 }
 
+/**
+ * Another connection may run the statement: this one is in a transaction, or has read-only transactions (25006), or a role without rights
+ * (42501).
+ */
+export function isOfConnection(error: unknown): boolean {
+  return isInTransaction(error) || ["25006", "42501"].includes(codeOf(error));
+}
+
 /** The schema or its functions are missing. */
 export function isMissingSchema(error: unknown): boolean {
   return ["3F000", "42883"].includes(codeOf(error));

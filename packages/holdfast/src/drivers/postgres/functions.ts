@@ -70,8 +70,8 @@ DECLARE
   given bigint;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN PERFORM {schema}.reject_isolation(); END IF;
-  -- A grant and an extension must survive a crash of the server. Other changes may be lost, because they end with their TTL.
-  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
+  -- A grant and an extension must survive a crash of the server, and reach its synchronous standbys. Other changes may be lost, because they end with their TTL.
+  IF current_setting('synchronous_commit') IN ('off', 'local') THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   LOOP
     SELECT kind, capacity, fencing INTO lock FROM {schema}.locks WHERE key = k FOR UPDATE;
     EXIT WHEN FOUND;
@@ -230,7 +230,7 @@ END $body$;
 
 -- Ends the caller's transaction with an error, unless the grant is in force. The row lock keeps the grant until the transaction has
 -- ended: it does not conflict with an extension, and all other functions leave a locked row in place.
-CREATE OR REPLACE FUNCTION {schema}.assert_held(request text) RETURNS text LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION {schema}.assert_held(request text) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE r jsonb := request::jsonb;
 BEGIN
   PERFORM FROM {schema}.holders WHERE key = r->>'key' AND fencing = (r->>'fencing')::bigint AND broken IS NULL
@@ -284,12 +284,22 @@ export type Operation = (typeof operations)[number];
  * The procedures that the driver calls, one for each function. The server refuses the COMMIT inside of a transaction block. So a call on a
  * connection that a program left with an open transaction changes and reads nothing: a ROLLBACK would undo the grant after the reply, and
  * a snapshot would show an earlier state.
+ *
+ * The new transaction does not depend on settings that a program left: another search path may replace the clock, and fewer digits may
+ * round the remaining time up.
  */
 export const procedures: string = operations
   .map(
     (name) => `
 CREATE OR REPLACE PROCEDURE {schema}.run_${name}(INOUT reply text) LANGUAGE plpgsql AS $body$
-BEGIN COMMIT; reply := {schema}.${name}(reply); END $body$;
+BEGIN
+  COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  SET LOCAL search_path = pg_catalog, pg_temp;
+  SET LOCAL extra_float_digits = 1;
+  SET LOCAL client_encoding = 'UTF8';
+  reply := {schema}.${name}(reply);
+END $body$;
 `,
   )
   .join("");

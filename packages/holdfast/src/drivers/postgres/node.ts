@@ -9,8 +9,8 @@ const timeoutMs = 2_000;
 
 const sql = `SELECT json_build_object('version', current_setting('server_version'), 'standby', pg_is_in_recovery(),
   'address', coalesce(host(inet_server_addr()), 'local') || ':' || coalesce(inet_server_port()::text, ''),
-  'now', extract(epoch FROM clock_timestamp()) * 1000,
-  'uptime', extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::text`;
+  'now', extract(epoch FROM pg_catalog.clock_timestamp()) * 1000,
+  'uptime', extract(epoch FROM pg_catalog.clock_timestamp() - pg_postmaster_start_time()) * 1000)::pg_catalog.text`;
 
 interface NodeRow {
   readonly version: string;

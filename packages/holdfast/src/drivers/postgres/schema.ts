@@ -5,7 +5,7 @@ import { sessionFunctions } from "./session-functions.ts";
 import { views } from "./views.ts";
 
 /** The version of the functions. A client installs its schema where the version is lower. */
-export const schemaVersion = 7;
+export const schemaVersion = 8;
 
 /**
  * The schema of the locks: four tables, and one function and one procedure for each operation. The statement may be repeated, and several clients may
@@ -22,7 +22,10 @@ export function postgresSchema(schema = "holdfast"): string {
 
 /** The statement as the driver runs it. The server refuses the COMMIT inside of a transaction, which could be rolled back. */
 export function committedSchema(schema: string): string {
-  return postgresSchema(schema).replace("BEGIN", "BEGIN COMMIT;");
+  return postgresSchema(schema).replace(
+    "BEGIN",
+    "BEGIN COMMIT; SET LOCAL search_path = pg_catalog, pg_temp;",
+  );
 }
 
 const statement = `DO $holdfast$ BEGIN

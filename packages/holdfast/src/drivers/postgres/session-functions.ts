@@ -42,7 +42,7 @@ BEGIN
       AND broken IS NULL AND session = own AND ttl_ms >= ttl;
     IF FOUND AND r->>'owner' IS NULL THEN RETURN json_build_object('remainingMs', ttl); END IF;
   END IF;
-  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
+  IF current_setting('synchronous_commit') IN ('off', 'local') THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   UPDATE {schema}.holders SET
       session = own,
       ttl_ms = greatest(ttl, {schema}.left_ms(expires_at, ttl_ms)),

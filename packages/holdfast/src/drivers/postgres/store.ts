@@ -17,7 +17,7 @@ import type {
 import { sharesOf } from "../store/shares.ts";
 import { SweepSchedule } from "../store/sweep-schedule.ts";
 import type { AuditRow } from "./audit.ts";
-import { valuesOf, type PostgresQuery } from "./client.ts";
+import { argumentOf, valuesOf, type PostgresQuery } from "./client.ts";
 import { isMissingSchema, postgresFailure } from "./errors.ts";
 import type { Notifications } from "./notifications.ts";
 import { nodeOf } from "./node.ts";
@@ -215,8 +215,8 @@ export class PostgresStore implements LeaseStore {
       }
       throw error;
     }
-    const sql = `CALL ${quoted(this.#schema)}.run_${name}($1)`;
-    const [row] = await this.#query(sql, [JSON.stringify(request)]);
+    const [argument, value] = argumentOf(request);
+    const [row] = await this.#query(`CALL ${quoted(this.#schema)}.run_${name}(${argument})`, [value]);
     const [reply] = valuesOf(row);
     if (typeof reply !== "string") {
       const changed = "an option of the client, or a wrapper, changes the rows";
@@ -229,7 +229,7 @@ export class PostgresStore implements LeaseStore {
   async #prepare(): Promise<void> {
     let version = 0;
     try {
-      const [row] = await this.#query(`SELECT ${quoted(this.#schema)}.version()`, []);
+      const [row] = await this.#query(`SELECT ${quoted(this.#schema)}.version()::pg_catalog.text`, []);
       version = Number(valuesOf(row)[0]);
     } catch (error) {
       if (!isMissingSchema(error) || !this.#createsSchema) {

@@ -16,7 +16,6 @@ interface Facts {
   readonly standbys: number;
   /** How much the clock of a standby is ahead at least, ms. The user must be a superuser or have the role `pg_monitor`. */
   readonly standbyAheadMs: number;
-  readonly isolation: string;
   /** The sessions that have left a transaction open for longer than 10 s, of the users whose sessions this user may see. */
   readonly leftOpen: number;
   /** `0`: no limit. */
@@ -42,7 +41,6 @@ const sql = `SELECT current_setting('server_version_num')::integer AS version, p
   (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
   (SELECT coalesce(max(extract(epoch FROM reply_time - clock_timestamp()) * 1000), 0)::integer FROM pg_stat_replication)
     AS "standbyAheadMs",
-  current_setting('transaction_isolation') AS isolation,
   (SELECT count(*)::integer FROM pg_stat_activity WHERE datname = current_database()
     AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '10 seconds') AS "leftOpen",
   current_setting('idle_in_transaction_session_timeout') AS "idleInTransaction"`;
@@ -150,17 +148,6 @@ const checks: readonly Check[] = [
           fix: "synchronize the clocks, and set the option maxClockDifferenceMs to their largest difference",
         }
       : undefined,
-  ({ isolation }) =>
-    isolation === "read committed"
-      ? undefined
-      : {
-          level: "critical",
-          id: "isolation",
-          observed: `the default isolation level of the user is ${isolation}`,
-          impact: "the driver rejects every acquire",
-          fix: "set the level of the user of the locks",
-          command: "ALTER ROLE <user> SET default_transaction_isolation = 'read committed'",
-        },
   ({ isPooled, mode }) => {
     const observed = "clients share a connection to the server, so a pooler in transaction mode is between";
     if (!isPooled) {

@@ -2,7 +2,14 @@ import { LeaseLostError, LockError } from "../../errors.ts";
 import type { Lease } from "../../lease/lease.ts";
 import { checkFencingToken, checkKey } from "../../option-checks.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { bytes, checkTransaction, rowsOf, type MysqlTransaction } from "./client.ts";
+import {
+  bytes,
+  checkTransaction,
+  parameterOf,
+  placeholderOf,
+  rowsOf,
+  type MysqlTransaction,
+} from "./client.ts";
 import { isInTransaction } from "./errors.ts";
 
 /**
@@ -23,8 +30,9 @@ export async function assertHeld(
 ): Promise<void> {
   const connection = checkTransaction(transaction);
   const key = checkKey(lease.key);
-  const sql = "SELECT 1 FROM holdfast_pins WHERE k = ? AND fencing = ? LOCK IN SHARE MODE";
-  const values = [bytes(key), checkFencingToken(lease.fencingToken).toString()];
+  const value = bytes(key);
+  const sql = `SELECT 1 FROM holdfast_pins WHERE k = ${placeholderOf(value)} AND fencing = ? LOCK IN SHARE MODE`;
+  const values = [parameterOf(value), checkFencingToken(lease.fencingToken).toString()];
   const rows = await rowsOf(connection, sql, values);
   if (rows.length === 0) {
     throw new LeaseLostError(lease.key, "expired", systemClock.wall());

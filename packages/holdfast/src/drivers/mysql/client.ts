@@ -1,7 +1,7 @@
 import { invalidValue } from "../../option-checks.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import { isExistingProcedure, isInTransaction } from "./errors.ts";
+import { isExistingProcedure, isOfConnection, isTimeLimit } from "./errors.ts";
 
 export type MysqlValue = string | number | Uint8Array | null;
 
@@ -41,8 +41,8 @@ export interface MysqlStatement {
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** How often a call is sent at once, if the connection that it got has an open transaction. */
-const maxTries = 5;
+/** How often a call is sent at once, if connections that a program left in a transaction or with other settings refuse it. */
+const minTries = 5;
 
 /** @throws {TypeError} */
 export function checkClient(client: unknown): MysqlClient {
@@ -74,9 +74,12 @@ function hasStatements(client: unknown): client is MysqlStatements {
   return isClient && !("promise" in client);
 }
 
-/** The members of the clients of `mysql2` that show the database of their settings. */
+/** The members of a pool of `mysql2` that show its settings. */
 interface Configured {
-  readonly pool?: { readonly config?: { readonly connectionConfig?: { readonly database?: unknown } } };
+  readonly config?: {
+    readonly connectionConfig?: { readonly database?: unknown };
+    readonly connectionLimit?: unknown;
+  };
 }
 
 interface Limits {
@@ -95,13 +98,14 @@ interface Limits {
 export class Database {
   readonly #client: MysqlClient;
   readonly #limits: Limits;
+  readonly #maxTries: number;
   #name: string | undefined;
 
-  constructor(client: MysqlClient & Configured, limits: Limits) {
+  constructor(client: MysqlClient & { readonly pool?: Configured }, limits: Limits) {
     this.#client = client;
     this.#limits = limits;
-    const name = client.pool?.config?.connectionConfig?.database;
-    this.#name = typeof name === "string" && name !== "" ? name : undefined;
+    this.#maxTries = Math.max(minTries, 1 + (Number(client.pool?.config?.connectionLimit) || 0)); // all may be left so
+    this.#name = databaseOf(client.pool);
   }
 
   /** Runs a prepared statement, so that values need no escapes. @returns its rows */
@@ -111,7 +115,8 @@ export class Database {
 
   /** Calls a procedure. @returns the rows of each of its results */
   async call(name: string, values: MysqlValue[]): Promise<Row[][]> {
-    return (await this.#execute(`CALL ${name}(${values.map(() => "?").join(", ")})`, values)) as Row[][];
+    const placeholders = values.map(placeholderOf).join(", ");
+    return (await this.#execute(`CALL ${name}(${placeholders})`, values.map(parameterOf))) as Row[][];
   }
 
   /** Runs the statements of the schema. Other clients may do the same at once. */
@@ -119,18 +124,27 @@ export class Database {
     await this.#onConnection(async (connection) => {
       // In a transaction this is refused. The next statement would commit the transaction.
       await connection.query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
-      const prefix = await this.#prefix(connection);
-      for (const sql of statements) {
-        try {
-          // The first name is that of the new table or procedure. The names within a procedure belong to its database.
-          await connection.query(sql.replace(names, (found) => prefix + found));
-        } catch (error) {
-          if (!isExistingProcedure(error)) {
-            throw error;
-          }
-        }
+      const restore = this.#client.getConnection && (await standardMode(connection));
+      try {
+        await this.#createAll(connection, statements);
+      } finally {
+        await restore?.();
       }
     });
+  }
+
+  async #createAll(connection: MysqlStatements, statements: readonly string[]): Promise<void> {
+    const prefix = await this.#prefix(connection);
+    for (const sql of statements) {
+      try {
+        // The first name is that of the new table or procedure. The names within a procedure belong to its database.
+        await connection.query(sql.replace(names, (found) => prefix + found));
+      } catch (error) {
+        if (!isExistingProcedure(error)) {
+          throw error;
+        }
+      }
+    }
   }
 
   #execute(sql: string, values: MysqlValue[]): Promise<unknown> {
@@ -149,7 +163,7 @@ export class Database {
       try {
         return await (this.#client.getConnection ? this.#onPool(use) : use(this.#client));
       } catch (error) {
-        if (!isInTransaction(error) || tries >= maxTries) {
+        if (!isOfConnection(error) || tries >= this.#maxTries) {
           throw error;
         }
       }
@@ -169,7 +183,7 @@ export class Database {
       }
       return reply.value;
     } catch (error) {
-      isUseless ||= isInTransaction(error);
+      isUseless ||= isOfConnection(error) || isTimeLimit(error);
       throw error;
     } finally {
       if (isUseless) {
@@ -181,6 +195,8 @@ export class Database {
   }
 
   async #prefix(connection: MysqlStatements): Promise<string> {
+    // A connection of a PoolCluster has a pool, which the cluster does not show.
+    this.#name ??= databaseOf((connection as { connection?: { _pool?: Configured } }).connection?._pool);
     if (this.#name === undefined) {
       const [row] = await rowsOf(connection, "SELECT DATABASE() AS name", []);
       const current = row?.["name"] ?? undefined;
@@ -190,8 +206,21 @@ export class Database {
   }
 }
 
+/** The database of the settings of a pool. */
+function databaseOf(pool: Configured | undefined): string | undefined {
+  const name = pool?.config?.connectionConfig?.database;
+  return typeof name === "string" && name !== "" ? name : undefined;
+}
+
 const names = /\bholdfast\d*_\w+/;
 const allNames = new RegExp(names, "g");
+
+/** A procedure keeps the mode of the connection that creates it. @returns a function that restores the mode */
+async function standardMode(connection: MysqlStatements): Promise<() => Promise<unknown>> {
+  const [row] = await rowsOf(connection, "SELECT @@SESSION.sql_mode AS mode", []);
+  await connection.query("SET SESSION sql_mode = 'STRICT_TRANS_TABLES'");
+  return () => connection.query(`SET SESSION sql_mode = '${textOf(row?.["mode"])}'`);
+}
 
 /** Rows are read as objects with the values of `mysql2`, whatever the options of the pool are. */
 function statement(sql: string): MysqlStatement {
@@ -204,7 +233,16 @@ export async function rowsOf(connection: MysqlStatements, sql: string, values: M
   return rows as Row[];
 }
 
-/** Keys and tokens are sent as bytes, which no character set of a connection changes. */
+/** Bytes are sent as digits: older versions of `mysql2` send bytes as a text, which other character sets of a connection change. */
+export function placeholderOf(value: MysqlValue): string {
+  return value instanceof Uint8Array ? "UNHEX(CONVERT(? USING latin1))" : "?";
+}
+
+export function parameterOf(value: MysqlValue): MysqlValue {
+  return value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value;
+}
+
+/** Keys and tokens are bytes, which no character set of a connection changes. */
 export function bytes(text: string): Uint8Array {
   return Buffer.from(text, "utf8");
 }

@@ -12,8 +12,15 @@ const inTransaction = 1568;
  * 1053: a shutdown. 1290, 1792, 1836: a read-only server. 1047: the node is not part of a Galera cluster.
  */
 const transient = new Set([deadlock, 1205, 1040, 1203, 1053, 1290, 1792, 1836, 1047]);
-/** The server may have executed the procedure: shutdown (1053), interrupted (1317), killed connection (1927, 3169). */
-const unknownOutcome = new Set([1053, 1317, 1927, 3169]);
+/** The time limit of a statement that a program has set for the connection: MariaDB, MySQL. */
+const timeLimits = [1969, 3024];
+/** The server may have executed the procedure: shutdown (1053), interrupted (1317), killed connection (1927, 3169), time limit. */
+const unknownOutcome = new Set([1053, 1317, 1927, 3169, ...timeLimits]);
+/**
+ * Another connection may run the procedure. 1100: `LOCK TABLES`. 1104: `max_join_size`. 1142, 1143, 1370: `SET ROLE`. 1792: read-only
+ * transactions.
+ */
+const ofConnection = new Set([inTransaction, 1100, 1104, 1142, 1143, 1370, 1792]);
 /** Errors of the network before a statement was sent. */
 const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
@@ -41,6 +48,15 @@ export function mysqlFailure(error: unknown): StoreFailure {
 
 export function isInTransaction(error: unknown): boolean {
   return detailsOf(error).errno === inTransaction;
+}
+
+/** The server refuses the call because of the state in which a program left the connection. */
+export function isOfConnection(error: unknown): boolean {
+  return ofConnection.has(detailsOf(error).errno);
+}
+
+export function isTimeLimit(error: unknown): boolean {
+  return timeLimits.includes(detailsOf(error).errno);
 }
 
 /** The server has rolled the transaction back in favour of another one. */

@@ -161,12 +161,15 @@ const procedures: Readonly<Record<string, Procedure>> = {
 };
 
 /** The version of the procedures is a part of their names, so that clients of two versions work side by side. */
-export const procedureName = (name: string): string => `holdfast4_${name}`;
+export const procedureName = (name: string): string => `holdfast5_${name}`;
 
 /**
  * Each procedure is one transaction, and a change is committed before the reply. A frozen client therefore cannot hold a row lock. The
  * server refuses SET TRANSACTION inside of a transaction, so that nothing depends on a transaction that a program left open, and
  * nothing ends it.
+ *
+ * Nothing depends on settings that a program left: read-only transactions, chains of transactions, or a `timestamp`, which stops the clock.
+ * Where the server refuses to reset `timestamp`, the program cannot set it either.
  */
 export const procedureStatements: readonly string[] = Object.entries(procedures).map(
   ([name, { params, variables = "", body, reply }]) => `CREATE PROCEDURE ${procedureName(name)}(${params})
@@ -174,12 +177,16 @@ BEGIN
   DECLARE at_time, live, ends_at, pin, free_pin, lock_capacity, lock_fencing BIGINT;
   DECLARE lock_kind VARCHAR(16);
   ${variables}
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
   BEGIN
-    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
+    SET timestamp = DEFAULT;
+  END;
+  BEGIN
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK AND NO CHAIN NO RELEASE; RESIGNAL; END;
     START TRANSACTION;
     ${body}
-    COMMIT;
+    COMMIT AND NO CHAIN NO RELEASE;
   END;${reply === undefined ? "" : `\n  SELECT ${reply};`}
 END`,
 );

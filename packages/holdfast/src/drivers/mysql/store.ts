@@ -152,7 +152,7 @@ export class MysqlStore implements LeaseStore {
     note: BreakNote | undefined,
   ): Promise<BrokenGrant | null> {
     const record = note ? bytes(encodeNote(reason, note)) : null;
-    const values = [bytes(key), fencingToken.toString(), reason, record];
+    const values = [bytes(key), fencingToken.toString(), bytes(reason), record];
     const { token, auditId } = await this.#call("break", values);
     return token === null ? null : { token: textOf(token), auditId: note && textOf(auditId) };
   }

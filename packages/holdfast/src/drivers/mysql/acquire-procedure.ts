@@ -9,8 +9,14 @@ export interface Procedure {
   readonly reply?: string;
 }
 
-/** Takes the row lock of a key, and reads the time after it. */
-export const lockKey: string = `SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing
+/**
+ * Takes the row lock of a key, and reads the time after it. A procedure has the rights of its creator, for whom `read_only` may not count.
+ * But a primary that was replaced and made read-only must not grant anything.
+ */
+export const lockKey: string = `IF CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF') THEN
+    SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'The server is read-only';
+  END IF;
+  SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing
     FROM holdfast_locks WHERE k = lock_key FOR UPDATE;
   SET at_time = ${now};`;
 

@@ -52,6 +52,19 @@ onMariaDb("holdfast/mysql under faults", () => {
     await Promise.all([here.close(), slow.close()]);
   });
 
+  test("a server that was made read-only grants and extends nothing, whoever created the procedures", async () => {
+    const here = createLocks(mysql(pool));
+    const lease = await here.acquire("replaced", { ttlMs: 60_000, renew: false });
+    await pool.query("SET GLOBAL read_only = ON");
+    const refusal = { code: "engine-unavailable", outcome: "none", retryable: true };
+    await expect(here.tryAcquire("other")).rejects.toMatchObject(refusal);
+    await expect(lease.extend()).rejects.toMatchObject(refusal);
+    expect((await here.inspect("replaced")).holders).toHaveLength(1);
+    await pool.query("SET GLOBAL read_only = OFF");
+    expect(await lease.release()).toBe(true);
+    await here.close();
+  });
+
   test("a lease and a queue survive a server that is killed and restarted", async () => {
     const here = createLocks(await connect(server.url));
     const there = createLocks(await connect(server.url.replace("mysql:", "mariadb:")));

@@ -117,8 +117,8 @@ export class AdvisorySession {
     const sql = `SELECT pg_backend_pid() AS backend, ${quoted(schema)}.keep_session($1)`;
     const request = JSON.stringify({ session: id, renewed: Array.from(this.#renewed.keys()) });
     const reply = await withTimeout(clock, commandTimeoutMs, client.query(sql, [request]));
-    const [row] = (reply?.rows ?? []) as { backend: number }[];
-    if (row && row.backend !== backend) {
+    const [row] = (reply?.rows ?? []) as { backend: unknown }[];
+    if (row && Number(row.backend) !== backend) {
       throw poolerError();
     }
     return row !== undefined;
@@ -148,7 +148,9 @@ export class AdvisorySession {
     await client.connect();
     const backend = await this.#rejectUnsuitable(client);
     const id = String(2n * BigInt(`0x${this.#options.random.id().slice(0, 15)}`));
-    const sql = "SELECT set_config('idle_session_timeout', $1, false), pg_advisory_lock($2::bigint)";
+    const sql = `SELECT set_config('idle_session_timeout', $1, false), set_config('search_path', 'pg_catalog, pg_temp', false),
+      set_config('default_transaction_isolation', 'read committed', false),
+      set_config('default_transaction_read_only', 'off', false), pg_advisory_lock($2::bigint)`;
     await client.query(sql, [String(idleTimeoutMs), id]);
     const session = { id, client, backend, ended };
     if (!(await this.#isKept(session))) {
@@ -186,7 +188,8 @@ export class AdvisorySession {
 async function backendOf(query: PostgresQuery): Promise<{ backend: number; version: number }> {
   const sql = "SELECT pg_backend_pid() AS backend, current_setting('server_version_num')::integer AS version";
   const [row] = await query(sql, []);
-  return row as { backend: number; version: number };
+  const { backend, version } = row as { backend: unknown; version: unknown };
+  return { backend: Number(backend), version: Number(version) }; // texts from a pool, see queryOf()
 }
 
 function close(client: SessionClient): void {

@@ -108,6 +108,18 @@ onPostgres("a connection that the program left with other settings", () => {
     await pool.end();
   });
 
+  test("keeps a lease in advisory mode, also if all its connections start so", async () => {
+    const options = "-c search_path=mock,pg_catalog -c default_transaction_isolation=serializable";
+    const pool = new pg.Pool({ connectionString: server.url, max: 2, options });
+    const here = createLocks(postgres(pool, { mode: "advisory" }));
+    const lease = await here.acquire("advisory", { ttlMs: 1_500 });
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(await there.tryAcquire("advisory")).toBeNull();
+    expect(await lease.release()).toBe(true);
+    await here.close();
+    await pool.end();
+  });
+
   test("or with other parsers of values has the same results", async () => {
     const types = { getTypeParser: () => (value: string) => ({ wrapped: value }) };
     const pool = new pg.Pool({ connectionString: server.url, types: types as never });

@@ -33,7 +33,7 @@ export function postgresFailure(error: unknown): StoreFailure {
   };
 }
 
-export function isInTransaction(error: unknown): boolean {
+function isInTransaction(error: unknown): boolean {
   return inTransaction.has(codeOf(error));
 }
 

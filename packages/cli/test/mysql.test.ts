@@ -29,7 +29,9 @@ onMariaDb("holdfast, with the URL of MariaDB,", () => {
     await admin.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
     expect((await doctor()).findings).toEqual([]);
     await admin.query("SET GLOBAL read_only = 1");
-    expect((await doctor()).findings).toMatchObject([{ id: "standby", level: "critical" }]);
+    const readOnly = await doctor();
+    expect(readOnly.findings.map(({ id, level }) => `${level} ${id}`)).toContain("critical standby");
+    expect(readOnly.probe).toBeNull(); // a lock would be granted by the rights of the procedures' creator
     await admin.query("SET GLOBAL read_only = 0");
     await admin.end();
   });

@@ -1,5 +1,5 @@
 import { invalidValue } from "../../option-checks.ts";
-import { isOfConnection } from "./errors.ts";
+import { isInTransaction, isOfConnection } from "./errors.ts";
 
 /** Runs one statement with text parameters. @returns its rows as objects */
 export type PostgresQuery = (sql: string, params: string[]) => PromiseLike<readonly object[]>;
@@ -48,8 +48,11 @@ interface OfPg {
 /** All values as texts, whatever parsers the program has set. */
 const types = { getTypeParser: () => String };
 
-/** How often a statement is sent at once, if connections that a program left in a transaction or with other rights refuse it. */
-const minTries = 5;
+/**
+ * How often a statement is sent at once, if connections that a program left with other rights refuse it. A standby refuses each statement
+ * in the same way, and `pg` opens a new connection for each try, so there are few.
+ */
+const minTries = 3;
 
 /**
  * The one way in which the driver sends statements, for a client of any shape. A connection with an open transaction refuses a statement,
@@ -69,7 +72,7 @@ export function queryOf(client: PostgresClient): PostgresQuery {
       try {
         return await query(sql, params);
       } catch (error) {
-        if (!isOfConnection(error) || tries >= maxTries) {
+        if (!isOfConnection(error) || tries >= (isInTransaction(error) ? maxTries : minTries)) {
           throw error;
         }
       }

@@ -33,7 +33,7 @@ export function postgresFailure(error: unknown): StoreFailure {
   };
 }
 
-function isInTransaction(error: unknown): boolean {
+export function isInTransaction(error: unknown): boolean {
   return inTransaction.has(codeOf(error));
 }
 

@@ -294,6 +294,20 @@ onLongUpQuorum("a durable node that is restarted", () => {
     await expect.poll(() => holders(nodes, key)).toEqual([null, null, null, null, null]);
   });
 
+  test.each(["--appenddirname", "--appendfilename"])(
+    "with another %s is empty, and gives no second holder to a client that trusts it",
+    async (setting) => {
+      const { middle, one, other } = await twoSides({ restartGuard: "trust-durable" });
+      const key = newKey();
+      const lease = await one.acquire(key, unrenewed);
+      await middle.restart([...durable, setting, "other"]);
+      expect(await middle.holder(key)).toBeNull();
+      expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
+      expect(lease.remainingMs()).toBeGreaterThan(0);
+      await one.close();
+    },
+  );
+
   test("keeps its waiters queued", async () => {
     const nodes = await startLongUpNodes(3);
     const [one, other] = [open(nodes, trusting), open(nodes, trusting)];

@@ -43,7 +43,9 @@ export class RestartGuard {
   /** The earlier runs whose grants this run has. */
   #keptRuns: readonly string[] = [];
   /** The state if this run lost nothing at its start. Undefined: it may have lost grants. */
-  #withoutLoss: { readonly keptRuns: readonly string[]; readonly mayForgetUntil: number } | undefined;
+  #withoutLoss:
+    | { readonly keptRuns: readonly string[]; readonly mayForgetUntil: number; readonly files: string }
+    | undefined;
 
   /** @param memoryMs the largest TTL of any client of these nodes, plus the longest wait of a vote after an expired grant */
   constructor(clock: Clock, memoryMs: number, policy: RestartGuardPolicy) {
@@ -81,6 +83,7 @@ export class RestartGuard {
         ? {
             keptRuns: [...this.#keptRuns, before].slice(-maxKeptRuns),
             mayForgetUntil: this.#mayForgetUntil,
+            files: this.#health?.files ?? "",
           }
         : undefined;
     this.#keptRuns = [];
@@ -103,7 +106,7 @@ export class RestartGuard {
     }
     const before = this.#health;
     this.#health = health;
-    if (before === undefined && this.#withoutLoss && this.#isTrusted) {
+    if (before === undefined && this.#withoutLoss?.files === health.files && this.#isTrusted) {
       ({ keptRuns: this.#keptRuns, mayForgetUntil: this.#mayForgetUntil } = this.#withoutLoss);
     }
     if (before && before.replicationId !== health.replicationId) {

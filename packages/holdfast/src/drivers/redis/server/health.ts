@@ -11,6 +11,8 @@ export interface ServerHealth {
   readonly replicationId: string;
   /** The server writes each change to its disk before it answers, and loads all of them at its next start. */
   readonly isDurable: boolean;
+  /** The names of the append-only file and of its folders. A run with other names starts without the data. Empty: not read. */
+  readonly files: string;
   /** The server evicts keys if its memory is full. */
   readonly evicts: boolean;
   /** How often the keys of this run were flushed. */
@@ -26,10 +28,10 @@ export async function requestHealth(calls: BoundedCalls, readsDurability: boolea
   if (!readsDurability) {
     return before;
   }
-  const isSynced = await requestSyncSettings(calls);
+  const { isSynced, files } = await requestFileSettings(calls);
   const health = await requestFacts(calls);
   // A client library may send CONFIG again to another run, whose settings say nothing about this one.
-  return { ...health, isDurable: health.isDurable && isSynced && before.runId === health.runId };
+  return { ...health, isDurable: health.isDurable && isSynced && before.runId === health.runId, files };
 }
 
 /** The facts of INFO. `isDurable` states only whether a restart loads the append-only file. */
@@ -42,21 +44,32 @@ async function requestFacts(calls: BoundedCalls): Promise<ServerHealth> {
     role: String(role),
     replicationId: String(replicationId),
     isDurable: isFileLoadable === 1,
+    files: "",
     evicts: Number(maxMemory) > 0 && String(eviction) !== "noeviction",
     flushes: Number(flushes),
   };
 }
 
-/** Whether the server forces each change to its disk before it answers, also during a rewrite of its file. */
-async function requestSyncSettings(calls: BoundedCalls): Promise<boolean> {
-  // Redis before 7 takes one pattern only.
-  const reply = await calls.command("CONFIG", ["GET", "*appendfsync*"]).catch((error: unknown) => {
+/** Whether the server forces each change to its disk before it answers, also during a rewrite of its file, and the names of the file. */
+async function requestFileSettings(calls: BoundedCalls): Promise<{ isSynced: boolean; files: string }> {
+  const settings = {
+    ...(await requestSettings(calls, "*append*")),
+    ...(await requestSettings(calls, "dir")),
+  };
+  return {
+    isSynced: settings["appendfsync"] === "always" && settings["no-appendfsync-on-rewrite"] === "no",
+    files: JSON.stringify(["dir", "appenddirname", "appendfilename"].map((name) => settings[name])),
+  };
+}
+
+/** Requests one pattern, because Redis before 7 takes no second one. A refused request has no settings. */
+async function requestSettings(calls: BoundedCalls, pattern: string): Promise<Record<string, unknown>> {
+  const reply = await calls.command("CONFIG", ["GET", pattern]).catch((error: unknown) => {
     if (!isServerReply((error as Error).cause)) {
       throw error;
     }
   });
-  const settings = Array.isArray(reply) ? objectOf(reply) : ((reply ?? {}) as Record<string, unknown>);
-  return settings["appendfsync"] === "always" && settings["no-appendfsync-on-rewrite"] === "no";
+  return Array.isArray(reply) ? objectOf(reply) : ((reply ?? {}) as Record<string, unknown>);
 }
 
 function objectOf(pairs: readonly unknown[]): Record<string, unknown> {

@@ -38,6 +38,7 @@ function healthOf(runId: string, uptimeMs: number, more: Partial<ServerHealth> =
     role: "master",
     replicationId: "r",
     isDurable: false,
+    files: "",
     evicts: false,
     flushes: 0,
     ...more,
@@ -143,6 +144,12 @@ describe("a trusted durable node", () => {
     restart(gained);
     expect(lost.quarantine).toBeDefined();
     expect(gained.quarantine).toBeUndefined();
+  });
+
+  test("waits if it started with another append-only file", () => {
+    const trusts = trusting({ ...durable, files: "/data" });
+    restart(trusts, "b", { ...durable, files: "/other" });
+    expect(trusts.quarantine).toBeDefined();
   });
 
   test("continues a wait that a restart interrupts", async () => {

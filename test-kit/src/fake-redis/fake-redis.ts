@@ -245,6 +245,7 @@ export class FakeRedis implements Host {
         return {
           aof_rewrite_in_progress: 0,
           aof_rewrite_scheduled: 0,
+          aof_last_rewrite_time_sec: -1,
           aof_enabled: this.#isDurable ? 1 : 0,
         };
       case "memory": {

@@ -136,11 +136,23 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "before === undefined && this.#withoutLoss && this.#isTrusted",
-        "before === undefined && this.#withoutLoss",
+        "before === undefined && this.#withoutLoss && isLoaded && this.#isTrusted",
+        "before === undefined && this.#withoutLoss && isLoaded",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "waits if it is not durable any longer")],
+  },
+  {
+    name: "switched-on-file-is-loaded",
+    brokenRule: "a file that was switched on after the start of a run has no grants of the run before",
+    edits: [redis("redlock/restart-guard", "!health.hasRewritten && this.#withoutLoss", "this.#withoutLoss")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "waits if it may have switched")],
+  },
+  {
+    name: "other-file-is-loaded",
+    brokenRule: "a run with another append-only file has no grants of the run before",
+    edits: [redis("redlock/restart-guard", " && this.#withoutLoss?.files === health.files;", ";")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "waits if it started with another append-only")],
   },
   {
     name: "trusted-restart-ends-an-earlier-wait",
@@ -166,13 +178,13 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "server/health",
-        'return settings["appendfsync"] === "always" &&',
-        'return [undefined, "always"].includes(settings["appendfsync"] as string) &&',
+        'isSynced: settings["appendfsync"] === "always" &&',
+        'isSynced: [undefined, "always"].includes(settings["appendfsync"] as string) &&',
       ),
       redis(
         "server/health",
-        'settings["no-appendfsync-on-rewrite"] === "no";',
-        'settings["no-appendfsync-on-rewrite"] !== "yes";',
+        'settings["no-appendfsync-on-rewrite"] === "no",',
+        'settings["no-appendfsync-on-rewrite"] !== "yes",',
       ),
     ],
     killers: [
@@ -194,8 +206,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "server/health",
-        'settings["no-appendfsync-on-rewrite"] === "no";',
-        'settings["no-appendfsync-on-rewrite"] !== undefined;',
+        'settings["no-appendfsync-on-rewrite"] === "no",',
+        'settings["no-appendfsync-on-rewrite"] !== undefined,',
       ),
     ],
     killers: [byRules("drivers/redis/redlock/durability", "forces no write to its disk during a rewrite")],

@@ -14,6 +14,7 @@ import {
   findFreePort,
   holders,
   newKey,
+  reconnect,
   onCleanup,
   onLongUpQuorum,
   onQuorum,
@@ -307,6 +308,29 @@ onLongUpQuorum("a durable node that is restarted", () => {
       await one.close();
     },
   );
+
+  test("without its file, which is switched on before the client returns, gives no second holder", async () => {
+    const nodes = await startLongUpNodes(3);
+    const [one, proxies] = [open(nodes, trusting), await startProxies(nodes)];
+    const other = open(proxies, trusting);
+    await Promise.all([warmUp(one), warmUp(other)]);
+    const middle = nodes[1] as QuorumNode;
+    disconnect(proxies);
+    await middle.restart();
+    await middle.direct.config("SET", "appendfsync", "always");
+    await middle.direct.config("SET", "appendonly", "yes");
+    await waitUntil(
+      async () =>
+        /aof_rewrite_in_progress:0[^]*aof_last_rewrite_time_sec:\d/.test(await middle.direct.info()),
+      "the first rewrite of the file is finished",
+    );
+    reconnect(proxies);
+    await awaitSubscribed(other, 3);
+    await waitUntil(
+      async () => (await other.nodes())[1]?.quarantine?.reason.includes("forgotten") === true,
+      "the node waits",
+    );
+  });
 
   test("keeps its waiters queued", async () => {
     const nodes = await startLongUpNodes(3);

@@ -106,7 +106,8 @@ export class RestartGuard {
     }
     const before = this.#health;
     this.#health = health;
-    if (before === undefined && this.#withoutLoss?.files === health.files && this.#isTrusted) {
+    const isLoaded = !health.hasRewritten && this.#withoutLoss?.files === health.files;
+    if (before === undefined && this.#withoutLoss && isLoaded && this.#isTrusted) {
       ({ keptRuns: this.#keptRuns, mayForgetUntil: this.#mayForgetUntil } = this.#withoutLoss);
     }
     if (before && before.replicationId !== health.replicationId) {

@@ -11,6 +11,8 @@ export interface ServerHealth {
   readonly replicationId: string;
   /** The server writes each change to its disk before it answers, and loads all of them at its next start. */
   readonly isDurable: boolean;
+  /** This run has rewritten its append-only file. It may have been started without the file, which was switched on later. */
+  readonly hasRewritten: boolean;
   /** The names of the append-only file and of its folders. A run with other names starts without the data. Empty: not read. */
   readonly files: string;
   /** The server evicts keys if its memory is full. */
@@ -37,13 +39,14 @@ export async function requestHealth(calls: BoundedCalls, readsDurability: boolea
 /** The facts of INFO. `isDurable` states only whether a restart loads the append-only file. */
 async function requestFacts(calls: BoundedCalls): Promise<ServerHealth> {
   const reply = (await calls.run(healthScript, [], [])) as unknown[];
-  const [runId, uptime, role, replicationId, isFileLoadable, eviction, maxMemory, flushes] = reply;
+  const [runId, uptime, role, replicationId, isFileLoadable, eviction, maxMemory, flushes, rewrites] = reply;
   return {
     runId: String(runId),
     uptimeMs: Number(uptime) * 1000,
     role: String(role),
     replicationId: String(replicationId),
     isDurable: isFileLoadable === 1,
+    hasRewritten: rewrites === 1,
     files: "",
     evicts: Number(maxMemory) > 0 && String(eviction) !== "noeviction",
     flushes: Number(flushes),

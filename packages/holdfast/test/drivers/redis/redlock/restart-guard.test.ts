@@ -38,6 +38,7 @@ function healthOf(runId: string, uptimeMs: number, more: Partial<ServerHealth> =
     role: "master",
     replicationId: "r",
     isDurable: false,
+    hasRewritten: false,
     files: "",
     evicts: false,
     flushes: 0,
@@ -149,6 +150,14 @@ describe("a trusted durable node", () => {
   test("waits if it started with another append-only file", () => {
     const trusts = trusting({ ...durable, files: "/data" });
     restart(trusts, "b", { ...durable, files: "/other" });
+    expect(trusts.quarantine).toBeDefined();
+  });
+
+  test("waits if it may have switched its append-only file on after its start", () => {
+    const trusts = trusting({ ...durable, hasRewritten: true });
+    restart(trusts);
+    expect(trusts.quarantine).toBeUndefined();
+    restart(trusts, "c", { ...durable, hasRewritten: true });
     expect(trusts.quarantine).toBeDefined();
   });
 

@@ -1,7 +1,7 @@
 -- Reads from INFO the facts that decide whether a node of a quorum may vote.
 --
 --   Reply    { run id, uptime in s, role, replication id, 1 if a restart loads the append-only file as it is now, maxmemory policy,
---            maxmemory, the number of flushes in this run }
+--            maxmemory, the number of flushes in this run, 1 if this run has rewritten its append-only file }
 --   Effects  none
 
 local server = redis.call('INFO', 'server')
@@ -25,4 +25,5 @@ return {
   string.match(memory, 'maxmemory_policy:([%a-]+)'),
   tonumber(string.match(memory, 'maxmemory:(%d+)')),
   flushes,
+  string.find(persistence, 'aof_last_rewrite_time_sec:-1', 1, true) and 0 or 1,
 }

@@ -28,7 +28,7 @@ onRedis("health", () => {
     expect(info).toContain(`run_id:${String(run)}\r\n`);
     expect(info).toContain(`master_replid:${String(replication)}\r\n`);
     expect(Number.isInteger(uptime)).toBe(true);
-    expect([role, ...rest]).toEqual(["master", 0, "noeviction", 0, 0]);
+    expect([role, ...rest]).toEqual(["master", 0, "noeviction", 0, 0, 0]);
   });
 
   test("reports changed settings, and the number of flushes", async () => {
@@ -43,7 +43,7 @@ onRedis("health", () => {
     await fixture.redis.flushdb();
     await fixture.redis.script("FLUSH");
     const [, , role, , ...rest] = await standingOf(fixture.connection);
-    expect([role, ...rest]).toEqual(["master", 1, "volatile-lru", 200 * 1024 * 1024, 2]);
+    expect([role, ...rest]).toEqual(["master", 1, "volatile-lru", 200 * 1024 * 1024, 2, 1]);
     await fixture.redis.config("SET", "appendonly", "no");
     await fixture.redis.config("SET", "maxmemory", "0");
   });
@@ -139,7 +139,7 @@ describe("health of the fake Redis", () => {
     });
     const connection = server.connect();
     const [run, uptime, role, replication, ...rest] = await standingOf(connection);
-    expect([uptime, role, ...rest]).toEqual([70, "master", 1, "allkeys-lru", 1_000, 0]);
+    expect([uptime, role, ...rest]).toEqual([70, "master", 1, "allkeys-lru", 1_000, 0, 0]);
     expect([run, replication]).toEqual([server.runId, expect.stringMatching(runId)]);
     server.flushAll();
     server.setDurable(false);

@@ -80,7 +80,8 @@ export interface RedlockOptions extends CommonOptions {
    *
    * - `"wait"`: after the time that `maxTtlMs` states, whatever the node's settings are.
    * - `"trust-durable"`: at once, if this client saw the run before the restart as a master that writes each change to its disk before its
-   *   reply (`appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no`, no rewrite in progress), and sees the same now.
+   *   reply (`appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no`, no rewrite in progress), and sees the same now, with
+   *   the same folder and name of the file, and without a rewrite since the restart.
    *   Otherwise as with `"wait"`, also at the first contact, and if the node refuses `CONFIG GET`. The client reads the settings once a
    *   minute. So the operator promises that a node never loses these settings in between, and that its system and disk keep what `fsync`
    *   has written. If the promise is broken, a lock may have two holders.

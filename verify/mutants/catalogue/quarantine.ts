@@ -136,8 +136,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "before === undefined && this.#withoutLoss && isLoaded && this.#isTrusted",
-        "before === undefined && this.#withoutLoss && isLoaded",
+        "this.#withoutLoss && isLoaded && this.#isTrusted",
+        "this.#withoutLoss && isLoaded",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "waits if it is not durable any longer")],

@@ -106,15 +106,22 @@ export class RestartGuard {
     }
     const before = this.#health;
     this.#health = health;
-    const isLoaded = !health.hasRewritten && this.#withoutLoss?.files === health.files;
-    if (before === undefined && this.#withoutLoss && isLoaded && this.#isTrusted) {
-      ({ keptRuns: this.#keptRuns, mayForgetUntil: this.#mayForgetUntil } = this.#withoutLoss);
+    if (before === undefined) {
+      this.#keepRuns(health);
     }
     if (before && before.replicationId !== health.replicationId) {
       this.#mayForget(this.#memoryMs);
       return "another history: it was a replica, or became one";
     }
     return before && before.flushes !== health.flushes ? "keys were flushed" : undefined;
+  }
+
+  /** If this run has loaded the file of the run before, and both are trusted, nothing was lost between them. */
+  #keepRuns(health: ServerHealth): void {
+    const isLoaded = !health.hasRewritten && this.#withoutLoss?.files === health.files;
+    if (this.#withoutLoss && isLoaded && this.#isTrusted) {
+      ({ keptRuns: this.#keptRuns, mayForgetUntil: this.#mayForgetUntil } = this.#withoutLoss);
+    }
   }
 
   /** Undefined: the node may vote. */

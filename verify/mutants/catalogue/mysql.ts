@@ -17,11 +17,30 @@ export const mysql: readonly Mutant[] = [
     edits: [
       edit(
         acquire,
-        "`SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing\n    FROM holdfast_locks WHERE k = lock_key FOR UPDATE;\n  SET at_time = ${now};`",
-        "`SET at_time = ${now};\n  SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing\n    FROM holdfast_locks WHERE k = lock_key FOR UPDATE;`",
+        "  SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing\n    FROM holdfast_locks WHERE k = lock_key FOR UPDATE;\n  SET at_time = ${now};`",
+        "  SET at_time = ${now};\n  SELECT kind, capacity, fencing INTO lock_kind, lock_capacity, lock_fencing\n    FROM holdfast_locks WHERE k = lock_key FOR UPDATE;`",
       ),
     ],
     killers: [byServer("integration/mysql/faults", "an acquire that waited for a row lock")],
+  },
+  {
+    name: "mysql-call-within-a-transaction",
+    brokenRule:
+      "no call takes effect in a transaction that the program left open, and none ends that transaction",
+    edits: [
+      edit(
+        "drivers/mysql/procedures.ts",
+        "  SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n",
+        "",
+      ),
+    ],
+    killers: [byServer("integration/mysql/open-transactions", "gets no grant, no extension and no release")],
+  },
+  {
+    name: "mysql-fence-without-a-transaction",
+    brokenRule: "assertHeld resolves only within a transaction",
+    edits: [edit("drivers/mysql/assert-held.ts", "if (!isRefused) {", "if (isRefused === undefined) {")],
+    killers: [byServer("integration/mysql/open-transactions", "is what assertHeld needs")],
   },
   {
     name: "mysql-waiters-are-overtaken",

@@ -43,11 +43,40 @@ export const postgres: readonly Mutant[] = [
     edits: [
       edit(
         functions,
-        "  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;\n  LOOP",
+        "  IF current_setting('synchronous_commit') IN ('off', 'local') THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;\n  LOOP",
         "  LOOP",
       ),
     ],
     killers: [byServer("integration/postgres/schema", "a grant and an extension are durable also where")],
+  },
+  {
+    name: "postgres-call-within-a-transaction",
+    brokenRule: "no call takes effect in a transaction that the program left open",
+    edits: [edit(functions, "  COMMIT;\n  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;\n", "")],
+    killers: [
+      byServer("integration/postgres/open-transactions", "gets no grant, which a ROLLBACK would undo"),
+    ],
+  },
+  {
+    name: "postgres-clock-by-the-search-path",
+    brokenRule: "no call depends on settings that the program left on a connection",
+    edits: [edit(functions, "  SET LOCAL search_path = pg_catalog, pg_temp;\n", "")],
+    killers: [byServer("integration/postgres/session-settings", "SET search_path = mock")],
+  },
+  {
+    name: "postgres-fence-without-a-transaction",
+    brokenRule: "assertHeld resolves only within a transaction",
+    edits: [
+      edit("drivers/postgres/assert-held.ts", 'valuesOf(present)[0] !== "true"', "present === undefined"),
+    ],
+    killers: [byServer("integration/postgres/open-transactions", "is what assertHeld needs")],
+  },
+  {
+    name: "database-grant-ends-with-its-lease",
+    brokenRule:
+      "a grant is stored for the largest difference of the servers' clocks longer than its lease is valid",
+    edits: [edit("drivers/store/store-calls.ts", "settings.graceMs ?? 0", "0 * (settings.graceMs ?? 0)")],
+    killers: [byServer("integration/postgres/failover", "whose clock is ahead ends no valid lease")],
   },
   {
     name: "postgres-fence-locks-no-row",

@@ -156,7 +156,12 @@ onRedis("the recipe", () => {
     expect(await here.release("cart", { ownerId: "one" })).toBe(true);
     expect(await there.release("stock", { ownerId: "one" })).toBe(true);
     await here.releaseAll({ ownerId: "two" });
-    await there.acquire(["cart", "stock", "price"]);
+    const all = (): Promise<boolean> =>
+      there.acquire(["cart", "stock", "price"]).then(
+        () => true,
+        () => false,
+      );
+    await waitUntil(all, "the other process has got the message that its lock was broken");
     expect(await here.release(["cart", "stock", "price"])).toBe(true);
 
     const order: string[] = [];

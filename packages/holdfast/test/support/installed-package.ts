@@ -17,7 +17,7 @@ export const program = `
     import { createLocks } from "holdfast";
     import { connect } from "holdfast/connect";
     try {
-      const driver = await connect(process.argv[1], { commandTimeoutMs: 300 });
+      const driver = await connect(process.argv[1], { commandTimeoutMs: 3_000 });
       const locks = createLocks(driver);
       console.log(await locks.tryWithLock("key", () => "worked").catch((error) => error.code));
       await locks.close();

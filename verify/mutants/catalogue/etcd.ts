@@ -65,4 +65,25 @@ export const etcd: readonly Mutant[] = [
     ],
     killers: [byServer("integration/etcd/faults", "a late extension does not move the grant")],
   },
+  {
+    name: "etcd-late-requests-keep-their-lease",
+    brokenRule:
+      "etcd executes no request of a token later than its release, because the lease that the request names has ended",
+    edits: [
+      edit("drivers/etcd/acquires.ts", "if (lease !== inUse) {", 'if (lease !== inUse && inUse === "") {'),
+    ],
+    killers: [byServer("integration/etcd/faults", "a request that is executed after the release")],
+  },
+  {
+    name: "etcd-late-requests-after-a-held-reply",
+    brokenRule: "a wait that ended as held leaves no request that etcd may execute later",
+    edits: [
+      edit(
+        "drivers/etcd/acquires.ts",
+        "reply: AcquireReply): Promise<AcquireReply> {\n    this.#endUnanswered(token);",
+        "reply: AcquireReply): Promise<AcquireReply> {",
+      ),
+    ],
+    killers: [byServer("integration/etcd/faults", "a request that is executed after its wait ended as held")],
+  },
 ];

@@ -32,6 +32,8 @@ export class Acquires {
   readonly #deletions: Deletions;
   /** The etcd leases of grants, by their tokens. */
   readonly #known = new Map<string, string>();
+  /** The etcd leases of requests without a reply, by their tokens. etcd may still execute such a request while its lease is in force. */
+  readonly #unanswered = new Map<string, Set<string>>();
 
   constructor(gateway: Gateway, keys: Keys, leases: EtcdLeases, deletions: Deletions) {
     this.#gateway = gateway;
@@ -42,6 +44,7 @@ export class Acquires {
 
   /** Notes the etcd lease of a token's grant. */
   granted(token: string, lease: string): void {
+    this.#endUnanswered(token, lease);
     this.#known.set(token, lease);
   }
 
@@ -52,6 +55,7 @@ export class Acquires {
 
   /** The etcd lease of a token's grant, if known, which is no longer known from now on. */
   forget(token: string): string | undefined {
+    this.#endUnanswered(token);
     const lease = this.#known.get(token);
     this.#known.delete(token);
     return lease;
@@ -83,17 +87,18 @@ export class Acquires {
     const place = placeOf(attempt, view);
     const { own, earlier } = place;
     if (isSettled) {
-      return this.#leave(own, { outcome: "held", grant: view?.grant, position: earlier.length });
+      return this.#leave(token, own, { outcome: "held", grant: view?.grant, position: earlier.length });
     } else if (view === undefined || (view.grant === undefined && earlier.length === 0)) {
       return this.#grant(attempt, place);
     } else if (waitMs === null || waitMs <= 0) {
-      return this.#leave(own, { outcome: "held", grant: view.grant, position: earlier.length });
+      return this.#leave(token, own, { outcome: "held", grant: view.grant, position: earlier.length });
     }
     return own === undefined ? this.#enter(attempt) : this.#wait(key, own, earlier, view);
   }
 
   /** Removes the queue entry, because the wait has ended. */
-  async #leave(own: EntryView | undefined, reply: AcquireReply): Promise<AcquireReply> {
+  async #leave(token: string, own: EntryView | undefined, reply: AcquireReply): Promise<AcquireReply> {
+    this.#endUnanswered(token);
     if (own) {
       await this.#leases.revoke(own.lease);
     }
@@ -108,7 +113,7 @@ export class Acquires {
     const value = encode(JSON.stringify({ token, owner, reason, labels, ttl: lease.ttl }));
     const absent = { target: "CREATE", create_revision: "0" };
     const queue = startingWith(this.#keys.entry(key));
-    const reply = await this.#transact({
+    const reply = await this.#transact(token, lease.id, {
       compare: [{ ...absent, key: grantKey }, ...(isNew ? [{ ...absent, ...queue }] : [])],
       success: [
         { request_put: { key: grantKey, value, lease: lease.id } },
@@ -123,7 +128,7 @@ export class Acquires {
     if (own) {
       this.#leases.discard(own.lease);
     }
-    this.#known.set(token, lease.id);
+    this.granted(token, lease.id);
     return {
       outcome: "granted",
       fencingToken: BigInt(reply.header.revision),
@@ -141,7 +146,7 @@ export class Acquires {
     if (view.term !== term) {
       throw leaderChanged();
     }
-    this.#known.set(token, lease);
+    this.granted(token, lease);
     return { outcome: "granted", fencingToken, ttlMs: ttl * 1_000 };
   }
 
@@ -151,7 +156,7 @@ export class Acquires {
     const entryKey = encode(this.#keys.entry(key, token));
     const reads = viewRequests(this.#keys, key);
     const value = encode(JSON.stringify({ owner, ticket }));
-    const reply = await this.#transact({
+    const reply = await this.#transact(token, lease.id, {
       compare: [{ target: "CREATE", key: entryKey, create_revision: "0" }],
       success: [{ request_put: { key: entryKey, value, lease: lease.id } }, ...reads],
       failure: reads,
@@ -178,16 +183,46 @@ export class Acquires {
       : this.#read(key);
   }
 
-  /** @returns undefined if the lease has ended, because then nothing was written */
-  async #transact(request: object): Promise<TxnReply | undefined> {
+  /**
+   * Writes a grant or a queue entry with its etcd lease.
+   * @returns undefined if the lease has ended, because then nothing was written
+   */
+  async #transact(token: string, lease: string, request: object): Promise<TxnReply | undefined> {
+    const unanswered = this.#unanswered.get(token) ?? new Set();
+    this.#unanswered.set(token, unanswered.add(lease));
+    const answered = (): void => {
+      unanswered.delete(lease);
+      if (unanswered.size === 0 && this.#unanswered.get(token) === unanswered) {
+        this.#unanswered.delete(token);
+      }
+    };
     try {
-      return await this.#gateway.call<TxnReply>("kv/txn", request);
+      const reply = await this.#gateway.call<TxnReply>("kv/txn", request);
+      answered();
+      return reply;
     } catch (error) {
+      if (error instanceof EtcdError && error.outcome === "none") {
+        answered();
+      }
       if (isNotFound(error)) {
         return undefined;
       }
       throw error;
     }
+  }
+
+  /**
+   * Ends the etcd leases of a token's requests without a reply. A member that was frozen would otherwise execute such a request after
+   * the release, and no process could take the lock until the TTL has passed.
+   * @param inUse the lease of the token's grant
+   */
+  #endUnanswered(token: string, inUse?: string): void {
+    for (const lease of this.#unanswered.get(token) ?? []) {
+      if (lease !== inUse) {
+        this.#leases.discard(lease);
+      }
+    }
+    this.#unanswered.delete(token);
   }
 
   async #read(key: string): Promise<View> {

@@ -87,6 +87,46 @@ onEtcd("etcd under faults:", () => {
     expect(await open().acquire("order", { waitMs: 20_000 })).toBeDefined();
   });
 
+  test("a request that is executed after the release, when its process has ended, leaves no grant", async () => {
+    const late = holdingOne(isGrantRequest);
+    const here = open({ fetch: late.fetch, commandTimeoutMs: 300 });
+    late.isOn = true;
+    const lease = await here.acquire("order", { ttlMs: 600_000 });
+    expect(await lease.release()).toBe(true);
+    await here.close();
+    expect(await late.send()).toBe(404); // the lease of etcd that the request names has ended
+    expect(await open().tryAcquire("order")).not.toBeNull();
+  });
+
+  test("a request that is executed after its wait ended as held leaves no grant", async () => {
+    const late = holdingOne(isGrantRequest);
+    const other = open();
+    const holder = await other.acquire("order", { ttlMs: 600_000 });
+    const here = open({ fetch: late.fetch, commandTimeoutMs: 300 });
+    late.isOn = true;
+    await expect(here.acquire("order", { waitMs: 1_000 })).rejects.toMatchObject({ code: "wait-timeout" });
+    await holder.release();
+    expect(await late.send()).toBe(404);
+    expect((await other.inspect("order")).holders).toEqual([]);
+  });
+
+  test("a queue entry that is written after the end of the wait does not stay", async () => {
+    const late = holdingOne(
+      (path, body) => isGrantRequest(path, body) && !body.includes("request_delete_range"),
+    );
+    const holder = await open().acquire("order", { ttlMs: 600_000 });
+    const here = open({ fetch: late.fetch, commandTimeoutMs: 300 });
+    const other = open();
+    late.isOn = true;
+    const waiting = here.acquire("order", { waitMs: 20_000 });
+    await expect.poll(async () => (await other.inspect("order")).waiterCount).toBe(1);
+    await holder.release();
+    await (await waiting).release();
+    await here.close();
+    expect(await late.send()).toBe(404);
+    expect((await other.inspect("order")).waiterCount).toBe(0);
+  });
+
   test("a lease whose renewals get no reply is lost before another can hold the lock", async () => {
     const loss = losing((path) => path === "/v3/lease/keepalive");
     const lease = await open({ fetch: loss.fetch, commandTimeoutMs: 300 }).acquire("order", { ttlMs: 2_000 });
@@ -107,7 +147,7 @@ onEtcd("etcd under faults:", () => {
     await expect(lease.extend(20_000)).rejects.toMatchObject({ code: "engine-unavailable" });
     await pause(2_500); // the lease of the late extension ends sooner by this time
     await lease.extend(20_000);
-    await late.send();
+    expect(await late.send()).toBe(200);
     const [holder] = (await open().inspect("order")).holders;
     expect(Number(holder?.remainingMs) + 1_000).toBeGreaterThan(lease.remainingMs()); // etcd counts whole seconds
     await lease.extend(20_000);
@@ -173,7 +213,8 @@ function losing(applies: (path: string, body: string) => boolean): { fetch: type
 function holdingOne(applies: (path: string, body: string) => boolean): {
   fetch: typeof fetch;
   isOn: boolean;
-  send: () => Promise<void>;
+  /** @returns the status of the reply */
+  send: () => Promise<number | undefined>;
 } {
   let held: (() => Promise<Response>) | undefined;
   const holding = {
@@ -188,10 +229,7 @@ function holdingOne(applies: (path: string, body: string) => boolean): {
         init?.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error));
       });
     },
-    send: async (): Promise<void> => {
-      const response = await held?.();
-      expect(response?.ok).toBe(true);
-    },
+    send: async (): Promise<number | undefined> => (await held?.())?.status,
   };
   return holding;
 }

@@ -5,7 +5,7 @@ import type { History } from "./history.ts";
 import { keysIn } from "../run/quiet-period.ts";
 import { isFaultFree, isUse, type Schedule } from "../plan/schedule.ts";
 import type { ServerMachine } from "../run/server-machine.ts";
-import type { VirtualClock } from "../run/virtual-clock.ts";
+import { wallStart, type VirtualClock } from "../run/virtual-clock.ts";
 
 const settlingMs = 3_000;
 /** How long Redis keeps a queue after its last change. */
@@ -142,8 +142,11 @@ export class FinalChecks {
     if (isAbandoned && (wasDown || wasSetBack || mayHoldDeadGrant)) {
       return "no release removes the queue entry of a lease that was abandoned or transferred";
     }
-    return wasDown && !mayWait(value, clock.wall())
-      ? "an unreachable node keeps the queue entry of a waiter after its deadline"
+    if (wasDown && !mayWait(value, clock.wall())) {
+      return "an unreachable node keeps the queue entry of a waiter after its deadline";
+    }
+    return wasSetBack && !mayWait(value, wallStart + this.#clock.now)
+      ? "a node whose clock was set back keeps the queue entry of a waiter after its deadline"
       : undefined;
   }
 

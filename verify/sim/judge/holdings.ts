@@ -63,7 +63,9 @@ export class Holdings {
     this.#checkSharedGroup(request, lease, sharedGroup);
     const { now } = this.#findings;
     const capacity = this.#maxCapacity(since);
-    this.#track({ client, lease, since: now, weight, ttlMs: request.ttlMs, sharedGroup, grantRun, capacity });
+    const heldFrom = request.hadPause ? request.since : now;
+    const { ttlMs } = request;
+    this.#track({ client, lease, since: now, heldFrom, weight, ttlMs, sharedGroup, grantRun, capacity });
     return preceding ? Number(fencingToken - grantRun.first) : 0;
   }
 
@@ -156,7 +158,7 @@ export class Holdings {
     const own = this.#knownLeases.get(lease);
     if (own) {
       const { key, fencingToken, signal } = lease;
-      const until = own.since + minHoldMs / slowestClockFactor;
+      const until = own.heldFrom + minHoldMs / slowestClockFactor;
       const remainingMs = (): number => until - this.#findings.now;
       this.#kept.add({ ...own, lease: { key, fencingToken, signal, remainingMs } });
     }
@@ -250,7 +252,8 @@ export class Holdings {
   #onSameGrant(client: number, lease: WatchedLease): Omit<TrackedLease, "weight" | "ttlMs"> {
     const grantRun = this.#runs.runOf(client, lease.fencingToken);
     const capacity = this.#maxCapacity(0);
-    return { client, lease, since: this.#findings.now, sharedGroup: undefined, grantRun, capacity };
+    const { now } = this.#findings;
+    return { client, lease, since: now, heldFrom: now, sharedGroup: undefined, grantRun, capacity };
   }
 
   #track(lease: TrackedLease): void {

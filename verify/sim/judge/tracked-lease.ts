@@ -7,6 +7,8 @@ export interface TrackedLease {
   readonly client: number;
   readonly lease: WatchedLease;
   readonly since: number;
+  /** The earliest time from which its shortest hold counts. A process that paused may have received the grant long before its caller. */
+  readonly heldFrom: number;
   readonly weight: number;
   readonly ttlMs: number;
   readonly sharedGroup: SharedGroup | undefined;

@@ -1,3 +1,5 @@
+import { setTimeout } from "node:timers/promises";
+
 import { createLocks, type Locks } from "holdfast";
 import { assertHeld, postgres } from "holdfast/postgres";
 import pg from "pg";
@@ -96,24 +98,40 @@ onPostgres("a connection that the program left with other settings", () => {
     const here = createLocks(postgres(pool, { commandTimeoutMs: 300 }));
     await here.inspect("any");
     await pool.query("SET synchronous_commit = local");
-    await otherPool.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    await otherPool.query("SELECT pg_reload_conf()");
-    await expect
-      .poll(async () => (await otherPool.query<object>("SHOW synchronous_standby_names")).rows)
-      .toEqual([{ synchronous_standby_names: "nobody" }]);
-    await expect(here.tryAcquire("key")).rejects.toMatchObject({ outcome: "unknown" });
-    await otherPool.query("ALTER SYSTEM RESET synchronous_standby_names");
-    await otherPool.query("SELECT pg_reload_conf()");
-    await here.close();
-    await pool.end();
+    try {
+      await otherPool.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+      await otherPool.query("SELECT pg_reload_conf()");
+      await expect.poll(commitWaits).toBe(true);
+      await expect(here.tryAcquire("key")).rejects.toMatchObject({ outcome: "unknown" });
+    } finally {
+      await otherPool.query("ALTER SYSTEM RESET synchronous_standby_names");
+      await otherPool.query("SELECT pg_reload_conf()");
+      await expect.poll(commitWaits).toBe(false);
+      await here.close();
+      await pool.end();
+    }
   });
+
+  /** Whether a commit waits for a standby. Another process of the server applies the setting, and cancelling shows the wait. */
+  async function commitWaits(): Promise<boolean> {
+    const client = await otherPool.connect();
+    const notices: (string | undefined)[] = [];
+    client.on("notice", ({ message }) => notices.push(message));
+    const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+    const commit = client.query("SELECT pg_logical_emit_message(true, 'test', '')").catch(() => undefined);
+    await Promise.race([commit, setTimeout(300)]);
+    await otherPool.query("SELECT pg_cancel_backend($1)", [rows[0]?.pid]);
+    await commit;
+    client.release(true);
+    return notices.some((message) => message?.includes("synchronous replication"));
+  }
 
   test("keeps a lease in advisory mode, also if all its connections start so", async () => {
     const options = "-c search_path=mock,pg_catalog -c default_transaction_isolation=serializable";
     const pool = new pg.Pool({ connectionString: server.url, max: 2, options });
     const here = createLocks(postgres(pool, { mode: "advisory" }));
     const lease = await here.acquire("advisory", { ttlMs: 1_500 });
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await setTimeout(3_000);
     expect(await there.tryAcquire("advisory")).toBeNull();
     expect(await lease.release()).toBe(true);
     await here.close();

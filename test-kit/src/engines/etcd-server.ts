@@ -33,28 +33,35 @@ export interface EtcdCluster {
   stop(): Promise<void>;
 }
 
+/** Options of the program, by their names. */
+type Settings = Readonly<Record<string, string>>;
+
 /** The PEM files of a server with TLS. */
 interface Tls {
   readonly certFile: string;
   readonly keyFile: string;
 }
 
-/** Starts a member on free ports of 127.0.0.1. @param tls encrypts the connections of clients */
-export async function startEtcd(tls?: Tls): Promise<EtcdServer> {
-  const cluster = await startEtcdCluster(1, tls);
+/**
+ * Starts a member on free ports of 127.0.0.1.
+ * @param tls encrypts the connections of clients
+ * @param settings further options of the program
+ */
+export async function startEtcd(tls?: Tls, settings?: Settings): Promise<EtcdServer> {
+  const cluster = await startEtcdCluster(1, tls, settings);
   const [member] = cluster.members as [EtcdMember];
   return Object.assign(member, { stop: () => cluster.stop() });
 }
 
 /** Starts the members of one cluster on free ports of 127.0.0.1. */
-export function startEtcdCluster(size: number, tls?: Tls): Promise<EtcdCluster> {
+export function startEtcdCluster(size: number, tls?: Tls, settings: Settings = {}): Promise<EtcdCluster> {
   return inFolder("etcd", async (folder) => {
     const peers = new Map<string, string>();
     for (let number = 1; number <= size; number += 1) {
       peers.set(`m${number}`, `http://127.0.0.1:${await stablePort()}`);
     }
     const started = await Promise.all(
-      [...peers.keys()].map((name) => startMember(folder, name, { peers, tls })),
+      [...peers.keys()].map((name) => startMember(folder, name, { peers, tls, settings })),
     );
     const members = started.map(({ member }) => member);
     return {
@@ -71,7 +78,15 @@ export function startEtcdCluster(size: number, tls?: Tls): Promise<EtcdCluster> 
 async function startMember(
   folder: string,
   name: string,
-  { peers, tls }: { readonly peers: ReadonlyMap<string, string>; readonly tls: Tls | undefined },
+  {
+    peers,
+    tls,
+    settings,
+  }: {
+    readonly peers: ReadonlyMap<string, string>;
+    readonly tls: Tls | undefined;
+    readonly settings: Settings;
+  },
 ): Promise<{ member: EtcdMember; stop: () => Promise<void> }> {
   const port = await stablePort();
   const url = `${tls ? "https" : "http"}://127.0.0.1:${port}`;
@@ -88,6 +103,7 @@ async function startMember(
     "initial-advertise-peer-urls": peer,
     "initial-cluster": cluster,
     ...(tls && { "cert-file": tls.certFile, "key-file": tls.keyFile, "listen-metrics-urls": health }),
+    ...settings,
   };
   const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
   const start = (): Promise<ServerProcess> =>

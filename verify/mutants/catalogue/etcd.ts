@@ -86,4 +86,24 @@ export const etcd: readonly Mutant[] = [
     ],
     killers: [byServer("integration/etcd/faults", "a request that is executed after its wait ended as held")],
   },
+  {
+    name: "etcd-list-from-any-cursor",
+    brokenRule: "a list shows no key outside of its prefix, whatever the cursor is",
+    edits: [
+      edit(
+        "drivers/etcd/store.ts",
+        "Buffer.from(start)) > 0 ? after : start;",
+        "Buffer.from(start)) > 9 ? start : after;",
+      ),
+    ],
+    killers: [byServer("integration/etcd/conformance", "list shows no key outside of its prefix")],
+  },
+  {
+    name: "etcd-token-after-a-change-of-users",
+    brokenRule: "a token that etcd refuses because the users have changed is replaced",
+    edits: [edit("drivers/etcd/errors.ts", ' || message.endsWith("revision of auth store is old");', ";")],
+    killers: [
+      byServer("integration/etcd/faults", "tokens of the type JWT are replaced when the users have changed"),
+    ],
+  },
 ];

@@ -2,7 +2,7 @@ import type { Outcome } from "../../errors.ts";
 import type { StoreFailure } from "../store/lease-store.ts";
 
 /** Codes of gRPC. */
-export const grpc = { notFound: 5, resourceExhausted: 8, unauthenticated: 16 } as const;
+const grpc = { notFound: 5, resourceExhausted: 8, unauthenticated: 16 } as const;
 
 /** Cancelled, unknown, deadline exceeded, aborted, internal and unavailable: the server may have executed the request. */
 const unknownOutcome = new Set([1, 2, 4, 10, 13, 14]);
@@ -67,6 +67,14 @@ export function networkError(error: unknown): EtcdError {
   const message = cause?.message || cause?.code || String(error);
   const outcome = notSent.has(cause?.code ?? "") ? "none" : "unknown";
   return new EtcdError(message, { code: null, outcome, retryable: true, cause: error });
+}
+
+/**
+ * Whether etcd refused the token of a request: it has expired, or the users or roles have changed since it was issued. The latter is
+ * refused by the message alone, as an invalid argument, for tokens of the type JWT.
+ */
+export function needsNewToken({ code, message }: EtcdError): boolean {
+  return code === grpc.unauthenticated || message.endsWith("revision of auth store is old");
 }
 
 export function isNotFound(error: unknown): boolean {

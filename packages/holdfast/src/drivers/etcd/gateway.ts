@@ -1,6 +1,6 @@
 import { parseHttpDate } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import { EtcdError, grpc, networkError, replyError } from "./errors.ts";
+import { EtcdError, needsNewToken, networkError, replyError } from "./errors.ts";
 import type { ResolvedOptions } from "./options.ts";
 
 type GatewayOptions = Pick<
@@ -83,7 +83,7 @@ export class Gateway {
         return await request(this.endpoints[current] as string);
       } catch (cause) {
         const error = cause instanceof EtcdError ? cause : networkError(cause);
-        if (error.code === grpc.unauthenticated && this.#options.user !== undefined && !hasNewToken) {
+        if (needsNewToken(error) && this.#options.user !== undefined && !hasNewToken) {
           this.#token = undefined;
           hasNewToken = true;
           continue;

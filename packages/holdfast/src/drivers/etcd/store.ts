@@ -2,7 +2,6 @@ import type { Capabilities, ListQuery } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { LockState, NodeState } from "../../lock-state.ts";
 import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
-import { invalidCursor } from "../../option-checks.ts";
 import type {
   BrokenGrant,
   LeaseStore,
@@ -162,12 +161,11 @@ export class EtcdStore implements LeaseStore {
   }
 
   async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    if (cursor?.startsWith(">") === false) {
-      throw invalidCursor(cursor);
-    }
-    const range = startingWith(this.#keys.grant(prefix));
-    const key = cursor === null ? range.key : encode(`${this.#keys.grant(cursor.slice(1))}\0`);
-    const request = { ...range, key, limit: String(limit + 1), keys_only: true };
+    const start = this.#keys.grant(prefix);
+    const after = cursor === null ? start : `${this.#keys.grant(cursor.slice(1))}\0`;
+    // A cursor may name any key, and the range of etcd would begin before the prefix.
+    const first = Buffer.compare(Buffer.from(after), Buffer.from(start)) > 0 ? after : start;
+    const request = { ...startingWith(start), key: encode(first), limit: String(limit + 1), keys_only: true };
     const { kvs = [] } = await this.#gateway.call<RangeReply>("kv/range", request);
     const page = kvs.slice(0, limit).map((kv) => this.#keys.keyOfGrant(decode(kv.key)) as string);
     const states = await Promise.all(page.map((one) => this.inspect(one)));

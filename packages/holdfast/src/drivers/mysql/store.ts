@@ -2,7 +2,6 @@ import type { Capabilities, ListQuery } from "../../driver.ts";
 import { kindMismatch, limitMismatch, LockError, type LossReason } from "../../errors.ts";
 import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
 import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
-import { invalidCursor } from "../../option-checks.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { encodeNote, recordOf } from "../store/audit-note.ts";
 import type {
@@ -132,9 +131,6 @@ export class MysqlStore implements LeaseStore {
   }
 
   async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    if (cursor?.startsWith(">") === false) {
-      throw invalidCursor(cursor);
-    }
     const after = cursor === null ? null : bytes(cursor.slice(1));
     const [rows = []] = await this.#results("held_keys", [bytes(prefix), after, limit + 1]);
     const keys = rows.map((row) => textOf(row["k"]));

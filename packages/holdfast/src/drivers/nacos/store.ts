@@ -1,7 +1,6 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { LockState, NodeState } from "../../lock-state.ts";
-import { invalidCursor } from "../../option-checks.ts";
 import type {
   BrokenGrant,
   LeaseStore,
@@ -163,10 +162,11 @@ export class NacosStore implements LeaseStore {
   }
 
   /** A cursor is the number of the next page. */
+  isCursor(text: string): boolean {
+    return /^[1-9]\d{0,8}$/.test(text);
+  }
+
   async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    if (cursor !== null && !/^[1-9]\d{0,8}$/.test(cursor)) {
-      throw invalidCursor(cursor);
-    }
     const page = Number(cursor ?? 1);
     const { views, isLast } = await this.#documents.list(prefix, page, limit);
     return {

@@ -2,7 +2,6 @@ import type { Capabilities, ListQuery } from "../../driver.ts";
 import { kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
 import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
 import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
-import { invalidCursor } from "../../option-checks.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { encodeNote, recordOf } from "../store/audit-note.ts";
 import type {
@@ -157,9 +156,6 @@ export class PostgresStore implements LeaseStore {
   }
 
   async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    if (cursor?.startsWith(">") === false) {
-      throw invalidCursor(cursor);
-    }
     const request = { prefix, after: cursor?.slice(1), limit: limit + 1 };
     const rows = (await this.#call("list", request)) as StateRow[];
     const page = rows.slice(0, limit);

@@ -119,6 +119,8 @@ export interface LeaseStore {
   downgrade(key: string, token: string): Promise<boolean>;
   setLimit(key: string, limit: number): Promise<void>;
   inspect(key: string): Promise<LockState>;
+  /** Whether a text may be a cursor of `list`. Absent: a cursor is `>` and the last key of the page before. */
+  isCursor?(text: string): boolean;
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }>;
   /**
    * Ends the grant with this number. If the engine keeps an audit, it writes a record in the same transaction.

@@ -21,6 +21,7 @@ import {
   type BreakNote,
   type BreakOutcome,
 } from "../../operator/audit.ts";
+import { invalidCursor } from "../../option-checks.ts";
 import { ArrivalOrder } from "../../runtime/arrival-order.ts";
 import { instantNow, type Clock } from "../../runtime/clock.ts";
 import type { Random } from "../../runtime/random.ts";
@@ -168,6 +169,10 @@ export class StoreDriver implements Driver {
   async list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
     this.#assertOpen();
     query.signal?.throwIfAborted();
+    const { cursor } = query;
+    if (cursor !== null && !(this.#store.isCursor?.(cursor) ?? cursor.startsWith(">"))) {
+      throw invalidCursor(cursor);
+    }
     return this.#calls.repeated(undefined, () => this.#store.list(query));
   }
 

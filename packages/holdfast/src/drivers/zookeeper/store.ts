@@ -2,7 +2,6 @@ import type { Capabilities, ListQuery } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Holder, LockState, NodeState, Waiter } from "../../lock-state.ts";
 import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
-import { invalidCursor } from "../../option-checks.ts";
 import type {
   BrokenGrant,
   LeaseStore,
@@ -142,9 +141,6 @@ export class ZooKeeperStore implements LeaseStore {
   }
 
   async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    if (cursor?.startsWith(">") === false) {
-      throw invalidCursor(cursor);
-    }
     const after = cursor === null ? "" : cursor.slice(1);
     const names = await orMissing(this.#session.freshly(getChildren(this.#paths.locks)), []);
     const keys = names

@@ -175,6 +175,34 @@ export const inspect: Cases = {
     );
   },
 
+  "list shows no key outside of its prefix, whatever the cursor is": async ({ here, key }) => {
+    for (const held of ["a:1", "a:2", "b:1", "c:1"]) {
+      await here.acquire(`${key}:${held}`);
+    }
+    const { cursor: ofOther } = await here.list({ prefix: `${key}:a:`, limit: 1 });
+    for (const given of [ofOther ?? ">", ">", `>${key}:a:1`, `>${key}:b:`, `>${key}:c:1`, "0", "1"]) {
+      const found: string[] = [];
+      try {
+        let cursor: string | null = given;
+        for (let page = 0; cursor !== null && page < 100; page += 1) {
+          const answer: Awaited<ReturnType<Locks["list"]>> = await here.list({
+            prefix: `${key}:b:`,
+            limit: 2,
+            cursor,
+          });
+          found.push(...answer.locks.map((lock) => lock.key));
+          cursor = answer.cursor;
+        }
+      } catch (error) {
+        assert.ok(String(error).includes("Expected `cursor`"), `${given}: ${String(error)}`);
+      }
+      assert.ok(
+        found.every((one) => one === `${key}:b:1`),
+        `${given}: ${found.join()}`,
+      );
+    }
+  },
+
   "a watch of a key reports its state, then each change, until its signal aborts": async ({
     here,
     there,

@@ -1,3 +1,7 @@
+import { generateKeyPairSync } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { freePort } from "@holdfast/test-kit";
@@ -184,6 +188,43 @@ onEtcd("etcd under faults:", () => {
       code: "engine-unavailable",
       retryable: false,
     });
+  });
+
+  test("tokens of the type JWT are replaced when the users have changed", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "holdfast-jwt-"));
+    const pair = generateKeyPairSync("rsa", { modulusLength: 2_048 });
+    const [publicKey, privateKey] = [join(folder, "public.pem"), join(folder, "private.pem")];
+    await writeFile(publicKey, pair.publicKey.export({ type: "spki", format: "pem" }));
+    await writeFile(privateKey, pair.privateKey.export({ type: "pkcs1", format: "pem" }));
+    const settings = {
+      "auth-token": `jwt,pub-key=${publicKey},priv-key=${privateKey},sign-method=RS256,ttl=10m`,
+    };
+    const signing = await startEtcd(undefined, settings);
+    const user = { name: "root", password: "secret!" };
+    try {
+      await enableUsers(signing.url);
+      const locks = createLocks(etcd(signing.url, { user: user.name, password: user.password }));
+      const waiter = createLocks(etcd(signing.url, { user: user.name, password: user.password }));
+      opened.push(locks, waiter);
+      const lease = await locks.acquire("order", { ttlMs: 30_000 });
+      const waiting = waiter.acquire("order", { waitMs: 60_000 });
+      await expect.poll(async () => (await locks.inspect("order")).waiterCount).toBe(1);
+      const call = async (path: string, body: object, token?: string): Promise<{ token: string }> => {
+        const headers: Record<string, string> = token === undefined ? {} : { authorization: token };
+        const init = { method: "POST", headers, body: JSON.stringify(body) };
+        return (await (await fetch(`${signing.url}/v3/auth/${path}`, init)).json()) as { token: string };
+      };
+      const { token } = await call("authenticate", user);
+      expect(await call("user/add", { name: "other", password: "x" }, token)).toHaveProperty("header");
+      await lease.extend(60_000);
+      expect(await locks.tryAcquire("another")).not.toBeNull();
+      expect(await lease.release()).toBe(true);
+      expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken);
+    } finally {
+      await Promise.all(opened.splice(0).map((locks) => locks.close()));
+      await signing.stop();
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 });
 

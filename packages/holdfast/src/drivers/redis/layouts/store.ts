@@ -1,7 +1,6 @@
 import type { Capabilities, ListQuery } from "../../../driver.ts";
 import { isLockError, LockError, type LossReason } from "../../../errors.ts";
 import { exists, type LockState, type NodeState } from "../../../lock-state.ts";
-import { invalidCursor } from "../../../option-checks.ts";
 import { instantNow } from "../../../runtime/clock.ts";
 import { jittered } from "../../../runtime/random.ts";
 import type {
@@ -147,10 +146,11 @@ export class LayoutStore implements LeaseStore {
     return parseState(reply, { key, node: this.#calls.connection.name, library: this.#rules.library });
   }
 
+  isCursor(text: string): boolean {
+    return /^\d{1,20}$/.test(text);
+  }
+
   async list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    if (cursor !== null && !/^\d{1,20}$/.test(cursor)) {
-      throw invalidCursor(cursor);
-    }
     const { clock } = this.#settings;
     const end = clock.now() + pageBudgetMs;
     const locks: LockState[] = [];

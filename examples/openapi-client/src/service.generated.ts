@@ -818,6 +818,15 @@ export interface components {
             readOnly: boolean;
             /** @description The optional parts of the interface that this service and its engine have */
             offers: ("audit" | "doctor")[];
+            /** @description The limits of the principal at one instance; null: none. All subjects of one rule of an issuer share them */
+            limits: {
+                waits: number;
+                waitsOfKey: number | null;
+                /** @description The keys that it holds at once */
+                leases: number | null;
+                streams: number;
+                requestsPerSecond: number | null;
+            };
             version: string;
             engine: {
                 name: string;

@@ -28,7 +28,7 @@ export function commandOf(c: Context<RouteEnv>, body: WireAcquire): AcquireComma
   if ((mode === "semaphore") !== (limit !== undefined)) {
     throw new ServiceError("invalid", "Expected `limit` for a semaphore, and for nothing else");
   }
-  const { name } = c.var.principal;
+  const { name, quota } = c.var.principal;
   const info = holderInfoOf(body);
   return {
     keys: Array.from(new Set(keys ?? [key as string])).sort(),
@@ -38,7 +38,7 @@ export function commandOf(c: Context<RouteEnv>, body: WireAcquire): AcquireComma
     ttlMs,
     waitMs,
     claimMs,
-    principal: name,
+    quota,
     // The principal's name is part of the attempt's name, so no principal can join another principal's attempt.
     attemptId: attemptId === undefined ? undefined : `${name.length}:${name}:${attemptId}`,
     info: {

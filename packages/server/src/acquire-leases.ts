@@ -16,7 +16,8 @@ export interface AcquireCommand {
   readonly claimMs: number | undefined;
   readonly attemptId: string | undefined;
   readonly info: HolderInfo;
-  readonly principal: string;
+  /** By this name the use of the service is limited. */
+  readonly quota: string;
 }
 
 /** The leases of one request, one for each key. */
@@ -118,7 +119,7 @@ export class AcquireLease {
     key: string,
     { command, requester, lockable, startedAt, options }: PendingWait,
   ): Promise<Lease> {
-    const done = this.#waitLimits.begin(key, command.info.owner ?? "", command.principal);
+    const done = this.#waitLimits.begin(key, command.info.owner ?? "", command.quota);
     try {
       const waitMs = Math.max(1, Math.ceil(command.waitMs - (performance.now() - startedAt)));
       const pending = lockable.acquire({ ...options, waitMs });

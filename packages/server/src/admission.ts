@@ -1,7 +1,7 @@
 import { bodyLimit } from "hono/body-limit";
 import type { Context, MiddlewareHandler } from "hono";
 
-import { Authenticator, type AuthOptions } from "./auth.ts";
+import type { Authenticator } from "./auth.ts";
 import type { RouteEnv } from "./context.ts";
 import type { RateLimit } from "./limits.ts";
 import { anonymous, type Principal } from "./principal.ts";
@@ -17,20 +17,27 @@ function isPublic(path: string): boolean {
   return publicPaths.has(path) || path.startsWith(`${consolePath}/`);
 }
 
-/** The names of this machine in a browser. A request with another name comes from a web page, by DNS rebinding. */
+/** The names of this machine in a browser. A request to another name comes from a web page, by DNS rebinding. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** Finds the principal of a request. Throws or rejects with a `ServiceError` for a client without access. */
 export type Identify = (c: Context<RouteEnv>) => Principal | Promise<Principal>;
 
-/** By the bearer token; without authentication every client that names this machine has all rights. */
-export function byToken(auth: AuthOptions | undefined): Identify {
-  const authenticator = auth && new Authenticator(auth);
+/**
+ * By the bearer token. Without authentication every client of this machine has all rights, and neither a proxy nor a page of another
+ * origin has any.
+ * @param allowedOrigins the origins of pages that may use the service
+ */
+export function byToken(
+  authenticator: Authenticator | undefined,
+  allowedOrigins: readonly string[] = [],
+): Identify {
   return (c) => {
-    if (authenticator && !isPublic(c.req.path)) {
-      return authenticator.principalOf(c.req.header("authorization"));
+    if (authenticator) {
+      return isPublic(c.req.path) ? anonymous : authenticator.principalOf(c.req.header("authorization"));
     }
-    assertKnownNames(authenticator === undefined ? c.req.header("host") : undefined);
+    assertOfThisMachine(c);
+    assertOwnPage(c, allowedOrigins);
     return anonymous;
   };
 }
@@ -48,7 +55,7 @@ export function authenticateAndLimit(
     async (c, next) => {
       c.set("principal", await identify(c));
       if (limit && !renewsOrReleases(c.req.method, c.req.path)) {
-        await limit.count(c.var.principal.name);
+        await limit.count(c.var.principal.quota);
       }
       await next();
     },
@@ -70,18 +77,52 @@ function limitBody(tooLarge: () => never): MiddlewareHandler<RouteEnv> {
   };
 }
 
-/** @throws {ServiceError} `forbidden` for a host that is no name of this machine */
-export function assertKnownNames(host: string | undefined): void {
-  const name = host?.replace(/:\d+$/, "").toLowerCase();
-  if (name !== undefined && !ownNames.has(name)) {
+/** Headers of a proxy. A proxy on this machine gives every client a loopback address and the name of this machine. */
+const proxyHeaders = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+
+/** @throws {ServiceError} `forbidden` for a request through a proxy, or to a host that is no name of this machine */
+function assertOfThisMachine(c: Context<RouteEnv>): void {
+  const name = (c.req.header("host") ?? "localhost").replace(/:\d+$/, "").toLowerCase();
+  if (!ownNames.has(name) || proxyHeaders.some((header) => c.req.header(header) !== undefined)) {
     throw new ServiceError(
       "forbidden",
-      "Without authentication the service answers only by the name of this machine: localhost",
+      "Without authentication the service answers only by the name of this machine, localhost, and not through a proxy",
     );
   }
 }
 
-/** Renewals and releases are never refused. A refused renewal loses a lock, and a refused release keeps one. */
+/**
+ * Refuses a request of a page of another origin, to which a browser adds the cookies of its user or the access of this machine. A link
+ * may be followed from any page.
+ * @throws {ServiceError} `forbidden`
+ */
+export function assertOwnPage(c: Context<RouteEnv>, allowedOrigins: readonly string[] = []): void {
+  const origin = c.req.header("origin");
+  const site = c.req.header("sec-fetch-site");
+  if (origin !== undefined && allowedOrigins.includes(origin)) {
+    return;
+  }
+  const isRead = c.req.method === "GET" || c.req.method === "HEAD";
+  const isLink = isRead && c.req.header("sec-fetch-mode") === "navigate";
+  const isOwn =
+    site === undefined
+      ? origin === undefined || isOfHost(c, origin)
+      : site === "same-origin" || site === "none";
+  if (!isOwn && !isLink) {
+    throw new ServiceError(
+      "forbidden",
+      `Expected a request of a page of this service, got one of ${origin ?? `a ${site} page`}`,
+    );
+  }
+}
+
+/** Whether the origin is the host of the request. A browser without TLS sends no `Sec-Fetch-Site`. */
+function isOfHost(c: Context<RouteEnv>, origin: string): boolean {
+  const hosts = [c.req.header("host"), c.req.header("x-forwarded-host")];
+  return URL.canParse(origin) && hosts.includes(new URL(origin).host);
+}
+
+/** The routes count renewals and releases in vain. A refused renewal of a held lease loses a lock, and a refused release keeps one. */
 function renewsOrReleases(method: string, path: string): boolean {
   return method === "DELETE" || path.endsWith("/renew");
 }

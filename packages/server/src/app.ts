@@ -4,7 +4,7 @@ import { allowOrigins } from "./cors.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { breakRoutes } from "./break-routes.ts";
-import { authenticateAndLimit, byToken, type Identify } from "./admission.ts";
+import { authenticateAndLimit, type Identify } from "./admission.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { doctorRoute } from "./doctor-route.ts";
 import { meRoute } from "./me-route.ts";
@@ -17,7 +17,7 @@ import { probeRoutes } from "./probe-routes.ts";
 import { problemOf, problemResponse } from "./problems.ts";
 import { refuseChanges } from "./read-only.ts";
 import { measureRequests } from "./request-durations.ts";
-import { ServiceError } from "./refusal.ts";
+import { RefusalLog, ServiceError } from "./refusal.ts";
 import { consolePages } from "./web-console/pages.ts";
 
 const allRoutes = [
@@ -32,13 +32,17 @@ const allRoutes = [
   doctorRoute,
 ];
 
+/** Refusals that an attack or a wrong setting causes. */
+const loggedRefusals: ReadonlySet<number> = new Set([401, 403, 429]);
+
 /** All routes, after authentication and limits. */
 export function createApp(
   context: ServiceContext,
-  { auth, console: hasConsole, readOnly, allowedOrigins }: ResolvedService,
-  identify: Identify = byToken(auth),
+  { console: hasConsole, readOnly, allowedOrigins }: ResolvedService,
+  identify: Identify,
 ): App {
   const { log, draining } = context;
+  const refusals = new RefusalLog(log);
   const app = newApp();
   let methods: AllowedMethods | undefined;
   app.onError((error, c) => {
@@ -50,6 +54,8 @@ export function createApp(
     const reported = { method: c.req.method, route: c.req.routePath, status, code, principal: c.var.principal?.name }; // prettier-ignore
     if (status === 500) {
       log({ level: "error", event: "failed", ...reported, error: messageOf(error) });
+    } else if (loggedRefusals.has(status)) {
+      refusals.report(reported, c.env.incoming.socket.remoteAddress, problem.detail);
     } else if (code !== "wait-timeout") {
       log({ level: status >= 500 ? "warn" : "debug", event: "refused", ...reported, detail: problem.detail });
     }

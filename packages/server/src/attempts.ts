@@ -19,6 +19,8 @@ interface Entry {
   wasDelivered: boolean;
 }
 
+/** The limit of entries. Beyond it the oldest without an open request is forgotten, and its repeat is an ordinary contender. */
+const maxEntries = 100_000;
 /** The number of entries that starts the first sweep. */
 const minSweepSize = 64;
 
@@ -30,6 +32,8 @@ export class AttemptCache {
   readonly #leases: Leases;
   readonly #leaseIds: LeaseIds;
   readonly #entries = new Map<string, Entry>();
+  /** The attempts of leases, by the token of their first grant. */
+  readonly #byToken = new Map<string, { readonly name: string; readonly entry: Entry }>();
   #sweepAt = minSweepSize;
 
   constructor(leases: Leases, leaseIds: LeaseIds) {
@@ -50,7 +54,7 @@ export class AttemptCache {
     const entry = this.#entryOf(name);
     entry.open += 1;
     try {
-      const lease = await this.#acquire(entry, command, requester);
+      const lease = await this.#acquire(name, entry, command, requester);
       connection.onEnd((isDelivered) => {
         this.#leaseEnded(name, entry, isDelivered ? lease : undefined);
       });
@@ -61,17 +65,34 @@ export class AttemptCache {
     }
   }
 
-  async #acquire(entry: Entry, command: AcquireCommand, requester: Requester): Promise<WireLease> {
+  /** A grant has been released, broken or lost, so that a repeat of its attempt is a new request. */
+  grantEnded(token: string): void {
+    const attempt = this.#byToken.get(token);
+    if (attempt !== undefined) {
+      const { name, entry } = attempt;
+      this.#setLease(name, entry, undefined);
+      if (entry.open === 0) {
+        this.#deleteIfIdle(name, entry);
+      }
+    }
+  }
+
+  async #acquire(
+    name: string,
+    entry: Entry,
+    command: AcquireCommand,
+    requester: Requester,
+  ): Promise<WireLease> {
     const startedAt = performance.now();
     for (;;) {
-      const existing = entry.lease && (await this.#renewed(entry, entry.lease, command.ttlMs));
+      const existing = entry.lease && (await this.#renewed(name, entry, entry.lease, command.ttlMs));
       if (existing) {
         return existing;
       }
       const waitMs = Math.max(0, command.waitMs - (performance.now() - startedAt));
       const pending = entry.pending;
       if (!pending) {
-        return this.#request(entry, { ...command, waitMs }, requester);
+        return this.#request(name, entry, { ...command, waitMs }, requester);
       }
       requester.onQueued();
       await settledWithin(pending, waitMs, requester.closed);
@@ -81,13 +102,18 @@ export class AttemptCache {
     }
   }
 
-  async #request(entry: Entry, command: AcquireCommand, requester: Requester): Promise<WireLease> {
+  async #request(
+    name: string,
+    entry: Entry,
+    command: AcquireCommand,
+    requester: Requester,
+  ): Promise<WireLease> {
     const pending = this.#leases.acquire(command, requester);
     entry.pending = pending;
     try {
       const lease = await pending;
       entry.wasDelivered = false;
-      keep(entry, lease);
+      this.#setLease(name, entry, lease);
       return lease;
     } finally {
       entry.pending = undefined;
@@ -95,16 +121,23 @@ export class AttemptCache {
   }
 
   /** @returns undefined if the lease is lost */
-  async #renewed(entry: Entry, lease: WireLease, ttlMs: number): Promise<WireLease | undefined> {
+  async #renewed(
+    name: string,
+    entry: Entry,
+    lease: WireLease,
+    ttlMs: number,
+  ): Promise<WireLease | undefined> {
     try {
       const renewed = await this.#leases.renew(this.#leaseIds.read(lease.leaseId), ttlMs);
-      keep(entry, renewed);
+      this.#setLease(name, entry, renewed);
       return renewed;
     } catch (error) {
       if (!isLockError(error, "lease-lost")) {
         throw error;
       }
-      entry.lease = entry.lease === lease ? undefined : entry.lease;
+      if (entry.lease === lease) {
+        this.#setLease(name, entry, undefined);
+      }
       return undefined;
     }
   }
@@ -115,7 +148,7 @@ export class AttemptCache {
     entry.wasDelivered ||= delivered !== undefined && delivered.fencingToken === entry.lease?.fencingToken;
     if (entry.open === 0 && !entry.wasDelivered && entry.lease) {
       this.#leases.releaseUndelivered(this.#leaseIds.read(entry.lease.leaseId));
-      entry.lease = undefined;
+      this.#setLease(name, entry, undefined);
     }
     if (entry.open === 0 && !entry.lease) {
       this.#deleteIfIdle(name, entry);
@@ -132,7 +165,34 @@ export class AttemptCache {
       wasDelivered: false,
     };
     this.#entries.set(name, entry);
+    if (this.#entries.size > maxEntries) {
+      this.#forgetOldest();
+    }
     return entry;
+  }
+
+  #setLease(name: string, entry: Entry, lease: WireLease | undefined): void {
+    if (entry.lease) {
+      this.#byToken.delete(this.#tokenOf(entry.lease));
+    }
+    entry.lease = lease;
+    if (lease) {
+      entry.endsAt = performance.now() + 2 * lease.ttlMs;
+      this.#byToken.set(this.#tokenOf(lease), { name, entry });
+    }
+  }
+
+  #tokenOf({ leaseId }: WireLease): string {
+    return this.#leaseIds.read(leaseId).grants[0]?.token ?? "";
+  }
+
+  #forgetOldest(): void {
+    for (const [name, entry] of this.#entries) {
+      if (entry.open === 0) {
+        this.#deleteIfIdle(name, entry);
+        return;
+      }
+    }
   }
 
   /** Removes old entries. Another instance may have renewed a lease, so an entry stays for one more TTL, and a repeat asks the engine. */
@@ -150,14 +210,10 @@ export class AttemptCache {
 
   #deleteIfIdle(name: string, entry: Entry): void {
     if (this.#entries.get(name) === entry) {
+      this.#setLease(name, entry, undefined);
       this.#entries.delete(name);
     }
   }
-}
-
-function keep(entry: Entry, lease: WireLease): void {
-  entry.lease = lease;
-  entry.endsAt = performance.now() + 2 * lease.ttlMs;
 }
 
 /** Resolves when `pending` is settled or `ms` have passed. Rejects with the signal's reason. */

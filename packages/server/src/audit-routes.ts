@@ -50,16 +50,20 @@ export function auditRoutes({ engine: { locks } }: ServiceContext): App {
     }),
     async (c) => {
       const query = c.req.valid("query");
-      if (!hasScope(c.var.principal, "admin", "")) {
-        authorize(c.var.principal, "lock:read", [query.key ?? ""]);
+      const { principal } = c.var;
+      const isAdmin = hasScope(principal, "admin", "");
+      if (!isAdmin) {
+        authorize(principal, "lock:read", [query.key ?? ""]);
       }
       const { records, cursor } = await locks.audit(query);
       const page: WireAudit = {
-        records: records.map(({ by, fencingToken: token, ...record }) => ({
-          ...record,
-          principal: by,
-          fencingToken: token.toString(),
-        })),
+        records: records
+          .filter(({ key }) => isAdmin || hasScope(principal, "lock:read", key)) // a second line
+          .map(({ by, fencingToken: token, ...record }) => ({
+            ...record,
+            principal: by,
+            fencingToken: token.toString(),
+          })),
         cursor,
       };
       return c.json(page, 200);

@@ -1,6 +1,13 @@
 import { createHash, randomBytes } from "node:crypto";
 
-import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
+import {
+  createRemoteJWKSet,
+  decodeJwt,
+  errors,
+  jwtVerify,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+} from "jose";
 
 import type { Principal } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
@@ -56,19 +63,44 @@ export function newTokenText(): string {
   return `token   ${token}\nsha256  ${sha256}\nentry   ${JSON.stringify(entry)}\n`;
 }
 
+interface Issuer {
+  readonly issuer: JwtIssuer;
+  readonly keys: JWTVerifyGetKey;
+}
+
 /** Identifies the principal of a request by its `Authorization` header. */
 export class Authenticator {
-  readonly #tokens: ReadonlyMap<string, Principal>;
-  readonly #issuers: readonly { readonly keys: JWTVerifyGetKey; readonly issuer: JwtIssuer }[];
+  #tokens: ReadonlyMap<string, Principal> = new Map();
+  #issuers: readonly Issuer[] = [];
+  /** The grants of each entry, by its source, as JSON. */
+  #entries: ReadonlyMap<string, string> = new Map();
 
-  constructor({ tokens = [], jwt = [] }: AuthOptions) {
-    this.#tokens = new Map(
-      tokens.map(({ name, sha256, grants }) => [sha256.toLowerCase(), { name, grants }]),
-    );
-    this.#issuers = jwt.map((issuer) => ({
-      issuer,
-      keys: createRemoteJWKSet(new URL(issuer.jwksUrl), { timeoutDuration: keysTimeoutMs }),
-    }));
+  constructor(options: AuthOptions) {
+    this.replace(options);
+  }
+
+  /** From now on only these tokens and issuers are known. */
+  replace({ tokens = [], jwt = [] }: AuthOptions): void {
+    const known = tokens.map(({ name, sha256, grants }) => {
+      const hash = sha256.toLowerCase();
+      return [hash, { name, quota: name, grants, source: `token ${hash}` }] as const;
+    });
+    this.#tokens = new Map(known);
+    this.#issuers = jwt.map((issuer) => ({ issuer, keys: this.#keysOf(issuer) }));
+    const ruled = jwt.flatMap((issuer) => issuer.rules.map((rule) => ruledBy(issuer, rule)));
+    const entries = [...known.map(([, principal]) => principal), ...ruled].reverse(); // the first of equal rules counts
+    this.#entries = new Map(entries.map(({ source = "", grants }) => [source, JSON.stringify(grants)]));
+  }
+
+  /** Whether the entry that admitted the principal is still there, with the same grants. */
+  isCurrent({ source, grants }: Principal): boolean {
+    return source === undefined || this.#entries.get(source) === JSON.stringify(grants);
+  }
+
+  /** Keeps the keys that were fetched before, so that a change of the file causes no request. */
+  #keysOf({ issuer, jwksUrl }: JwtIssuer): JWTVerifyGetKey {
+    const same = this.#issuers.find((one) => one.issuer.issuer === issuer && one.issuer.jwksUrl === jwksUrl);
+    return same?.keys ?? createRemoteJWKSet(new URL(jwksUrl), { timeoutDuration: keysTimeoutMs });
   }
 
   /** @throws {ServiceError} `unauthenticated` */
@@ -81,20 +113,31 @@ export class Authenticator {
     if (known) {
       return known;
     }
-    const signed = token.split(".").length === 3 ? await this.#signed(token) : undefined;
+    const signed = await this.#signed(token);
     if (signed) {
       return signed;
     }
     throw new ServiceError("unauthenticated", "The token is unknown or has expired");
   }
 
+  /** Asks only the issuer that the token names, so that no other issuer's outage refuses it. */
   async #signed(token: string): Promise<Principal | undefined> {
+    const name = issuerOf(token);
     for (const { issuer, keys } of this.#issuers) {
-      const payload = await verified(token, keys, issuer);
+      const payload = issuer.issuer === name ? await verified(token, keys, issuer) : undefined;
       if (payload) {
         return principalOfJwt(payload, issuer);
       }
     }
+    return undefined;
+  }
+}
+
+/** The issuer that a token names, without a check of its signature; undefined: the token is no JWT. */
+function issuerOf(token: string): string | undefined {
+  try {
+    return decodeJwt(token).iss;
+  } catch {
     return undefined;
   }
 }
@@ -121,9 +164,21 @@ async function verified(
   }
 }
 
-function principalOfJwt({ sub = "" }: JWTPayload, { issuer, rules }: JwtIssuer): Principal {
-  const rule = rules.find(({ subject }) => admits(subject, sub));
-  return { name: `${issuer}#${sub}`, grants: rule?.grants ?? [] };
+function principalOfJwt({ sub = "" }: JWTPayload, issuer: JwtIssuer): Principal {
+  const name = `${issuer.issuer}#${sub}`;
+  const rule = issuer.rules.find(({ subject }) => admits(subject, sub));
+  return rule === undefined
+    ? { name, quota: `${issuer.issuer}#`, grants: [], source: `jwt ${issuer.issuer}` }
+    : { ...ruledBy(issuer, rule), name };
+}
+
+/** The principal of a rule, without the name of a subject. */
+function ruledBy(
+  { issuer, audience }: JwtIssuer,
+  { subject, grants }: JwtIssuer["rules"][number],
+): Principal {
+  const quota = `${issuer}#${subject}`;
+  return { name: quota, quota, grants, source: `jwt ${JSON.stringify([issuer, audience, subject])}` };
 }
 
 /** A prefix ends at a separator: `repo:acme` must not admit `repo:acme-evil`. */

@@ -3,7 +3,7 @@ import type { BreakResult, Locks } from "holdfast";
 import type { Context } from "hono";
 
 import { newApp, type App, type RouteEnv, type ServiceContext } from "./context.ts";
-import { anonymous, authorize, hasScope, type Principal } from "./principal.ts";
+import { anonymous, authorize, hasScope, prefixesOf, type Principal } from "./principal.ts";
 import { problemOf } from "./problems.ts";
 import { ServiceError } from "./refusal.ts";
 import { body, json, noQuery, problems } from "./responses.ts";
@@ -134,8 +134,10 @@ function breakOwnerRoute(app: App, { engine: { locks }, metrics, log, connection
       if (!principal.grants.some(({ scope }) => scope === "lock:force")) {
         authorize(principal, "lock:force", [named?.[0]?.key ?? ""]);
       }
-      const signal = connections.open(c.env.outgoing).closed;
-      const seen = named ? named.map(seenGrant) : await grantsOf(locks, owner, signal);
+      const signal = connections.open(c).closed;
+      const seen = named
+        ? named.map(seenGrant)
+        : await grantsOf(locks, owner, prefixesOf(principal, ["lock:force", "lock:read"]), signal);
       const grants = seen.filter(mayBreak).slice(0, maxGrants);
       const { results } = await locks.breakOwner(owner, {
         reason,
@@ -179,21 +181,28 @@ function record(c: Context<RouteEnv>, log: ServiceContext["log"], entry: BreakRe
   log({ level: "audit", event: "break", principal: c.var.principal.name, remote, ...entry });
 }
 
-/** The grants that a search shows for the owner. */
-async function grantsOf(locks: Locks, owner: string, signal: AbortSignal): Promise<SeenGrant[]> {
+/** The grants of the owner that a search of the locks with these prefixes shows. */
+async function grantsOf(
+  locks: Locks,
+  owner: string,
+  prefixes: readonly string[],
+  signal: AbortSignal,
+): Promise<SeenGrant[]> {
   const found = new Map<string, SeenGrant>();
-  let cursor: string | undefined;
-  do {
-    const page = await locks.list({ cursor, limit: 1_000, signal });
-    for (const { key, holders } of page.locks) {
-      for (const holder of holders) {
-        if (holder.owner === owner && holder.fencingToken !== undefined) {
-          found.set(`${holder.fencingToken} ${key}`, { key, fencingToken: holder.fencingToken });
+  for (const prefix of prefixes) {
+    let cursor: string | undefined;
+    do {
+      const page = await locks.list({ prefix, cursor, limit: 1_000, signal });
+      for (const { key, holders } of page.locks) {
+        for (const holder of holders) {
+          if (holder.owner === owner && holder.fencingToken !== undefined) {
+            found.set(`${holder.fencingToken} ${key}`, { key, fencingToken: holder.fencingToken });
+          }
         }
       }
-    }
-    cursor = page.cursor ?? undefined;
-  } while (cursor !== undefined && found.size <= maxGrants);
+      cursor = page.cursor ?? undefined;
+    } while (cursor !== undefined && found.size <= maxGrants);
+  }
   return [...found.values()];
 }
 

@@ -1,14 +1,19 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
+import type { Context } from "hono";
+
+import type { RouteEnv } from "./context.ts";
+import type { Principal } from "./principal.ts";
+
 /** The open requests. A service ends them before it stops. */
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #awaiting = new Set<() => void>();
 
-  /** @param outgoing the response to the client */
-  open(outgoing: ServerResponse): Connection {
-    const connection = new Connection(outgoing);
+  /** The connection of a request, until its response has ended. */
+  open(c: Context<RouteEnv>): Connection {
+    const connection = new Connection(c.env.outgoing, c.var.principal);
     this.#open.add(connection);
     connection.onEnd(() => {
       this.#open.delete(connection);
@@ -36,20 +41,29 @@ export class Connections {
     });
   }
 
-  endAll(reason: unknown): void {
-    for (const connection of Array.from(this.#open)) {
+  /**
+   * Ends the work for the open requests of some principals.
+   * @returns how many
+   */
+  endOf(isMeant: (principal: Principal) => boolean, reason: unknown): number {
+    const meant = Array.from(this.#open).filter(({ principal }) => isMeant(principal));
+    for (const connection of meant) {
       connection.end(reason);
     }
+    return meant.length;
   }
 }
 
 /** The connection of one request: whether the client is connected, and whether the response was sent. */
 export class Connection {
+  readonly principal: Principal;
   readonly #outgoing: ServerResponse;
   #closedSignal: AbortController | undefined;
 
-  constructor(outgoing: ServerResponse) {
+  /** @param outgoing the response to the client */
+  constructor(outgoing: ServerResponse, principal: Principal) {
     this.#outgoing = outgoing;
+    this.principal = principal;
   }
 
   /**

@@ -6,7 +6,8 @@ import type { Connections } from "./connection.ts";
 import type { Engine } from "./engine.ts";
 import type { LeaseIds } from "./lease-ids.ts";
 import type { Leases } from "./leases.ts";
-import type { RateLimit } from "./limits.ts";
+import type { Finding } from "./doctor/finding.ts";
+import type { Limits, RateLimit } from "./limits.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./meter.ts";
 import type { LockObservation } from "./observation/lock-observation.ts";
@@ -29,6 +30,8 @@ export interface ServiceContext {
   readonly leaseIds: LeaseIds;
   /** Undefined: no rate limit. */
   readonly rate: RateLimit | undefined;
+  /** The limits of one principal. */
+  readonly limits: Limits;
   readonly attempts: AttemptCache;
   readonly waitLimits: WaitLimits;
   /** The open event streams. Each stream polls the engine, so their number is limited. */
@@ -45,6 +48,8 @@ export interface ServiceContext {
   readonly hasAuthentication: boolean;
   /** The checks of the engine. */
   readonly doctor: NonNullable<ServiceOptions["doctor"]>;
+  /** The risks of the settings. */
+  readonly warnings: readonly Finding[];
   readonly observation: LockObservation;
   readonly owners: OwnerDirectory;
 }

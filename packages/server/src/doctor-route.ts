@@ -4,7 +4,7 @@ import { EngineError } from "holdfast";
 import { json, noQuery, problems } from "./responses.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { BoundedDoctor } from "./doctor/bounded.ts";
-import { levels } from "./doctor/finding.ts";
+import { levels, sortFindings } from "./doctor/finding.ts";
 import { hasScope } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 
@@ -21,7 +21,7 @@ const findingSchema = z
   .openapi("Finding");
 
 /** The checks of `holdfast doctor`. */
-export function doctorRoute({ doctor, draining }: ServiceContext): App {
+export function doctorRoute({ doctor, draining, warnings }: ServiceContext): App {
   const app = newApp();
   const bounded = new BoundedDoctor(() => doctor(draining));
   app.openapi(
@@ -48,7 +48,7 @@ export function doctorRoute({ doctor, draining }: ServiceContext): App {
         const message = `The checks failed: ${error instanceof Error ? error.message : String(error)}`;
         throw new EngineError(message, { outcome: "none", retryable: true, cause: error });
       });
-      return c.json({ topology, nodes: [...nodes], findings: [...findings] }, 200);
+      return c.json({ topology, nodes: [...nodes], findings: sortFindings([...findings, ...warnings]) }, 200);
     },
   );
   return app;

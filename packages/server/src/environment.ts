@@ -1,5 +1,4 @@
-import { readFileSync } from "node:fs";
-
+import { readAuthFile } from "./auth-file.ts";
 import { jsonLines } from "./log.ts";
 import type { ServiceOptions } from "./options.ts";
 
@@ -7,6 +6,8 @@ import type { ServiceOptions } from "./options.ts";
 export interface EnvironmentSettings {
   readonly host: string | undefined;
   readonly port: number | undefined;
+  /** The file of `options.auth`. */
+  readonly authFile: string | undefined;
   /** The log goes to the standard error. */
   readonly options: ServiceOptions;
 }
@@ -15,15 +16,21 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads the variables `HOLDFAST_*` and the auth file. @throws {TypeError} with the name of the variable, for an invalid value */
 export function environmentSettings(env: Environment): EnvironmentSettings {
+  const authFile = env["HOLDFAST_AUTH_FILE"];
   return {
     host: env["HOLDFAST_HOST"],
     port: numberOf(env, "HOLDFAST_PORT", 65_535),
+    authFile,
     options: {
       engine: env["HOLDFAST_URL"],
-      auth: authOf(env["HOLDFAST_AUTH_FILE"]),
+      auth: authFile === undefined ? undefined : readAuthFile(authFile),
       maxWaitMs: numberOf(env, "HOLDFAST_MAX_WAIT_MS"),
       requestsPerSecond: numberOf(env, "HOLDFAST_RATE"),
       leaseKey: env["HOLDFAST_LEASE_KEY"],
+      oldLeaseKey: env["HOLDFAST_LEASE_KEY_OLD"],
+      maxWaitsOfOne: numberOf(env, "HOLDFAST_MAX_WAITS"),
+      maxWaitsOfKey: numberOf(env, "HOLDFAST_MAX_WAITS_OF_KEY"),
+      maxLeasesOfOne: numberOf(env, "HOLDFAST_MAX_LEASES"),
       drainMs: numberOf(env, "HOLDFAST_DRAIN_MS"),
       groups: listOf(env["HOLDFAST_GROUPS"]),
       console: switchOf(env, "HOLDFAST_CONSOLE"),
@@ -32,23 +39,6 @@ export function environmentSettings(env: Environment): EnvironmentSettings {
       log: jsonLines((line) => process.stderr.write(line), isDebug(env)),
     },
   };
-}
-
-function authOf(file: string | undefined): ServiceOptions["auth"] {
-  if (file === undefined) {
-    return undefined;
-  }
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw new TypeError(`cannot read the auth file: ${(error as Error).message}`, { cause: error });
-  }
-  try {
-    return JSON.parse(text) as ServiceOptions["auth"];
-  } catch (error) {
-    throw new TypeError(`${file}: expected JSON: ${(error as Error).message}`, { cause: error });
-  }
 }
 
 function listOf(text: string | undefined): string[] | undefined {

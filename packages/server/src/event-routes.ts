@@ -1,13 +1,19 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { createRoute, z } from "@hono/zod-openapi";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import type { LockEvent } from "holdfast";
 
 import { json, noQuery, problems } from "./responses.ts";
 import { EventStream } from "./event-stream.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
 import { wireLock } from "./lock-routes.ts";
-import { authorize } from "./principal.ts";
+import { authorize, hasScope, type Principal } from "./principal.ts";
 import { problemOf } from "./problems.ts";
 import { ServiceError } from "./refusal.ts";
+
+/** Each key has one event in this time, ms. */
+const eventIntervalMs = 100;
 
 const target = z.strictObject({
   key: z.string().min(1).max(512).optional(),
@@ -50,14 +56,15 @@ function watchRoute(app: App, { engine, connections, draining, streams }: Servic
       if (draining.aborted) {
         throw draining.reason as Error;
       }
-      const connection = connections.open(c.env.outgoing);
-      connection.onEnd(streams.begin(principal.name));
+      const connection = connections.open(c);
+      connection.onEnd(streams.begin(principal.quota));
       const { closed } = connection;
       const events = engine.locks.watch(key ?? { prefix: prefix ?? "" }, { signal: closed });
       const stream = new EventStream(c.env.outgoing);
       try {
-        for await (const event of events) {
-          await stream.send(event.type, { type: event.type, key: event.key, state: wireLock(event.state) });
+        await sendAll(events, stream, principal, closed);
+        if (closed.reason instanceof ServiceError && !draining.aborted) {
+          throw closed.reason; // the token was revoked
         }
       } catch (error) {
         await stream.send("problem", problemOf(error)).catch(() => undefined);
@@ -69,6 +76,43 @@ function watchRoute(app: App, { engine, connections, draining, streams }: Servic
       return RESPONSE_ALREADY_SENT;
     },
   );
+}
+
+/** Sends the events of the keys that the principal may read. An engine should report no others. */
+async function sendAll(
+  events: AsyncIterable<LockEvent>,
+  stream: EventStream,
+  principal: Principal,
+  closed: AbortSignal,
+): Promise<void> {
+  const pace = new Pace();
+  for await (const { type, key, state } of events) {
+    if (hasScope(principal, "lock:read", key)) {
+      await pace.next(key, closed);
+      await stream.send(type, { type, key, state: wireLock(state) });
+    }
+  }
+}
+
+/**
+ * Delays a second event of a key within the interval. The engine's watch keeps only the newest state of each lock for a slow reader.
+ * Without the delay a client with many streams of one contended key could keep the service busy.
+ */
+class Pace {
+  #since = 0;
+  readonly #sent = new Set<string>();
+
+  async next(key: string, closed: AbortSignal): Promise<void> {
+    const restMs = this.#since + eventIntervalMs - performance.now();
+    if (restMs > 0 && this.#sent.has(key)) {
+      await pause(restMs, undefined, { signal: closed, ref: false }).catch(() => undefined); // the stream is about to end
+    }
+    if (performance.now() >= this.#since + eventIntervalMs) {
+      this.#since = performance.now();
+      this.#sent.clear();
+    }
+    this.#sent.add(key);
+  }
 }
 
 function nodesRoute(app: App, { engine }: ServiceContext): void {

@@ -21,6 +21,7 @@ export async function holdWhileConnected(
   outgoing: ServerResponse,
 ): Promise<Response> {
   let held: readonly Lease[] = [];
+  let uncount = (): void => undefined;
   let stream: EventStream | undefined;
   const open = (): EventStream => (stream ??= new EventStream(outgoing));
   try {
@@ -29,13 +30,18 @@ export async function holdWhileConnected(
         .send("waiting", { keys: command.keys })
         .catch(() => undefined); // the wait reports its own failure
     };
-    held = (await leases.acquireLeases(command, { closed: connection.closed, onQueued }, true)).leases;
+    ({ leases: held, uncount } = await leases.acquireLeases(
+      command,
+      { closed: connection.closed, onQueued },
+      true,
+    ));
     await open().send("granted", leases.describe(held));
     await endOf(held, connection.closed);
     await release(held);
   } catch (error) {
     await sendRenewal(error, held, open);
   }
+  uncount();
   stream?.end();
   return RESPONSE_ALREADY_SENT;
 }
@@ -63,13 +69,15 @@ function endOf(held: readonly Lease[], closed: AbortSignal): Promise<void> {
 async function sendRenewal(error: unknown, held: readonly Lease[], open: () => EventStream): Promise<void> {
   if (error instanceof ClientDisconnected) {
     await release(held);
-  } else if (error instanceof ServiceError && error.code === "draining" && held.length > 0) {
-    // The client may still be working, so the lock is left to expire. The event states the remaining time.
+  } else if (error instanceof ServiceError && held.length > 0) {
+    // The service drains, or the token was revoked. The client may still be working, so the lock is left to expire.
     const validMs = Math.min(...held.map((lease) => lease.remainingMs()));
     held.forEach((lease) => lease.orphan());
-    await open()
-      .send("draining", { validMs })
-      .catch(() => undefined);
+    await (
+      error.code === "draining"
+        ? open().send("draining", { validMs })
+        : open().send("problem", { ...problemOf(error), validMs })
+    ).catch(() => undefined);
   } else {
     const isLoss = isLockError(error, "lease-lost");
     await open()

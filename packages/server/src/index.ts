@@ -6,6 +6,7 @@ export {
   type JwtIssuer,
   type TokenEntry,
 } from "./auth.ts";
+export { followAuthFile } from "./auth-file.ts";
 export type { App } from "./context.ts";
 export { environmentSettings, type EnvironmentSettings } from "./environment.ts";
 export { jsonLines, type Log, type LogEntry } from "./log.ts";

@@ -13,9 +13,13 @@ const maxGrants = 64;
  */
 export class LeaseIds {
   readonly #key: string | undefined;
+  /** The keys whose signatures count. */
+  readonly #valid: readonly string[];
 
-  constructor(key: string | undefined) {
+  /** @param former the key before a change, whose ids stay valid */
+  constructor(key: string | undefined, former?: string) {
     this.#key = key;
+    this.#valid = [key, former].filter((one) => one !== undefined);
   }
 
   get isSigned(): boolean {
@@ -34,7 +38,7 @@ export class LeaseIds {
 
   /** @throws {ServiceError} `not-found` for a forged or malformed id, `invalid` for one with too many keys */
   read(leaseId: string): LeaseParts {
-    const parts = readLeaseId(this.#key === undefined ? leaseId : verifySignature(leaseId, this.#key));
+    const parts = readLeaseId(this.#key === undefined ? leaseId : this.#verified(leaseId));
     if (!parts) {
       throw new ServiceError("not-found", "The lease id is not from this service");
     }
@@ -43,14 +47,18 @@ export class LeaseIds {
     }
     return parts;
   }
+
+  /** The lease id without its signature, or "" if no key has made the signature. */
+  #verified(given: string): string {
+    const [version = "", secret = "", signature = "", ...keys] = given.split(".");
+    const leaseId = [version, secret, ...keys].join(".");
+    return this.#valid.some((key) => isSignedBy(leaseId, signature, key)) ? leaseId : "";
+  }
 }
 
-/** The lease id without its signature, or "" if the signature does not match. */
-function verifySignature(given: string, key: string): string {
-  const [version = "", secret = "", signature = "", ...keys] = given.split(".");
-  const leaseId = [version, secret, ...keys].join(".");
+function isSignedBy(leaseId: string, signature: string, key: string): boolean {
   const [own, other] = [Buffer.from(signatureOf(leaseId, key)), Buffer.from(signature)];
-  return own.length === other.length && timingSafeEqual(own, other) ? leaseId : "";
+  return own.length === other.length && timingSafeEqual(own, other);
 }
 
 function signatureOf(leaseId: string, key: string): string {

@@ -8,6 +8,7 @@ export type LeaseEnd = "released" | "expired" | "lost" | "broken";
 interface Entry {
   readonly grant: Grant;
   readonly since: number;
+  renewedAt: number;
   until: number;
 }
 
@@ -41,11 +42,13 @@ export class LeaseTracker {
     const now = performance.now();
     const entry = this.#entries.get(grant.token);
     if (entry) {
+      entry.renewedAt = now;
       entry.until = Math.max(entry.until, now + remainingMs);
     } else {
       this.#entries.set(grant.token, {
         grant,
         since: now - Math.max(0, ttlMs - remainingMs),
+        renewedAt: now,
         until: now + remainingMs,
       });
       this.#listener.begun(grant);
@@ -56,6 +59,12 @@ export class LeaseTracker {
   remainingMs({ token }: Grant): number | undefined {
     const entry = this.#entries.get(token);
     return entry && entry.until - performance.now();
+  }
+
+  /** How long ago the grant or its last renewal was, ms; undefined: this instance does not know the lease. */
+  sinceRenewalMs({ token }: Grant): number | undefined {
+    const entry = this.#entries.get(token);
+    return entry && performance.now() - entry.renewedAt;
   }
 
   leaseEnded({ token }: Grant, end: LeaseEnd): void {

@@ -1,6 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import type { LeaseParts, WireAcquire, WireLease } from "holdfast/http";
+import { isLockError, type HolderInfo } from "holdfast";
+import type { LeaseParts, WireAcquire, WireLease, WireProblem } from "holdfast/http";
 import type { Context } from "hono";
 
 import { body, json, noQuery, problems } from "./responses.ts";
@@ -95,7 +96,7 @@ function renewRoute(app: App, context: ServiceContext): void {
       const parts = await partsOf(context, c, c.req.valid("param").leaseId);
       const { ttlMs = parts.ttlMs, ...values } = c.req.valid("json");
       const info = Object.keys(values).length > 0 ? holderInfoOf(values) : undefined;
-      return c.json(await leases.renew(parts, ttlMs, info), 200, noStore);
+      return c.json(await renewed(context, c, parts, ttlMs, info), 200, noStore);
     },
   );
 
@@ -114,12 +115,18 @@ function releaseRoute(app: App, context: ServiceContext): void {
       request: { params: leaseIdParam, query: noQuery },
       responses: { 200: json(releasedSchema, "The lock is no longer held by this lease"), ...problems },
     }),
-    async (c) =>
-      c.json(
-        { released: await leases.release(await partsOf(context, c, c.req.valid("param").leaseId)) },
-        200,
-        noStore,
-      ),
+    async (c) => {
+      const { quota } = c.var.principal;
+      const parts = await partsOf(context, c, c.req.valid("param").leaseId);
+      if (!leases.isKnown(parts)) {
+        await context.rate?.admitDoubtful(quota);
+      }
+      const released = await leases.release(parts);
+      if (!released) {
+        await context.rate?.countInVain(quota);
+      }
+      return c.json({ released }, 200, noStore);
+    },
   );
 
   app.openapi(
@@ -163,19 +170,31 @@ function renewManyRoute(app: App, context: ServiceContext): void {
     }),
     async (c) => {
       const body = c.req.valid("json").leases;
-      let grants = 0;
+      const renewals = new Map<string, Promise<WireLease | WireProblem>>();
+      let keys = 0;
+      const lanes: Promise<unknown>[] = [];
+      let unknown = 0;
+      const renew = async (leaseId: string, ttlMs: number | undefined): Promise<WireLease> => {
+        const parts = await partsOf(context, c, leaseId);
+        keys += parts.grants.length;
+        if (keys > maxRenewed) {
+          throw new ServiceError("invalid", `Expected one request to renew at most ${maxRenewed} keys`);
+        }
+        const send = (): Promise<WireLease> => renewed(context, c, parts, ttlMs ?? parts.ttlMs);
+        if (context.leases.isKnown(parts)) {
+          return send();
+        }
+        // Leases that other instances granted, or that have ended, are renewed a few at a time, so that those in vain are limited.
+        const lane = (unknown += 1) % maxUnknown;
+        const own = (lanes[lane] ?? Promise.resolve()).then(send);
+        lanes[lane] = own.catch(() => undefined);
+        return own;
+      };
       const results = await Promise.all(
-        body.map(async ({ leaseId, ttlMs }) => {
-          try {
-            const parts = await partsOf(context, c, leaseId);
-            grants += parts.grants.length;
-            if (grants > maxRenewed) {
-              throw new ServiceError("invalid", `Expected one request to renew at most ${maxRenewed} keys`);
-            }
-            return await context.leases.renew(parts, ttlMs ?? parts.ttlMs);
-          } catch (error) {
-            return problemOf(error);
-          }
+        body.map(({ leaseId, ttlMs }) => {
+          const renewal = renewals.get(leaseId) ?? renew(leaseId, ttlMs).catch(problemOf);
+          renewals.set(leaseId, renewal);
+          return renewal;
         }),
       );
       return c.json({ leases: results }, 200, noStore);
@@ -185,6 +204,8 @@ function renewManyRoute(app: App, context: ServiceContext): void {
 
 /** The limit of keys in one renewal request. */
 const maxRenewed = 1_000;
+/** How many leases that this instance does not know are renewed at once. */
+const maxUnknown = 20;
 
 const noStore = { "cache-control": "no-store" };
 
@@ -195,7 +216,7 @@ function acquire(context: ServiceContext, c: Context<RouteEnv>, body: WireAcquir
   const command = commandOf(c, body);
   authorize(c.var.principal, "lock:acquire", command.keys);
   const wantsEvents = c.req.header("accept")?.includes("text/event-stream") === true;
-  const connection = context.connections.open(c.env.outgoing);
+  const connection = context.connections.open(c);
   if (c.req.query("hold") === "connection") {
     if (command.attemptId !== undefined) {
       throw new ServiceError(
@@ -278,8 +299,34 @@ async function leaseFor(
   return lease;
 }
 
+/** Renews a lease. A renewal in vain is counted: of a lease that has ended, or whose last renewal was a moment ago. */
+async function renewed(
+  { leases, rate }: ServiceContext,
+  c: Context<RouteEnv>,
+  parts: LeaseParts,
+  ttlMs: number,
+  info?: HolderInfo,
+): Promise<WireLease> {
+  const { quota } = c.var.principal;
+  const isEarly = leases.isRenewedEarly(parts);
+  if (isEarly || !leases.isKnown(parts)) {
+    await rate?.admitDoubtful(quota);
+  }
+  if (isEarly) {
+    await rate?.countInVain(quota);
+  }
+  try {
+    return await leases.renew(parts, ttlMs, info);
+  } catch (error) {
+    if (isLockError(error, "lease-lost")) {
+      await rate?.countInVain(quota);
+    }
+    throw error;
+  }
+}
+
 /**
- * A request with a bad lease id counts in the rate limit, although renewals and releases do not.
+ * A renewal or release with a bad lease id is in vain.
  * @throws {ServiceError} for a lease id of another service, or with a key that the principal may not acquire
  */
 async function partsOf(
@@ -293,7 +340,8 @@ async function partsOf(
     authorize(principal, "lock:acquire", parts.grants.map(({ key }) => key)); // prettier-ignore
     return parts;
   } catch (error) {
-    await rate?.count(principal.name);
+    await rate?.admitDoubtful(principal.quota);
+    await rate?.countInVain(principal.quota);
     throw error;
   }
 }

@@ -20,6 +20,10 @@ import {
   type AcquiredLeases,
   type AcquireLease,
 } from "./acquire-leases.ts";
+import type { PrincipalLimit } from "./waits.ts";
+
+/** A lease needs no renewal sooner than a tenth of its TTL after the last one, within these bounds, ms. */
+const [minRenewalMs, maxRenewalMs] = [500, 5_000] as const;
 
 /** The public fields of a lease that this instance holds for a client. */
 export type DescribedLease = Omit<WireLease, "leaseId" | "queuedMs" | "ttlMs">;
@@ -30,8 +34,19 @@ export class Leases {
   readonly #acquireLease: AcquireLease;
   readonly #metrics: Metrics;
   readonly #ids: LeaseIds;
+  readonly #limit: PrincipalLimit;
+  /** The function that uncounts each lease at its end, by the token of its first grant. */
+  readonly #counted = new Map<string, () => void>();
 
-  constructor(engine: Engine, acquireLease: AcquireLease, metrics: Metrics, ids: LeaseIds) {
+  /** @param limit of the held keys of a principal */
+  constructor(
+    engine: Engine,
+    acquireLease: AcquireLease,
+    metrics: Metrics,
+    ids: LeaseIds,
+    limit: PrincipalLimit,
+  ) {
+    this.#limit = limit;
     this.#ids = ids;
     this.#engine = engine;
     this.#acquireLease = acquireLease;
@@ -41,24 +56,43 @@ export class Leases {
   /** Acquires a lease that the client renews and releases. Rejects like {@link AcquireLease.run}. */
   async acquire(command: AcquireCommand, requester: Requester): Promise<WireLease> {
     const startedAt = performance.now();
-    const { leases, ttlMs, queuedMs } = await this.acquireLeases(command, requester, false);
+    const { leases, ttlMs, queuedMs, uncount } = await this.acquireLeases(command, requester, false);
+    const kind = kindOf(command.mode);
+    const kinds = leases.map(() => kind);
     try {
       leases.forEach((lease) => lease.throwIfLost());
+      return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs, kinds, uncount });
     } catch (error) {
+      uncount();
       await releaseAll(leases);
       throw isLockError(error, "lease-lost") ? repliedTooLate(error) : error;
     }
-    const kind = kindOf(command.mode);
-    return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs, kinds: leases.map(() => kind) });
+  }
+
+  /** A lease of a client has ended, as far as this instance knows. */
+  leaseEnded(token: string): void {
+    this.#counted.get(token)?.();
+    this.#counted.delete(token);
+  }
+
+  /**
+   * Whether a renewal of the lease would be a waste, because its last renewal was a moment ago. Clients renew after a third of the TTL.
+   */
+  isRenewedEarly({ grants, ttlMs }: LeaseParts): boolean {
+    const intervalMs = Math.max(minRenewalMs, Math.min(ttlMs / 10, maxRenewalMs));
+    return grants.some((grant) => (this.#metrics.sinceRenewalMs(grant) ?? Infinity) < intervalMs);
+  }
+
+  /** Whether this instance knows that the lease is held. */
+  isKnown({ grants }: LeaseParts): boolean {
+    return grants.every((grant) => this.#metrics.sinceRenewalMs(grant) !== undefined);
   }
 
   /** @param renew whether this instance holds and renews the leases */
-  async acquireLeases(
-    command: AcquireCommand,
-    requester: Requester,
-    renew: boolean,
-  ): Promise<AcquiredLeases> {
-    this.#checkTtl(command.ttlMs);
+  async acquireLeases(command: AcquireCommand, requester: Requester, renew: boolean): Promise<CountedLeases> {
+    const { keys, quota, ttlMs } = command;
+    this.#checkTtl(ttlMs);
+    this.#limit.check(quota, keys.length);
     const reported = this.#metrics.acquiring(command);
     try {
       const acquired = await this.#acquireLease.run(
@@ -67,10 +101,24 @@ export class Leases {
         renew,
       );
       reported.granted();
-      return acquired;
+      return { ...acquired, uncount: await this.#count(quota, acquired.leases) };
     } catch (error) {
       reported.failed(error);
       throw isLockError(error, "lease-lost") ? repliedTooLate(error) : error;
+    }
+  }
+
+  /** Counts the keys of a lease. Others may have been granted since the check, and the lease is then released. */
+  async #count(quota: string, leases: readonly Lease[]): Promise<() => void> {
+    const ends: (() => void)[] = [];
+    const uncount = (): void => ends.splice(0).forEach((end) => end());
+    try {
+      leases.forEach(() => ends.push(this.#limit.begin(quota)));
+      return uncount;
+    } catch (error) {
+      uncount();
+      await releaseAll(leases);
+      throw error;
     }
   }
 
@@ -182,13 +230,19 @@ export class Leases {
    * Transfers the lease to its client, so no state stays here. The elapsed time is read before the remaining time, because a pause
    * between the two must not lengthen the reported validity.
    */
-  #respond(leases: readonly Lease[], { ttlMs, begun: startedAt, queuedMs, kinds }: LeaseReply): WireLease {
+  #respond(
+    leases: readonly Lease[],
+    { ttlMs, begun: startedAt, queuedMs, kinds, uncount }: LeaseReply,
+  ): WireLease {
     const elapsedMs = performance.now() - startedAt;
     const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
     const grants = leases.map((lease, index) => {
       const { key, token, fencingToken } = lease.transfer();
       return { key, token, fencingToken, kind: kinds[index] };
     });
+    if (uncount) {
+      this.#counted.set(grants[0]?.token ?? "", uncount);
+    }
     return this.#wire({ ttlMs, grants }, { leftMs, validMs: leftMs + elapsedMs - queuedMs, queuedMs });
   }
 
@@ -258,6 +312,13 @@ interface LeaseReply {
   readonly queuedMs: number;
   /** Of each grant. */
   readonly kinds: readonly LeaseParts["grants"][number]["kind"][];
+  /** Of a new lease: it no longer counts for its principal. */
+  readonly uncount?: () => void;
+}
+
+interface CountedLeases extends AcquiredLeases {
+  /** The leases no longer count for their principal. */
+  readonly uncount: () => void;
 }
 
 function kindOf(mode: WireMode): LeaseParts["grants"][number]["kind"] {

@@ -4,7 +4,7 @@ import type { WireLock } from "holdfast/http";
 
 import { body, json, noQuery, problems } from "./responses.ts";
 import { newApp, type App, type ServiceContext } from "./context.ts";
-import { authorize } from "./principal.ts";
+import { authorize, hasScope } from "./principal.ts";
 import { fencingToken, holderSchema, keySchema } from "./schemas.ts";
 
 const waiterSchema = z
@@ -79,9 +79,10 @@ function listRoute(app: App, { engine: { locks }, connections }: ServiceContext)
     async (c) => {
       const { state, owner, ...page } = c.req.valid("query");
       authorize(c.var.principal, "lock:read", [page.prefix ?? ""]);
-      const listed = await locks.list({ ...page, signal: connections.open(c.env.outgoing).closed });
+      const listed = await locks.list({ ...page, signal: connections.open(c).closed });
       const shown = listed.locks.filter(
         (lock) =>
+          hasScope(c.var.principal, "lock:read", lock.key) && // a second line, in case an engine lists other keys than were asked for
           (state !== "contended" || lock.waiterCount > 0) &&
           (owner === undefined || lock.holders.some((holder) => holder.owner === owner)),
       );

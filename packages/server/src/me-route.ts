@@ -27,6 +27,18 @@ const meSchema = z
     offers: z
       .array(offers)
       .openapi({ description: "The optional parts of the interface that this service and its engine have" }),
+    limits: z
+      .object({
+        waits: z.number(),
+        waitsOfKey: z.number().nullable(),
+        leases: z.number().nullable().openapi({ description: "The keys that it holds at once" }),
+        streams: z.number(),
+        requestsPerSecond: z.number().nullable(),
+      })
+      .openapi({
+        description:
+          "The limits of the principal at one instance; null: none. All subjects of one rule of an issuer share them",
+      }),
     version: z.string(),
     engine: z.object({
       name: z.string(),
@@ -36,7 +48,7 @@ const meSchema = z
   .openapi("Me");
 
 /** The route with the rights of the client. */
-export function meRoute({ engine, readOnly, hasAuthentication }: ServiceContext): App {
+export function meRoute({ engine, readOnly, hasAuthentication, limits }: ServiceContext): App {
   const app = newApp();
   app.openapi(
     createRoute({
@@ -57,6 +69,7 @@ export function meRoute({ engine, readOnly, hasAuthentication }: ServiceContext)
           scopes: scopesOf(c.var.principal),
           readOnly,
           offers: [...(driver.audit ? (["audit"] as const) : []), "doctor" as const],
+          limits: { ...limits },
           version,
           engine: { name: driver.capabilities.engine ?? "other", guarantee },
         },

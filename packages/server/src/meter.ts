@@ -49,6 +49,8 @@ export class Metrics {
   readonly #values: SeriesCache;
   readonly #groups: KeyGroups;
   readonly #leaseTracker: LeaseTracker;
+  /** Called at the end of each lease that this instance knows. */
+  onLeaseEnded: (token: string, end: LeaseEnd) => void = () => undefined;
   readonly #onVote = (message: unknown): void => {
     recordVote(this.#values, message as Diagnostics["vote"]);
   };
@@ -66,7 +68,10 @@ export class Metrics {
     this.#values = new SeriesCache(this.recorder);
     this.#leaseTracker = new LeaseTracker({
       begun: (grant) => this.#changeHeld(grant, 1),
-      ended: (grant, heldMs, end) => this.#ended(grant, heldMs, end),
+      ended: (grant, heldMs, end) => {
+        this.#ended(grant, heldMs, end);
+        this.onLeaseEnded(grant.token, end);
+      },
     });
     this.#gauge("holdfast_server_open_waits", "Requests that wait at this instance", waiters);
     this.#gauge("holdfast_server_streams", "Open event streams of this instance", streams);
@@ -118,6 +123,11 @@ export class Metrics {
         recordFailedVotes(this.#values, error);
       },
     };
+  }
+
+  /** How long ago a lease was granted or renewed, ms; undefined: this instance does not know it. */
+  sinceRenewalMs(grant: Grant): number | undefined {
+    return this.#leaseTracker.sinceRenewalMs(grant);
   }
 
   /** Counts a lease as held by its client, from its response or renewal on. */

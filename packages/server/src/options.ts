@@ -12,12 +12,24 @@ export interface ServiceOptions {
   readonly auth?: AuthOptions | undefined;
   /** The longest wait for one response, ms. A stream waits for the request's `waitMs`. @defaultValue 60 000 */
   readonly maxWaitMs?: number | undefined;
-  /** The limit of requests per second and principal. Renewals and releases are exempt. @defaultValue no limit */
+  /**
+   * The limit of requests per second and principal. Renewals and releases count only in vain, and apart: of an ended or unknown lease, or
+   * sooner than a tenth of the TTL (0.5 s to 5 s) after the last renewal. @defaultValue no limit
+   */
   readonly requestsPerSecond?: number | undefined;
   /** The signing key of lease ids, the same for every instance, at least 16 characters. @defaultValue lease ids are unsigned */
   readonly leaseKey?: string | undefined;
-  /** The limit of open waits of one principal at this instance. @defaultValue 20 000 */
+  /**
+   * Another signing key whose lease ids are valid, at least 16 characters: the former key during a change, or the next one at instances
+   * that are not yet to use it. @defaultValue none
+   */
+  readonly oldLeaseKey?: string | undefined;
+  /** The limit of open waits of one principal at this instance. @defaultValue 20 000 on Redis and in memory, 1 000 on other engines */
   readonly maxWaitsOfOne?: number | undefined;
+  /** The limit of open waits of one principal for one key at this instance. Without authentication there is none. @defaultValue 500 */
+  readonly maxWaitsOfKey?: number | undefined;
+  /** The limit of keys that one principal holds by this instance. Without authentication there is none. @defaultValue 1 000 */
+  readonly maxLeasesOfOne?: number | undefined;
   /** The limit of open event streams of one principal at this instance. @defaultValue 200 */
   readonly maxStreamsOfOne?: number | undefined;
   /** @defaultValue 50 000 */
@@ -45,7 +57,8 @@ export interface ServiceOptions {
 }
 
 /** Options without a default. */
-type Optional = "auth" | "requestsPerSecond" | "leaseKey" | "doctor";
+type Optional =
+  "engine" | "auth" | "requestsPerSecond" | "leaseKey" | "oldLeaseKey" | "maxWaitsOfOne" | "doctor";
 
 /** The options with their defaults. */
 export type ResolvedService = Pick<ServiceOptions, Optional> & {
@@ -101,13 +114,19 @@ const origin = z
 
 const count = z.number().int().min(1);
 
+const leaseKey = (name: string): z.ZodOptional<z.ZodString> =>
+  z.string().min(16, `expected a key (${name}) of at least 16 characters`).optional();
+
 const fields = z.strictObject({
   engine: z.unknown().optional(),
   auth: authSchema.optional(),
   maxWaitMs: count.max(3_600_000).default(60_000),
   requestsPerSecond: count.optional(),
-  leaseKey: z.string().min(16, "expected a key (HOLDFAST_LEASE_KEY) of at least 16 characters").optional(),
-  maxWaitsOfOne: count.default(20_000),
+  leaseKey: leaseKey("HOLDFAST_LEASE_KEY"),
+  oldLeaseKey: leaseKey("HOLDFAST_LEASE_KEY_OLD"),
+  maxWaitsOfOne: count.optional(),
+  maxWaitsOfKey: count.default(500),
+  maxLeasesOfOne: count.default(1_000),
   maxStreamsOfOne: count.default(200),
   maxConnections: count.default(50_000),
   drainMs: z.number().int().min(0).default(10_000),
@@ -119,14 +138,25 @@ const fields = z.strictObject({
   log: z.unknown().optional(),
 });
 
-const schema = fields.refine(
-  ({ auth, allowedOrigins }) => auth !== undefined || !allowedOrigins.includes("*"),
-  {
+const schema = fields
+  .refine(({ auth, allowedOrigins }) => auth !== undefined || !allowedOrigins.includes("*"), {
     path: ["allowedOrigins"],
     error:
       "expected authentication for *, because otherwise every web page could take the locks of this machine",
-  },
-);
+  })
+  .refine(({ leaseKey, oldLeaseKey }) => leaseKey !== undefined || oldLeaseKey === undefined, {
+    path: ["oldLeaseKey"],
+    error: "expected a leaseKey (HOLDFAST_LEASE_KEY) beside the old one (HOLDFAST_LEASE_KEY_OLD)",
+  });
+
+/** Validates the options of authentication. @throws {TypeError} with the name of each invalid field */
+export function checkAuth(auth: AuthOptions): AuthOptions {
+  const read = authSchema.safeParse(auth);
+  if (!read.success) {
+    throw new TypeError(`Invalid tokens or issuers:\n${z.prettifyError(read.error)}`);
+  }
+  return read.data;
+}
 
 /** Validates each value once. @throws {TypeError} with the name of each invalid option */
 export function resolveService(options: ServiceOptions): ResolvedService {
@@ -134,7 +164,7 @@ export function resolveService(options: ServiceOptions): ResolvedService {
   if (!read.success) {
     throw new TypeError(`Invalid options of the service:\n${z.prettifyError(read.error)}`);
   }
-  const { engine = "memory:", log = () => undefined, doctor } = options;
-  const { auth, requestsPerSecond, leaseKey, ...rest } = read.data;
-  return { ...rest, auth, requestsPerSecond, leaseKey, engine, log, doctor };
+  const { engine, log = () => undefined, doctor } = options;
+  const { auth, requestsPerSecond, leaseKey, oldLeaseKey, maxWaitsOfOne, ...rest } = read.data;
+  return { ...rest, auth, requestsPerSecond, leaseKey, oldLeaseKey, maxWaitsOfOne, engine, log, doctor };
 }

@@ -6,12 +6,17 @@ export type Scope = "lock:acquire" | "lock:read" | "lock:force" | "admin";
 /** The identity of a client, and its rights. */
 export interface Principal {
   readonly name: string;
+  /** The name by which its use of the service is limited. All subjects of one rule of a JWT issuer share the limits. */
+  readonly quota: string;
+  /** The entry of the auth file that admitted the principal; undefined: another means did. */
+  readonly source?: string;
   readonly grants: readonly { readonly scope: Scope; readonly prefix: string }[];
 }
 
 /** The principal of every request to a service without authentication. */
 export const anonymous: Principal = {
   name: "anonymous",
+  quota: "anonymous",
   grants: [
     { scope: "lock:acquire", prefix: "" },
     { scope: "lock:read", prefix: "" },
@@ -42,6 +47,12 @@ function rightsOf({ name, grants }: Principal, scope: Scope): string {
 /** Whether the principal has the scope for a key, or for all keys with that prefix. */
 export function hasScope({ grants }: Principal, scope: Scope, key: string): boolean {
   return grants.some((grant) => grant.scope === scope && key.startsWith(grant.prefix));
+}
+
+/** The prefixes for which a principal has one of the scopes. A prefix that begins with another of them is left out. */
+export function prefixesOf({ grants }: Principal, scopes: readonly Scope[]): string[] {
+  const all = new Set(grants.filter(({ scope }) => scopes.includes(scope)).map(({ prefix }) => prefix));
+  return [...all].filter((prefix) => ![...all].some((other) => other !== prefix && prefix.startsWith(other)));
 }
 
 /** Whether the principal may read all keys. */

@@ -5,21 +5,23 @@ import { createAdaptorServer } from "@hono/node-server";
 import type { Driver } from "holdfast";
 import { NodeReader, observeNodes, observeTimerLag } from "holdfast/prometheus";
 
-import type { Identify } from "./admission.ts";
+import { byToken, type Identify } from "./admission.ts";
 import { createApp } from "./app.ts";
 import { AttemptCache } from "./attempts.ts";
+import { Authenticator, type AuthOptions } from "./auth.ts";
 import { Connections } from "./connection.ts";
 import { doctorOf } from "./doctor/of-engine.ts";
+import { warningsOf } from "./doctor/of-service.ts";
 import { Engine } from "./engine.ts";
 import type { App, ServiceContext } from "./context.ts";
 import { LeaseIds } from "./lease-ids.ts";
 import { Leases } from "./leases.ts";
-import { RateLimit } from "./limits.ts";
+import { limitsOf, RateLimit } from "./limits.ts";
 import { Metrics } from "./meter.ts";
 import { addNodeEvents, addRoles } from "./node-gauges.ts";
 import { LockObservation } from "./observation/lock-observation.ts";
 import { OwnerDirectory } from "./observation/owners.ts";
-import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
+import { checkAuth, resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
 import { ServiceError } from "./refusal.ts";
 import { limits, rejectBadRequests } from "./server-limits.ts";
 import { AcquireLease } from "./acquire-leases.ts";
@@ -29,14 +31,25 @@ export interface Service {
   readonly app: App;
   /** The guarantee of the engine. `process`: no other instance can share the locks. */
   readonly guarantee: Driver["capabilities"]["guarantee"];
-  /** Checks that `listen` accepts the host. @throws {Error} without authentication, for an address that other machines can reach */
+  /**
+   * Checks that `listen` accepts the host.
+   * @throws {Error} for an address that other machines can reach: without authentication, and without an engine in the options, because
+   * another instance would then have locks of its own
+   */
   assertHost(host: string): void;
   /**
    * @param options by default 127.0.0.1:7420; port 0: any free port
    * @returns the address of the service
-   * Without authentication, rejects for an address that other machines can reach.
+   * Rejects for an address that `assertHost` refuses.
    */
   listen(options?: { readonly host?: string; readonly port?: number }): Promise<string>;
+  /**
+   * Replaces the tokens and issuers. Streams and waits whose token is no longer known, or has other grants, end at once with
+   * `unauthenticated`. Their leases stay held until they are released by another token, or expire.
+   * @returns how many requests were ended
+   * @throws {TypeError} for invalid tokens or issuers, and for a service without authentication
+   */
+  replaceAuth(auth: AuthOptions): number;
   /**
    * Refuses new requests, ends waits, and resolves when all requests are answered or `drainMs` have passed. Renewals and releases still
    * succeed.
@@ -49,7 +62,7 @@ export interface Service {
 /** Creates a lock service on one engine. Rejects like `connect`. */
 export async function createService(options: ServiceOptions = {}): Promise<Service> {
   const resolved = resolveService(options);
-  return new HttpService(resolved, await Engine.open(resolved.engine));
+  return new HttpService(resolved, await Engine.open(resolved.engine ?? "memory:"));
 }
 
 /** The access to a service by the means of an application. */
@@ -63,14 +76,16 @@ export class HttpService implements Service {
   readonly #options: ResolvedService;
   readonly #context: ServiceContext;
   readonly #draining = new AbortController();
+  readonly #authenticator: Authenticator | undefined;
   readonly #stopMetrics: (() => void)[];
   #server: Server | undefined;
   #closing: Promise<void> | undefined;
 
   /** @param access by default by the tokens of the options */
   constructor(options: ResolvedService, engine: Engine, access?: Access) {
-    const waitLimits = new WaitLimits(options.maxWaitsOfOne);
     const { guarantee } = engine;
+    const limits = limitsOf(options, engine);
+    const waitLimits = new WaitLimits(limits.waits, limits.waitsOfKey ?? Infinity);
     const streams = new PrincipalLimit(options.maxStreamsOfOne, "open event streams");
     const metrics = new Metrics({
       engine: engine.driver.capabilities.engine ?? "other",
@@ -86,9 +101,22 @@ export class HttpService implements Service {
     engine.onLoss = (token, reason) => {
       metrics.lost(token, reason);
     };
-    const leaseIds = new LeaseIds(options.leaseKey);
+    const leaseIds = new LeaseIds(options.leaseKey, options.oldLeaseKey);
     this.#options = options;
-    const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds);
+    this.#authenticator = options.auth && new Authenticator(options.auth);
+    const leaseLimit = new PrincipalLimit(
+      limits.leases ?? Infinity,
+      "held keys",
+      (message) => new ServiceError("rate-limited", message),
+    );
+    const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds, leaseLimit);
+    const attempts = new AttemptCache(leases, leaseIds);
+    metrics.onLeaseEnded = (token, end) => {
+      leases.leaseEnded(token);
+      if (end !== "expired") {
+        attempts.grantEnded(token); // an expired lease may have been renewed by another instance
+      }
+    };
     const observation = new LockObservation(engine.locks);
     this.#context = {
       engine,
@@ -98,18 +126,21 @@ export class HttpService implements Service {
       streams,
       metrics,
       leases,
-      attempts: new AttemptCache(leases, leaseIds),
+      attempts,
       leaseIds,
+      limits,
       rate: options.requestsPerSecond === undefined ? undefined : new RateLimit(options.requestsPerSecond),
       log: options.log,
       connections: new Connections(),
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,
       readOnly: options.readOnly,
-      doctor: options.doctor ?? doctorOf(options.engine, engine.driver),
+      doctor: options.doctor ?? doctorOf(options.engine ?? "memory:", engine.driver),
+      warnings: warningsOf(options),
       hasAuthentication: access?.hasAuthentication ?? options.auth !== undefined,
     };
-    this.app = createApp(this.#context, options, access?.identify);
+    const identify = access?.identify ?? byToken(this.#authenticator, options.allowedOrigins);
+    this.app = createApp(this.#context, options, identify);
   }
 
   get guarantee(): Driver["capabilities"]["guarantee"] {
@@ -117,11 +148,32 @@ export class HttpService implements Service {
   }
 
   assertHost(host: string): void {
-    if (!this.#options.auth && !/^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)) {
+    if (/^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)) {
+      return;
+    }
+    if (!this.#options.auth) {
       throw new Error(
         `Without authentication the service listens on loopback only, not on ${host}: give it tokens or JWT issuers`,
       );
     }
+    if (this.#options.engine === undefined) {
+      throw new Error(
+        `Without an engine the service listens on loopback only, not on ${host}, because its locks are those of one process: ` +
+          "give it the URL of an engine (HOLDFAST_URL), or memory: if there is only one instance",
+      );
+    }
+  }
+
+  replaceAuth(auth: AuthOptions): number {
+    const authenticator = this.#authenticator;
+    if (!authenticator) {
+      throw new TypeError("Expected a service with authentication");
+    }
+    authenticator.replace(checkAuth(auth));
+    return this.#context.connections.endOf(
+      (principal) => !authenticator.isCurrent(principal),
+      new ServiceError("unauthenticated", "The token was revoked, or its grants have changed"),
+    );
   }
 
   async listen({ host = "127.0.0.1", port = 7420 }: { host?: string; port?: number } = {}): Promise<string> {
@@ -145,6 +197,9 @@ export class HttpService implements Service {
       guarantee: this.guarantee,
       leaseIds: this.#context.leaseIds.isSigned ? "signed" : "unsigned",
     });
+    for (const { id, observed, fix } of this.#context.warnings) {
+      this.#options.log({ level: "warn", event: id, observed, fix });
+    }
     return url;
   }
 
@@ -156,7 +211,7 @@ export class HttpService implements Service {
         retryAfterMs: 0,
       });
       this.#draining.abort(refusal);
-      connections.endAll(refusal);
+      connections.endOf(() => true, refusal);
     }
     const end = performance.now() + this.#options.drainMs;
     while (connections.count > 0 && performance.now() < end) {

@@ -3,51 +3,78 @@ import type { WireLock } from "holdfast/http";
 
 /** Limits a number for each principal, such as open streams. */
 export class PrincipalLimit {
-  readonly #ofPrincipal = new Map<string, number>();
+  readonly #counts = new Map<string, number>();
   readonly #max: number;
   readonly #what: string;
+  readonly #refusal: (message: string, key?: string) => Error;
 
-  /** @param what the counted things, in the plural, for the error */
-  constructor(max: number, what: string) {
+  /**
+   * @param what the counted things, in the plural, for the error
+   * @param refusal the error of one too many, by default a `LockError` with the code `too-many-waiters`
+   */
+  constructor(max: number, what: string, refusal: (message: string, key?: string) => Error = tooManyWaiters) {
     this.#max = max;
     this.#what = what;
+    this.#refusal = refusal;
   }
 
   get count(): number {
-    return Array.from(this.#ofPrincipal.values()).reduce((sum, count) => sum + count, 0);
+    return Array.from(this.#counts.values()).reduce((sum, count) => sum + count, 0);
   }
 
   /**
-   * Counts one more.
-   * @returns ends it; call it once
-   * @throws {LockError} `too-many-waiters`
+   * Checks that there is room for some more.
+   * @param key counts for this key alone
    */
-  begin(principal: string): () => void {
-    const others = this.#ofPrincipal.get(principal) ?? 0;
-    if (others >= this.#max) {
-      const message = `"${principal}" has ${others} ${this.#what} by this instance`;
-      throw new LockError(message, { code: "too-many-waiters", retryable: true });
+  check(quota: string, more: number = 1, key?: string): void {
+    const present = this.#counts.get(nameOf(quota, key)) ?? 0;
+    if (present + more > this.#max) {
+      const ofKey = key === undefined ? "" : ` for "${key}"`;
+      const message = `"${quota}" has ${present} ${this.#what}${ofKey} by this instance, and the limit is ${this.#max}`;
+      throw this.#refusal(message, key);
     }
-    this.#ofPrincipal.set(principal, others + 1);
+  }
+
+  /**
+   * Counts one more, like {@link check}.
+   * @returns ends it; call it once
+   */
+  begin(quota: string, key?: string): () => void {
+    this.check(quota, 1, key);
+    const name = nameOf(quota, key);
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
     return () => {
-      const remaining = (this.#ofPrincipal.get(principal) ?? 1) - 1;
+      const remaining = (this.#counts.get(name) ?? 1) - 1;
       if (remaining === 0) {
-        this.#ofPrincipal.delete(principal);
+        this.#counts.delete(name);
       } else {
-        this.#ofPrincipal.set(principal, remaining);
+        this.#counts.set(name, remaining);
       }
     };
   }
+}
+
+function nameOf(quota: string, key = ""): string {
+  return `${quota.length} ${quota}${key}`;
+}
+
+function tooManyWaiters(message: string, key?: string): Error {
+  return new LockError(message, { code: "too-many-waiters", retryable: true, key });
 }
 
 /** The waiters of this instance, in the order of arrival. */
 export class WaitLimits {
   readonly #ofKey = new Map<string, Set<{ readonly owner: string }>>();
   readonly #bound: PrincipalLimit;
+  readonly #boundOfKey: PrincipalLimit;
 
-  /** @param maxPerPrincipal the limit of waits of one principal */
-  constructor(maxPerPrincipal: number) {
-    this.#bound = new PrincipalLimit(maxPerPrincipal, "open waits");
+  /**
+   * @param max the limit of waits of one principal
+   * @param maxOfKey the limit of waits of one principal for one key
+   */
+  constructor(max: number, maxOfKey: number) {
+    this.#bound = new PrincipalLimit(max, "open waits");
+    this.#boundOfKey = new PrincipalLimit(maxOfKey, "open waits");
   }
 
   get count(): number {
@@ -59,13 +86,14 @@ export class WaitLimits {
    * @returns ends the wait; call it once
    * @throws {LockError} `too-many-waiters`
    */
-  begin(key: string, owner: string, principal: string): () => void {
-    const end = this.#bound.begin(principal);
+  begin(key: string, owner: string, quota: string): () => void {
+    this.#boundOfKey.check(quota, 1, key);
+    const ends = [this.#bound.begin(quota), this.#boundOfKey.begin(quota, key)];
     const own = { owner };
     const ofKey = this.#ofKey.get(key) ?? new Set();
     this.#ofKey.set(key, ofKey.add(own));
     return () => {
-      end();
+      ends.forEach((end) => end());
       if (ofKey.delete(own) && ofKey.size === 0 && this.#ofKey.get(key) === ofKey) {
         this.#ofKey.delete(key);
       }

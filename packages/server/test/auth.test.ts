@@ -31,6 +31,7 @@ beforeAll(async () => {
   await new Promise((resolve) => keysServer.once("listening", resolve));
   const { port } = keysServer.address() as AddressInfo;
   service = await createService({
+    engine: "memory:",
     log: (entry) => log.push(entry),
     auth: {
       tokens: [

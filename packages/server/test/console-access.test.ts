@@ -141,6 +141,18 @@ describe.skipIf(isSkipped)("the console for everyone, and with tokens", () => {
     await page.getByTestId("login-token").waitFor();
     await page.close();
   });
+
+  test("a token in the fragment does not replace the session of a tab", async () => {
+    const { page } = await openConsole(context, closedUrl, `lock?key=order:9#token=${reader.token}`);
+    await page.getByTestId("sentence").filter({ hasText: "billing" }).waitFor();
+    await page.goto("about:blank");
+    await page.goto(`${closedUrl}/console/lock?key=order:9#token=${operator.token}`);
+    await page.getByTestId("sentence").filter({ hasText: "billing" }).waitFor();
+    expect(page.url()).not.toContain(operator.token);
+    expect(await page.evaluate('sessionStorage.getItem("holdfast-token")')).toBe(reader.token);
+    expect(await page.getByRole("button", { name: "Break…" }).count()).toBe(0);
+    await page.close();
+  });
 });
 
 /** Leaves a record in the audit, and a waiter for `order:1`. */

@@ -14,7 +14,7 @@ import { Hono } from "hono";
 import { afterEach, describe, expect, test } from "vitest";
 
 import { consoleRoutes, type ConsoleRoutes, type ConsoleRoutesOptions } from "../src/index.ts";
-import { refusal, sendRequest } from "./support/service.ts";
+import { refusal, sendRequest, statusOf } from "./support/service.ts";
 
 const ends: (() => unknown)[] = [];
 
@@ -24,7 +24,9 @@ afterEach(async () => {
   }
 });
 
-function mounted(driver: Driver, options?: ConsoleRoutesOptions): ConsoleRoutes {
+const operator: ConsoleRoutesOptions = { authorize: () => ({ name: "ada", canBreak: true }) };
+
+function mounted(driver: Driver, options: ConsoleRoutesOptions = operator): ConsoleRoutes {
   const routes = consoleRoutes(driver, options);
   ends.push(() => routes.close());
   return routes;
@@ -50,7 +52,7 @@ const frameworks: Record<string, (driver: Driver, options?: ConsoleRoutesOptions
     return listening(app.listen(0, "127.0.0.1"));
   },
   async fastify(driver, options) {
-    const { handler } = mounted(driver, { ...options, basePath: "/admin/locks" });
+    const { handler } = mounted(driver, { ...(options ?? operator), basePath: "/admin/locks" });
     const app = fastify();
     app.all("/admin/locks/*", (request, reply) => {
       reply.hijack();
@@ -70,16 +72,18 @@ const frameworks: Record<string, (driver: Driver, options?: ConsoleRoutesOptions
     return `${await app.getUrl()}/admin/locks/`;
   },
   async hono(driver, options) {
-    const routes = mounted(driver, { ...options, basePath: "/admin/locks" });
+    const routes = mounted(driver, { ...(options ?? operator), basePath: "/admin/locks" });
     const app = new Hono<{ Bindings: Parameters<ConsoleRoutes["fetch"]>[1] }>();
     app.all("/admin/locks/*", (c) => routes.fetch(c.req.raw, c.env));
     return listening(serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }));
   },
   async "node:http"(driver, options) {
-    const { handler } = mounted(driver, { ...options, basePath: "/admin/locks" });
+    const { handler } = mounted(driver, { ...(options ?? operator), basePath: "/admin/locks" });
     return listening(createServer(handler).listen(0, "127.0.0.1"));
   },
 };
+
+const mount = frameworks["express"] as (typeof frameworks)[string];
 
 /** The first test, because the server of Hono replaces these classes. */
 test("a mounted console leaves the classes of the application's requests as they are", () => {
@@ -88,19 +92,19 @@ test("a mounted console leaves the classes of the application's requests as they
   expect([globalThis.Request, globalThis.Response]).toEqual(before);
 });
 
-describe.each(Object.entries(frameworks))("the console mounted in %s", (_, mount) => {
+describe.each(Object.entries(frameworks))("the console mounted in %s", (_, mountIn) => {
   test("shows and breaks the locks of the application, and serves nothing else", async () => {
     const driver = memory();
     const locks = createLocks(driver);
     ends.push(() => locks.close());
-    const url = await mount(driver);
+    const url = await mountIn(driver);
     const lease = await locks.acquire("order:1", { owner: "application" });
     expect(await (await fetch(new URL("console/", url))).text()).toContain("<title>");
     expect((await fetch(new URL("console", url), { redirect: "manual" })).headers.get("location")).toBe(
       "./console/",
     );
     expect((await sendRequest(url, "GET", "v1/me")).body).toMatchObject({
-      authentication: false,
+      principal: "ada",
       readOnly: false,
     });
     const listed = await sendRequest(url, "GET", "v1/locks");
@@ -117,7 +121,7 @@ describe.each(Object.entries(frameworks))("the console mounted in %s", (_, mount
     const locks = createLocks(driver);
     ends.push(() => locks.close());
     const lease = await locks.acquire("order:1");
-    const url = await mount(driver, {
+    const url = await mountIn(driver, {
       authorize: ({ headers }: IncomingMessage) =>
         headers["x-user"] === undefined
           ? null
@@ -135,29 +139,71 @@ describe.each(Object.entries(frameworks))("the console mounted in %s", (_, mount
   });
 });
 
-test("without authorize the console refuses other machines, also if they name this one, and proxies", async () => {
-  const routes = mounted(memory());
-  let peer = "127.0.0.1";
-  const server = createServer((request, response) => {
-    Object.defineProperty(request.socket, "remoteAddress", { value: peer, configurable: true });
-    routes.handler(request, response);
-  });
-  const { origin } = new URL(await listening(server.listen(0, "127.0.0.1")));
-  expect((await sendRequest(origin, "GET", "v1/locks")).status).toBe(200);
-  expect(
-    (await sendRequest(origin, "GET", "v1/locks", undefined, { "x-forwarded-for": "203.0.113.7" })).status,
-  ).toBe(403);
-  peer = "203.0.113.7";
-  expect(await refusal(origin, "GET", "v1/locks")).toMatchObject({ status: 403, code: "forbidden" });
-  expect(await refusal(origin, "GET", "console/")).toMatchObject({ status: 403, code: "forbidden" });
+test("a console without authorize has to be declared as open, and is then for reading", async () => {
+  const options = {} as ConsoleRoutesOptions;
+  expect(() => consoleRoutes(memory(), options)).toThrow(/Expected `authorize`.*anonymous: "read"/);
+  expect(() => consoleRoutes(memory(), { ...operator, anonymous: "read" })).toThrow(/Expected `authorize`/);
+  expect(() => consoleRoutes(memory(), { anonymous: "all" as "read" })).toThrow(/to be "read", got "all"/);
+  const driver = memory();
+  const locks = createLocks(driver);
+  ends.push(() => locks.close());
+  const lease = await locks.acquire("order:1");
+  const url = await mount(driver, { anonymous: "read" });
+  expect((await sendRequest(url, "GET", "v1/locks")).body).toMatchObject({ locks: [{ key: "order:1" }] });
+  expect((await sendRequest(url, "GET", "v1/me")).body).toMatchObject({ authentication: false });
+  const seen = { key: "order:1", fencingToken: String(lease.fencingToken), reason: "a test" };
+  expect(await refusal(url, "POST", "v1/lock/break", seen)).toMatchObject({ status: 403 });
+  expect(await refusal(url, "GET", "v1/doctor")).toMatchObject({ status: 403 });
+  expect(lease.signal.aborted).toBe(false);
 });
 
+test.each([{ anonymous: "read" }, operator] as ConsoleRoutesOptions[])(
+  "a page of another origin reads and breaks nothing, also through a proxy and with CORS: %o",
+  async (options) => {
+    const driver = memory();
+    const locks = createLocks(driver);
+    ends.push(() => locks.close());
+    const lease = await locks.acquire("order:1");
+    const url = await mount(driver, options);
+    const seen = { key: "order:1", fencingToken: String(lease.fencingToken), reason: "a test" };
+    const host = new URL(url).host;
+    const foreign: Record<string, string>[] = [
+      { "sec-fetch-site": "cross-site", origin: "https://evil.example" },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site", origin: "https://other.shop.example" },
+      { origin: "https://evil.example" },
+      { origin: "null" },
+      { origin: "https://evil.example", "x-forwarded-host": "shop.example" },
+      { origin: "http://evil.example", "sec-fetch-mode": "cors" },
+    ];
+    for (const headers of foreign) {
+      const name = JSON.stringify(headers);
+      expect(await statusOf(url, "GET", "v1/locks", headers), name).toBe(403);
+      expect(await statusOf(url, "POST", "v1/lock/break", headers, seen), name).toBe(403);
+    }
+    expect(lease.signal.aborted).toBe(false);
+    const own: Record<string, string>[] = [
+      {},
+      { "sec-fetch-site": "same-origin", origin: `http://${host}` },
+      { "sec-fetch-site": "none" },
+      { origin: `http://${host}` },
+      { origin: "https://shop.example", "x-forwarded-host": "shop.example" },
+    ];
+    for (const headers of own) {
+      expect(await statusOf(url, "GET", "v1/locks", headers), JSON.stringify(headers)).toBe(200);
+    }
+    const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" };
+    expect(await statusOf(url, "GET", "console/", link)).toBe(200);
+    expect(await statusOf(url, "POST", "v1/lock/break", link, seen)).toBe(403);
+  },
+);
+
 test("a read-only console breaks nothing", async () => {
-  const url = await (frameworks["express"] as (typeof frameworks)[string])(memory(), { readOnly: true });
+  const url = await mount(memory(), { ...operator, readOnly: true });
   const seen = { key: "k", fencingToken: "1", reason: "a test" };
   expect(await refusal(url, "POST", "v1/lock/break", seen)).toMatchObject({ status: 403 });
 });
 
 test("a base path of another form is refused", () => {
-  expect(() => consoleRoutes(memory(), { basePath: "locks/" })).toThrow(TypeError);
+  expect(() => consoleRoutes(memory(), { ...operator, basePath: "locks/" })).toThrow(/basePath/);
 });

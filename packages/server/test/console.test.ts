@@ -133,6 +133,7 @@ test("with authentication the files are open, and the data needs a token with it
     scopes: [{ scope: "lock:read", prefixes: ["order:"] }],
     readOnly: false,
     offers: ["audit", "doctor"],
+    limits: { waits: 20_000, waitsOfKey: 500, leases: 1_000, streams: 200, requestsPerSecond: null },
     version: expect.stringMatching(/^\d+\.\d+\.\d+$/) as string,
     engine: { name: "memory", guarantee: "process" },
   });

@@ -62,7 +62,7 @@ test("without the option a preflight is refused", async () => {
   const closed = await createService();
   const address = await closed.listen({ port: 0 });
   const reply = await preflight(address, "http://localhost");
-  expect(reply.status).toBe(405);
+  expect(reply.status).toBe(403);
   expect(sharedWith(reply)).toBeNull();
   await closed.close();
 });

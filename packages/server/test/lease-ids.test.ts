@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocks } from "holdfast";
 import { http, leaseIdOf, type WireLease } from "holdfast/http";
@@ -26,10 +28,14 @@ async function start(options: { leaseKey?: string; requestsPerSecond?: number })
   return service.listen({ port: 0 });
 }
 
-const madeUp = (count: number): string =>
+const madeUp = (count: number, series = 0): string =>
   leaseIdOf({
     ttlMs: 60_000,
-    grants: Array.from({ length: count }, (_, i) => ({ key: `k${i}`, token: `t${i}`, fencingToken: "1" })),
+    grants: Array.from({ length: count }, (_, i) => ({
+      key: `k${i}`,
+      token: `t${series}-${i}`,
+      fencingToken: "1",
+    })),
   });
 
 async function scriptsRun(): Promise<number> {
@@ -79,7 +85,7 @@ test("the keys of an unsigned lease id are limited, and so are the keys of one r
     status: 400,
   });
   expect((await scriptsRun()) - before).toBeLessThan(5); // ten requests; the service itself greets the server now and then
-  const leases = Array.from({ length: 20 }, () => ({ leaseId: madeUp(64) }));
+  const leases = Array.from({ length: 20 }, (_, index) => ({ leaseId: madeUp(64, index) }));
   const response = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as {
     leases: { code: string }[];
   };
@@ -89,17 +95,26 @@ test("the keys of an unsigned lease id are limited, and so are the keys of one r
 
 test("requests with bad lease ids count in the rate limit, those with good ones do not", async () => {
   const url = await start({ leaseKey, requestsPerSecond: 5 });
-  const { leaseId } = await acquire(url, { key: "rated", ttlMs: 60_000 });
+  const { leaseId } = await acquire(url, { key: "rated", ttlMs: 5_000 });
   const bad = Array.from({ length: 30 }, () => sendRequest(url, "DELETE", `/v1/leases/${madeUp(1)}`));
   const statuses = (await Promise.all(bad)).map(({ status }) => status);
   expect(statuses).toContain(429);
-  const leases = Array.from({ length: 30 }, () => ({ leaseId: madeUp(1) }));
+  const leases = Array.from({ length: 30 }, (_, index) => ({ leaseId: madeUp(1, index) }));
   const many = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as {
     leases: { code: string }[];
   };
   expect(many.leases.map(({ code }) => code)).toContain("rate-limited");
+  let isOver = false;
+  const flood = (async () => {
+    while (!isOver) {
+      await sendRequest(url, "DELETE", `/v1/leases/${madeUp(1)}`);
+    }
+  })();
+  await pause(600); // a renewal sooner after the grant would be in vain, too
   const renewed = await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {});
   expect(renewed.status).toBe(200);
   expect((renewed.body as WireLease).key).toBe("rated");
   expect((await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).status).toBe(200);
+  isOver = true;
+  await flood;
 });

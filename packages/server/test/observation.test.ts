@@ -215,7 +215,7 @@ test("the history has the ends of holds, and contention has the waiters", async 
 test("the times of earlier holds are known from five releases on", async () => {
   const driver = memory();
   const owner = createLocks(driver, { owner: "often@pod:4" });
-  const routes = consoleRoutes(driver);
+  const routes = consoleRoutes(driver, { anonymous: "read" });
   const api = createServer(routes.handler).listen(0, "127.0.0.1");
   await once(api, "listening");
   const address = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;

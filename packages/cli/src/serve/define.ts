@@ -27,7 +27,8 @@ Without a flag, variables have the settings, as in a container:
   HOLDFAST_HOST  HOLDFAST_PORT  HOLDFAST_AUTH_FILE  HOLDFAST_RATE  HOLDFAST_GROUPS  HOLDFAST_ORIGINS
   HOLDFAST_MAX_WAIT_MS and HOLDFAST_DRAIN_MS, in milliseconds
   HOLDFAST_CONSOLE=off    HOLDFAST_READ_ONLY=on    HOLDFAST_LOG=debug, as --verbose
-  HOLDFAST_LEASE_KEY, which signs lease ids and has no flag
+  HOLDFAST_LEASE_KEY, which signs lease ids, HOLDFAST_LEASE_KEY_OLD, whose ids are valid too
+  HOLDFAST_MAX_WAITS  HOLDFAST_MAX_WAITS_OF_KEY  HOLDFAST_MAX_LEASES, the limits of one principal
 
 An auth file with one token, whose client sets HOLDFAST_TOKEN:
   {"tokens": [{"name": "ci", "sha256": "<64 hex digits, of --new-token>", "grants": [
@@ -44,14 +45,17 @@ export function serveCommand(program: Command): void {
   withCommon(program.command("serve"))
     .summary("run the lock service")
     .description(
-      "Runs the lock service on an engine. Without a URL the engine is inside the process, for this service alone.",
+      "Runs the lock service on an engine. Without a URL the engine is inside the process, for this service alone, on this machine alone.",
     )
     .option(
       "--host <address>",
       "the address to listen on, by default 127.0.0.1; without --auth-file only addresses of this machine",
     )
     .option("--port <n>", "by default 7420; 0: any", wholeNumber(0, 65_535))
-    .option("--auth-file <file>", "tokens and issuers as JSON, as below")
+    .option(
+      "--auth-file <file>",
+      "tokens and issuers as JSON, as below; read again at each change, and on SIGHUP",
+    )
     .option("--max-wait <time>", "the longest wait for one response, by default 60s", duration)
     .option("--drain <time>", "how long to wait for open requests at the end, by default 10s", duration)
     .option(

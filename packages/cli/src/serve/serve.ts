@@ -30,11 +30,18 @@ export async function serve(options: ServeOptions): Promise<number> {
     process.stdout.write(`the settings are valid; the guarantee is ${service.guarantee}\n`);
     return exitCodes.done;
   }
-  return untilSignal(service, async () => {
+  const { followAuthFile } = await import("@holdfast/server");
+  const follows = authFile === undefined ? undefined : followAuthFile(service, authFile, settings.log);
+  const start = async (): Promise<void> => {
     const url = await listen(service, { host, port });
     const hasReader = process.stdout.isTTY && settings.console !== false; // a script expects the address alone
     process.stdout.write(`${url}\n${hasReader ? `web console: ${url}/console/\n` : ""}`);
-  });
+  };
+  try {
+    return await untilSignal(service, start, follows !== undefined);
+  } finally {
+    follows?.();
+  }
 }
 
 /** Adds the settings of the environment. A flag takes precedence. @throws {Exit} with the exit code 78 for invalid settings */
@@ -56,9 +63,17 @@ async function withEnvironment(flags: ServeOptions): Promise<ServeOptions> {
   }
 }
 
-/** Starts the service, and closes it at a signal. @returns the exit code of the signal */
-export async function untilSignal(service: Service, start: () => Promise<void>): Promise<number> {
-  using signals = new Signals();
+/**
+ * Starts the service, and closes it at a signal.
+ * @param ignoresHangup whether SIGHUP has another meaning
+ * @returns the exit code of the signal
+ */
+export async function untilSignal(
+  service: Service,
+  start: () => Promise<void>,
+  ignoresHangup = false,
+): Promise<number> {
+  using signals = new Signals(ignoresHangup);
   try {
     await start();
     const { interrupted } = signals;

@@ -25,8 +25,8 @@ export class ApiError extends Error {
 /** Whether the service asks for a token. */
 export const needsToken = signal(false);
 
-/** The token of this tab. */
-let token = takeTokenFromAddress() ?? readToken();
+/** The token of this tab. A link cannot sign in a tab that is signed in as somebody else: the address counts only without a session. */
+let token = tokenOfTab(takeTokenFromAddress());
 
 export function setToken(value: string | undefined): void {
   token = value;
@@ -122,8 +122,13 @@ function takeTokenFromAddress(): string | undefined {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given === null || given === "") return undefined;
   history.replaceState(null, "", location.pathname + location.search);
-  setTokenLater(given);
   return given;
+}
+
+function tokenOfTab(given: string | undefined): string | undefined {
+  const present = readToken();
+  if (present === undefined && given !== undefined) setTokenLater(given);
+  return present ?? given;
 }
 
 function setTokenLater(value: string): void {

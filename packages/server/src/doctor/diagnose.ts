@@ -1,3 +1,5 @@
+import { inspect } from "node:util";
+
 import type { Locks } from "holdfast";
 
 import { engineDoctorOf } from "./engines.ts";
@@ -43,9 +45,10 @@ export async function diagnose(url: string, options: DiagnoseOptions = {}): Prom
     );
     return { ...diagnosis, findings: sortFindings(findings as unknown as Diagnosis["findings"]) };
   } catch (error) {
-    const message = errorMessage(error);
-    // the error itself may contain the failed command, and so the password
-    throw redact(message) === message ? error : new UnreachableError(redact(message));
+    // The properties of an error may contain the URL or the failed command, and so the password.
+    const shown = inspect(error, { depth: null, showHidden: true });
+    const isSafe = redact(shown) === shown && !shown.includes("ERR_INVALID_URL");
+    throw isSafe ? error : new UnreachableError(redact(errorMessage(error)));
   }
 }
 

@@ -5,10 +5,13 @@ const shortestSecret = 3;
 
 /** Replaces the secrets of a URL in a text, such as the message of a client library. */
 export function redactor(url: string, ...others: readonly (string | undefined)[]): (text: string) => string {
-  const [, user = ""] = /^[a-z][a-z0-9+.-]*:\/\/([^@/?#]*)@/i.exec(url) ?? [];
+  // Up to the last @, because a password may have the characters that end this part of a correct URL. The error then has pieces of it.
+  const [, user = ""] = /^[a-z][a-z0-9+.-]*:\/{0,2}(.*)@/is.exec(url) ?? [];
+  const password = user.slice(user.indexOf(":") + 1);
   const query = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? "");
   const secrets = [
-    user.slice(user.indexOf(":") + 1),
+    password,
+    ...password.split(/[#/?@,:]/),
     ...[...query].filter(([name]) => secretParameters.test(name)).map(([, value]) => value),
     ...others.filter((text) => text !== undefined),
   ];

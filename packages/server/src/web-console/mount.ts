@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import type { Driver } from "holdfast";
 
-import { assertKnownNames, type Identify } from "../admission.ts";
+import { assertOwnPage, type Identify } from "../admission.ts";
 import { Engine } from "../engine.ts";
 import { resolveService, type ServiceOptions } from "../options.ts";
-import { anonymous, type Principal } from "../principal.ts";
+import type { Principal } from "../principal.ts";
 import { problemOf, problemResponse } from "../problems.ts";
 import { ServiceError } from "../refusal.ts";
 import { HttpService } from "../service.ts";
@@ -31,12 +31,14 @@ export interface ConsoleRoutesOptions {
    * @defaultValue the checks of the driver's `nodes()`, which read no settings of the servers
    */
   readonly doctor?: ServiceOptions["doctor"];
-  /**
-   * Finds the user of a request by the application's own means, such as its session; null: the request is refused with 403. Without
-   * this option only browsers on this machine have access, with all rights, and no proxy may forward their requests.
-   */
+  /** Finds the user of a request by the application's own means, such as its session; null: the request is refused with 403. */
   readonly authorize?:
     ((request: IncomingMessage) => ConsoleUser | null | Promise<ConsoleUser | null>) | undefined;
+  /**
+   * `"read"`, in place of `authorize`: every client that reaches the path may read all locks, with owners, reasons and labels, and none may
+   * break one.
+   */
+  readonly anonymous?: "read" | undefined;
 }
 
 /** The console of an application, at `/console/` below the mounted path. */
@@ -55,11 +57,11 @@ const reads =
 const writes = /^\/v1\/(lock\/break|owners\/break|fence\/check)$/;
 
 /**
- * The web console for an application with its own server, on the driver of its locks.
- * @throws {TypeError} for invalid options
+ * The web console for an application with its own server, on the driver of its locks. Requests of pages of other origins are refused.
+ * @throws {TypeError} for invalid options, and without `authorize` and `anonymous`
  */
-export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions = {}): ConsoleRoutes {
-  const { basePath = "", readOnly, doctor, authorize } = options;
+export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions): ConsoleRoutes {
+  const { basePath = "", readOnly, doctor } = options;
   if (!/^(\/[^/?#]+)*$/.test(basePath)) {
     throw new TypeError(
       `Expected \`basePath\` to be a path such as /admin/locks, got ${JSON.stringify(basePath)}`,
@@ -67,8 +69,8 @@ export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions = {}
   }
   const resolved = resolveService({ engine: driver, readOnly, doctor });
   const service = new HttpService(resolved, new Engine(driver), {
-    identify: authorize ? byApplication(authorize) : ofThisMachine,
-    hasAuthentication: authorize !== undefined,
+    identify: byApplication(finderOf(options)),
+    hasAuthentication: options.authorize !== undefined,
   });
   const respond = (request: Request, env: HttpBindings): Response | Promise<Response> => {
     const url = new URL(request.url);
@@ -93,41 +95,46 @@ export function consoleRoutes(driver: Driver, options: ConsoleRoutesOptions = {}
   };
 }
 
-/** Headers of a proxy. A proxy on this machine gives every client a loopback address. */
-const proxyHeaders = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+type FindPrincipal = (request: IncomingMessage) => Promise<Principal | null>;
 
-/** The application may listen on every address, so that the name in the request alone proves nothing. */
-const ofThisMachine: Identify = (c) => {
-  const { socket, headers } = c.env.incoming;
-  const isLocal = /^(127\.|::1$|::ffff:127\.)/.test(socket.remoteAddress ?? "");
-  if (!isLocal || proxyHeaders.some((name) => headers[name] !== undefined)) {
-    throw new ServiceError(
-      "forbidden",
-      "Without `authorize` the console is for browsers of this machine only",
-    );
-  }
-  assertKnownNames(headers.host ?? "");
-  return anonymous;
+/** The principal of every request to an open console. */
+const reader: Principal = {
+  name: "anonymous",
+  quota: "anonymous",
+  grants: [{ scope: "lock:read", prefix: "" }],
 };
 
-function byApplication(authorize: NonNullable<ConsoleRoutesOptions["authorize"]>): Identify {
+/** @throws {TypeError} unless exactly one of the options says who has access */
+function finderOf({ authorize, anonymous }: ConsoleRoutesOptions): FindPrincipal {
+  if (anonymous !== undefined && anonymous !== "read") {
+    throw new TypeError(`Expected \`anonymous\` to be "read", got ${JSON.stringify(anonymous)}`);
+  }
+  if ((authorize === undefined) === (anonymous === undefined)) {
+    throw new TypeError(
+      'Expected `authorize`, which finds the user of a request, or `anonymous: "read"`, by which everybody may read all locks',
+    );
+  }
+  return async (request) => {
+    const user = await authorize?.(request);
+    return user ? principalOf(user) : authorize ? null : reader;
+  };
+}
+
+function byApplication(find: FindPrincipal): Identify {
   return async (c) => {
-    const site = c.req.header("sec-fetch-site") ?? "none";
-    if (c.req.method === "POST" && site !== "same-origin" && site !== "none") {
-      // the browser adds the cookies of the application to requests from any page
-      throw new ServiceError("forbidden", `Expected a request from the console's own origin, got ${site}`);
-    }
-    const user = await authorize(c.env.incoming);
-    if (user === null) {
+    assertOwnPage(c);
+    const principal = await find(c.env.incoming);
+    if (principal === null) {
       throw new ServiceError("forbidden", "The application refuses access to its locks");
     }
-    return principalOf(user);
+    return principal;
   };
 }
 
 function principalOf({ name, canBreak = false, prefix = "" }: ConsoleUser): Principal {
   return {
     name,
+    quota: name,
     grants: [
       { scope: "lock:read", prefix },
       ...(canBreak ? [{ scope: "lock:force" as const, prefix }] : []),

@@ -23,6 +23,25 @@ export async function sendRequest(
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
 }
 
+/** The status of a request with exactly these headers, of which `fetch` sets some itself. */
+export async function statusOf(
+  url: string,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body?: object,
+): Promise<number> {
+  const outgoing = request(new URL(path, url), {
+    method,
+    agent: false,
+    headers: { ...(body && { "content-type": "application/json" }), ...headers },
+  });
+  outgoing.end(body && JSON.stringify(body));
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+  response.resume();
+  return response.statusCode ?? 0;
+}
+
 export async function acquire(url: string, body: object): Promise<WireLease> {
   const reply = await sendRequest(url, "POST", "/v1/leases", body);
   if (reply.status !== 201) {

@@ -9,7 +9,7 @@ container=""
 trap 'test -z "$container" || docker rm --force "$container" > /dev/null; rm -rf "$folder"' EXIT
 
 "$(dirname "$0")/compose/secrets.sh" "$folder" > /dev/null
-container=$(docker run --detach --read-only --cap-drop ALL --volume "$folder/secrets/auth.json:/etc/holdfast/auth.json:ro" "$image")
+container=$(docker run --detach --read-only --cap-drop ALL --env HOLDFAST_URL=memory: --volume "$folder/secrets/auth.json:/etc/holdfast/auth.json:ro" "$image")
 
 for _ in $(seq 60); do
   health=$(docker inspect --format '{{.State.Health.Status}}' "$container")

@@ -110,13 +110,13 @@ export class TableStore implements LeaseStore {
   list({ prefix, cursor, limit }: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
     return this.intercept("list", () => {
       const held = [...this.table.locks.keys()]
-        .filter((key) => key.startsWith(prefix) && key > (cursor ?? ""))
+        .filter((key) => key.startsWith(prefix) && key > (cursor?.slice(1) ?? ""))
         .sort()
         .map((key) => this.#stateOf(key))
         .filter(({ holders }) => holders.length > 0);
       return {
         locks: held.slice(0, limit),
-        cursor: held.length > limit ? (held[limit - 1]?.key ?? null) : null,
+        cursor: held.length > limit ? `>${held[limit - 1]?.key}` : null,
       };
     });
   }

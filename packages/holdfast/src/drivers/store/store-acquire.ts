@@ -1,7 +1,7 @@
 import type { AcquireRequest, AcquireResult, PendingAcquire } from "../../driver.ts";
 import { EngineError } from "../../errors.ts";
 import type { ArrivalOrder } from "../../runtime/arrival-order.ts";
-import { instantNow, type Instant } from "../../runtime/clock.ts";
+import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
 import { backoffMs } from "../../runtime/random.ts";
 import { pause } from "../../runtime/timeout.ts";
 import { remainingValidityMs, validFrom } from "../../validity.ts";
@@ -17,9 +17,59 @@ export interface StoreAcquireHost {
   readonly cleanUps: CleanUps;
   readonly arrivalOrder: ArrivalOrder;
   readonly waiting: WaitingAcquires;
-  /** The grants of which the engine may execute a request later, by token. */
-  readonly late: Map<string, StoreAcquire>;
+  readonly late: LateRequests;
   readonly owner: string;
+}
+
+/** The number of entries that starts the first sweep. */
+const minSweepSize = 64;
+
+/** The grants of which the engine may execute a request later. Each is remembered until its release, its loss, or the end of its validity. */
+export class LateRequests {
+  readonly #clock: Clock;
+  readonly #grants = new Map<string, { readonly acquire: StoreAcquire; until: number }>();
+  #sweepAt = minSweepSize;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#grants.size;
+  }
+
+  add(acquire: StoreAcquire, until: number): void {
+    this.#grants.set(acquire.token, { acquire, until });
+    if (this.#grants.size >= this.#sweepAt) {
+      const now = this.#clock.now();
+      for (const [token, grant] of this.#grants) {
+        if (grant.until <= now) {
+          this.#grants.delete(token);
+        }
+      }
+      this.#sweepAt = Math.max(minSweepSize, 2 * this.#grants.size);
+    }
+  }
+
+  extended(token: string, until: number): void {
+    const grant = this.#grants.get(token);
+    if (grant) {
+      grant.until = until;
+    }
+  }
+
+  /** The grant has ended by itself. */
+  lost(token: string): void {
+    this.#grants.delete(token);
+  }
+
+  /** The grant has been released. From now on late requests leave traces like those of a caller without a result. */
+  released(token: string): void {
+    const grant = this.#grants.get(token);
+    if (grant && this.#grants.delete(token)) {
+      grant.acquire.released();
+    }
+  }
 }
 
 type Reply<T extends StoreReply["outcome"]> = Extract<StoreReply, { outcome: T }>;
@@ -67,10 +117,9 @@ export class StoreAcquire implements PendingAcquire {
     }
   }
 
-  /** The grant has been released. From now on late requests leave traces like those of a caller without a result. */
+  /** See {@link LateRequests.released}. */
   released(): void {
     this.#granted = undefined;
-    this.#host.late.delete(this.token);
     this.#cleanUp();
   }
 
@@ -82,11 +131,14 @@ export class StoreAcquire implements PendingAcquire {
         if (acquired.outcome === "granted") {
           this.#granted = acquired.grant.fencingToken;
           if (this.#mayBeExecuted) {
-            this.#host.late.set(this.token, this);
+            this.#host.late.add(this, acquired.grant.validity.until);
           }
         }
         this.#end();
         this.#settle.resolve(acquired);
+        if (acquired.outcome === "held" && this.#mayBeExecuted) {
+          this.#cleanUp(); // a request without a reply may be granted later, and no caller would release that grant
+        }
         const isNextFree = acquired.outcome === "held" || this.request.lockMode !== undefined;
         if (isNextFree && this.ticket !== undefined) {
           this.#host.waiting.wakeNext(this.request.key); // the next waiter polls from now on, or shares the lock

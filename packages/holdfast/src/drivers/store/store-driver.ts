@@ -29,7 +29,7 @@ import { validFrom } from "../../validity.ts";
 import { CleanUps } from "./clean-up.ts";
 import type { LeaseStore } from "./lease-store.ts";
 import { watchByPolls } from "./poll-watch.ts";
-import { StoreAcquire, type StoreAcquireHost } from "./store-acquire.ts";
+import { LateRequests, StoreAcquire, type StoreAcquireHost } from "./store-acquire.ts";
 import { isTransient, StoreCalls, type StoreSettings } from "./store-calls.ts";
 import { WaitingAcquires } from "./waiting-acquires.ts";
 
@@ -66,7 +66,7 @@ export class StoreDriver implements Driver {
       cleanUps: this.#cleanUps,
       arrivalOrder: new ArrivalOrder(),
       waiting: this.#waiting,
-      late: new Map(),
+      late: new LateRequests(settings.clock),
       owner: "unknown",
     };
   }
@@ -119,9 +119,13 @@ export class StoreDriver implements Driver {
       const { graceMs } = this.#calls;
       const extension = { key, token, fencingToken, ttlMs: ttlMs + graceMs, info: metadata };
       const inForce = await this.#calls.once(key, () => this.#store.extend(extension));
-      return typeof inForce === "number"
-        ? { outcome: "extended", validity: validFrom(sent, inForce - graceMs) }
-        : { outcome: "lost", reason: inForce };
+      if (typeof inForce !== "number") {
+        this.#host.late.lost(token);
+        return { outcome: "lost", reason: inForce };
+      }
+      const validity = validFrom(sent, inForce - graceMs);
+      this.#host.late.extended(token, validity.until);
+      return { outcome: "extended", validity };
     } catch (error) {
       return { outcome: "unknown", error };
     }
@@ -142,7 +146,7 @@ export class StoreDriver implements Driver {
     try {
       return await this.#endOf(key, until, () => this.#store.release(key, token));
     } finally {
-      this.#host.late.get(token)?.released();
+      this.#host.late.released(token);
     }
   }
 
@@ -250,6 +254,9 @@ export class StoreDriver implements Driver {
   }
 
   #reportLost(token: string | null, reason: LossReason, cause: unknown): void {
+    if (token !== null) {
+      this.#host.late.lost(token);
+    }
     this.#report((listener) => listener.lost(token, reason, cause));
   }
 

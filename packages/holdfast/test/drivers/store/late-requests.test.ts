@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 
 import type { AcquireRequest } from "../../../src/driver.ts";
 import { EngineError } from "../../../src/errors.ts";
+import { LateRequests, type StoreAcquire } from "../../../src/drivers/store/store-acquire.ts";
 import { StoreDriver } from "../../../src/drivers/store/store-driver.ts";
 import { Table } from "../../support/lease-table.ts";
 import { grantOf } from "../../support/memory-requests.ts";
@@ -127,6 +128,43 @@ test("a failed request that is executed later leaves no grant after one more com
   expect(table.lock(key).rows.size).toBe(1);
   await clock.advance(commandTimeoutMs);
   expect(await holders({ other })).toBe(0);
+});
+
+test("a request without a reply that is executed after its wait ended as held leaves no grant", async () => {
+  const { clock, store, driver, other } = opened();
+  const holder = await grantOf(other.acquire(request()));
+  const calls: (() => void)[] = [];
+  store.intercept = (name, execute) => {
+    if (name === "acquire" && calls.length === 0) {
+      calls.push(execute);
+      return new Promise(() => undefined); // its reply never comes
+    }
+    return Promise.resolve(execute());
+  };
+  const pending = driver.acquire(request({ deadline: commandTimeoutMs + 1_000 }));
+  await clock.advance(commandTimeoutMs + 1_500);
+  expect(await pending.result).toMatchObject({ outcome: "held" });
+  await other.release(key, holder.token, holder.validity.until);
+  calls[0]?.();
+  expect(await holders({ other })).toBe(1);
+  await clock.advance(commandTimeoutMs + 1);
+  expect(await holders({ other })).toBe(0);
+});
+
+test("grants with a request without a reply are remembered no longer than they are valid", async () => {
+  const clock = manualClock();
+  const late = new LateRequests(clock);
+  const added = (name: number, until: number): void => late.add({ token: `t${name}` } as StoreAcquire, until);
+  for (let name = 0; name < 1_000; name += 1) {
+    added(name, clock.now() + ttlMs);
+    late.extended("t0", clock.now() + ttlMs);
+    await clock.advance(1_000);
+  }
+  expect(late.size).toBeLessThan(130);
+  late.lost("t0");
+  const before = late.size;
+  late.lost("t999");
+  expect(late.size).toBe(before - 1);
 });
 
 test("a repeat after a lost reply finds its own grant", async () => {

@@ -2,6 +2,7 @@ import { execFile, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { chmod, chown, rm } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 
 import pg from "pg";
@@ -124,8 +125,12 @@ function faultsOf(child: () => ChildProcess): Pick<PostgresServer, "kill" | "fre
     kill: async () => {
       if (!hasEnded(child())) {
         const exited = once(child(), "exit");
-        signalAll(child().pid as number, "SIGKILL");
+        const killed = signalAll(child().pid as number, "SIGKILL");
         await exited;
+        // Until the last of them has ended, the shared memory is in use, and a new server refuses to start.
+        while (killed.some(isRunning)) {
+          await pause(10);
+        }
       }
     },
     freeze: () => {
@@ -149,17 +154,31 @@ process.once("exit", () => {
   }
 });
 
-/** Signals all processes of a server. The first process is stopped before, so that it starts no other one. */
-function signalAll(pid: number, signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
+/**
+ * Signals all processes of a server. The first process is stopped before, so that it starts no other one.
+ * @returns the processes
+ */
+function signalAll(pid: number, signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): number[] {
   send(pid, "SIGSTOP");
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
-  for (const one of [pid, ...children.map(Number)]) {
+  const all = [pid, ...children.map(Number)];
+  for (const one of all) {
     if (signal === "SIGSTOP") {
       frozen.add(one);
     } else {
       frozen.delete(one);
     }
     send(one, signal);
+  }
+  return all;
+}
+
+/** Whether a process has not ended. One that its parent has not yet waited for has the state Z. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
   }
 }
 

@@ -232,7 +232,13 @@ export class PostgresStore implements LeaseStore {
         throw error;
       }
     }
-    if (version < schemaVersion && this.#createsSchema) {
+    if (version < schemaVersion) {
+      if (!this.#createsSchema) {
+        const repair = "run the SQL of postgresSchema(), or allow createSchema";
+        throw new TypeError(
+          `expected the schema ${this.#schema} to have version ${schemaVersion}, got ${version}: ${repair}`,
+        );
+      }
       await this.#query(committedSchema(this.#schema), []);
     }
     await this.#session?.start();

@@ -51,6 +51,14 @@ onPostgres("the schema", () => {
     const missing = createLocks(postgres(pool, { schema: "missing", createSchema: false }));
     await expect(missing.acquire("key")).rejects.toThrow('PostgreSQL: schema "missing" does not exist');
     await missing.close();
+    await pool.query(
+      "CREATE OR REPLACE FUNCTION by_hand.version() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 5'",
+    );
+    const older = createLocks(postgres(program, { schema: "by_hand", createSchema: false }));
+    await expect(older.acquire("key")).rejects.toThrow(
+      /expected the schema by_hand to have version \d+, got 5/,
+    );
+    await older.close();
     await program.end();
   });
 

@@ -87,7 +87,7 @@ onRedis("the shell lines of the documentation", () => {
     expect(log.trim().split(/ *\n/)).toEqual([
       "deploy.sh",
       "deploy.sh",
-      "terraform apply -lock=false -auto-approve",
+      "terraform apply -lock-timeout=5m -auto-approve",
       "deploy.sh",
       "deploy.sh",
     ]);

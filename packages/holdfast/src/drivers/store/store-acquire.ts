@@ -58,7 +58,7 @@ export class LateRequests {
     }
   }
 
-  /** The grant has ended by itself. */
+  /** The grant has ended without a release. */
   lost(token: string): void {
     this.#grants.delete(token);
   }

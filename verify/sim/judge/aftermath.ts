@@ -128,7 +128,7 @@ export class FinalChecks {
 
   #excuseForQueue(
     { clock, wasDown, wasSetBack }: ServerMachine,
-    { key, value, owners }: Residue,
+    { node, key, value, owners }: Residue,
   ): string | undefined {
     const { steps } = this.#schedule;
     const isAbandoned = steps.some(
@@ -139,7 +139,9 @@ export class FinalChecks {
         owners.some(({ index }) => index === step.client),
     );
     const mayHoldDeadGrant = steps.some((step) => step.kind === "kill client"); // the node then voted for a dead process
-    if (isAbandoned && (wasDown || wasSetBack || mayHoldDeadGrant)) {
+    // The request of the former process may arrive after the release of the process that adopted the lease.
+    const isLate = steps.some((step) => step.kind === "slow" && step.node === node);
+    if (isAbandoned && (wasDown || wasSetBack || mayHoldDeadGrant || isLate)) {
       return "no release removes the queue entry of a lease that was abandoned or transferred";
     }
     if (wasDown && !mayWait(value, clock.wall())) {
@@ -192,17 +194,22 @@ function maxMessagesPerOperation({ engine, scenario }: Schedule): number {
   return engine === "quorum" && scenario === "contention" ? 2.5 : 1.5;
 }
 
-/** A waiter with some votes repeats its request within a third of the claim time, so that its votes outlast those of a dead rival. */
+/**
+ * A waiter with some votes repeats its request within a third of the claim time, so that its votes outlast those of a dead rival. The
+ * grant of a released lease may be kept for long, too.
+ */
 function splitVoteMessages(
-  { engine, claimMs }: Schedule,
+  { engine, claimMs, steps }: Schedule,
   clients: readonly Client[],
   abandonedTtlsMs: readonly number[],
 ): number {
   const deadMs = clients.flatMap(({ isDead, uses }) =>
     isDead ? Array.from(uses, ({ ttlMs }) => ttlMs) : [],
   );
+  const keptMs = steps.map((step) => (isUse(step) ? (step.minHoldMs ?? 0) : 0));
   const alive = clients.filter(({ isDead }) => !isDead).length;
-  return engine === "quorum" ? (alive * Math.max(0, ...deadMs, ...abandonedTtlsMs)) / (claimMs / 6) : 0;
+  const longestMs = Math.max(0, ...deadMs, ...abandonedTtlsMs, ...keptMs);
+  return engine === "quorum" ? (alive * longestMs) / (claimMs / 6) : 0;
 }
 
 /** Whether a queue has an entry before its deadline. An entry ends with its deadline (0: none) and the kind of its channel. */

@@ -136,10 +136,12 @@ export class History {
     this.check();
   }
 
-  /** The caller transfers the lease to another client, which may adopt the lease for `withinMs`. */
-  transferred(lease: WatchedLeases, withinMs: number): void {
-    this.released(lease);
-    this.reserve(lease, withinMs);
+  /** The client transfers the lease, or leaves it to expire. The lease reserves its keys for `forMs`. */
+  handedOn(client: number, lease: WatchedLeases, forMs: number): void {
+    this.reserve(lease, forMs);
+    for (const { key } of keyLeasesOf(lease)) {
+      this.keyHistory(key).order.leaseHandedOn(client);
+    }
   }
 
   adopted(

@@ -85,6 +85,18 @@ export class QueueOrder {
     }
   }
 
+  /**
+   * A lease of that client was transferred, or left to expire. No release hands its grant over in memory, so the next request of the local
+   * queue is sent to the servers now.
+   */
+  leaseHandedOn(client: number): void {
+    for (const request of this.#requests) {
+      if (request.client === client && request.usesLocalQueue) {
+        request.sentSince = this.#findings.now;
+      }
+    }
+  }
+
   /** The limit is lower from now on. Requests for more permits lose their queue entry. */
   limitLowered(limit: number): void {
     for (const request of this.#requests) {
@@ -118,7 +130,9 @@ export class QueueOrder {
       (this.#possibleOvertakes[0] as PossibleOvertake).dueAt < now
     ) {
       const { request, earlier, description } = this.#possibleOvertakes.shift() as PossibleOvertake;
-      if (!earlier.isSettled && !(request.isShared && now >= earlier.until)) {
+      const isOvertaken = !earlier.isSettled && !(request.isShared && now >= earlier.until);
+      // A fault may have begun since the other grant, such as a pause with the own notification.
+      if (isOvertaken && (request.client === earlier.client || this.#isJudged(request, earlier))) {
         this.#findings.add(
           "order",
           `client ${request.client} with a request for ${this.#key} since ${request.since.toFixed(3)} was granted ${description} client ${earlier.client} with a request since ${earlier.since.toFixed(3)}`,
@@ -137,15 +151,22 @@ export class QueueOrder {
     if (mayPass || !isQueuedAt(this.#findings.now, earlier) || !isEarlier(earlier, request)) {
       return undefined;
     }
-    // A ticket is an estimate of the servers' clocks, and a client that misses its turn because of a fault loses its turn.
-    const isJudged = [request, earlier].every(({ client }) => this.#isQuiet(client, earlier.judgedSince));
-    return isJudged ? "before" : this.#findings.skip("order: a fault disturbs one of the two clients");
+    return this.#isJudged(request, earlier) ? "before" : undefined;
+  }
+
+  /** A ticket is an estimate of the servers' clocks, and a client that misses its turn because of a fault loses its turn. */
+  #isJudged(request: WaitingRequest, earlier: WaitingRequest): boolean {
+    const isQuiet = [request, earlier].every(({ client }) => this.#isQuiet(client, earlier.judgedSince));
+    if (!isQuiet) {
+      this.#findings.skip("order: a fault disturbs one of the two clients");
+    }
+    return isQuiet;
   }
 }
 
 function isQueuedAt(now: number, request: WaitingRequest): boolean {
-  const { isQueued, isDequeued, until, mayWaitInMemory, headSince } = request;
-  const mayBeInTransit = mayWaitInMemory && now < headSince + toleranceMs;
+  const { isQueued, isDequeued, until, mayWaitInMemory, headSince, sentSince } = request;
+  const mayBeInTransit = (mayWaitInMemory && now < headSince + toleranceMs) || now < sentSince + toleranceMs;
   return isQueued && !mayBeInTransit && !isDequeued && now < until;
 }
 

@@ -31,6 +31,8 @@ export interface WaitingRequest extends ArrivalWindow {
   readonly mayWaitInMemory: boolean;
   /** Since when the request has been the first of these; Infinity: it is not the first. */
   headSince: number;
+  /** When the request was sent to the servers after a wait in memory; -Infinity: at its start. */
+  sentSince: number;
   /** The request has its own queue entry: it waits, it has no `attemptId`, and the servers know its client. */
   isQueued: boolean;
   /** The request exceeded the limit at some time, so it has no queue entry until its next poll. */
@@ -70,6 +72,7 @@ export function createRequest(
     ...arrivals.windowOf(client, waitMs ?? Infinity),
     serial,
     ...localQueueState(mode, { usesLocalQueue, waits, isPlain }),
+    sentSince: -Infinity,
     isQueued: isPlain && arrivals.isRegistered(client) && !isAfterUnqueued,
     isDequeued: false,
     wasGranted: false,

@@ -51,7 +51,8 @@ export class LeaseUse {
     if (ending === "orphan") {
       lease.orphan();
       // A lease that was handed over in memory has the TTL of its earlier holder.
-      this.#history.reserve(lease, (client.handover ? client.longestTtlMs : use.ttlMs) * slowestClockFactor);
+      const mostMs = client.handover ? client.longestTtlMs : use.ttlMs;
+      this.#history.handedOn(client.index, lease, mostMs * slowestClockFactor);
       this.#trace(`client ${client.index} leaves ${lease.fencingToken} to expire`);
     } else if (typeof ending === "object" && lease.remainingMs() > 0) {
       await this.#transfer(client, use, lease, ending);
@@ -168,7 +169,9 @@ export class LeaseUse {
     const recipient = this.#clients[transfer.transferTo];
     const leftMs = lease.remainingMs();
     this.#trace(`client ${client.index} gives ${fencingToken} to ${recipient?.index}`);
-    this.#history.transferred(lease, Math.max(leftMs, use.ttlMs) * slowestClockFactor); // an extension of the claim may be in flight
+    this.#history.released(lease);
+    const mostMs = Math.max(leftMs, use.ttlMs); // an extension of the claim may be in flight
+    this.#history.handedOn(client.index, lease, mostMs * slowestClockFactor);
     const serialized = JSON.stringify(lease.transfer());
     this.#releases.checkUnusable(lease);
     if (await lease.release()) {

@@ -96,7 +96,8 @@ test("the judge finds an adopted lease with another number", () => {
   const watched = history();
   const transferred = new FakeLease(1);
   grant(watched, 0, transferred);
-  watched.transferred(transferred, 100);
+  watched.released(transferred);
+  watched.handedOn(0, transferred, 100);
   watched.adopted(1, new FakeLease(1), 1n, bounds);
   expect(checkNames(watched)).toEqual([]);
   watched.adopted(1, new FakeLease(2), 1n, bounds);

@@ -188,6 +188,7 @@ function requestOf(client: number, weight: number): WaitingRequest {
     usesLocalQueue: false,
     mayWaitInMemory: false,
     headSince: Infinity,
+    sentSince: -Infinity,
     isQueued: true,
     isDequeued: false,
     until: Infinity,

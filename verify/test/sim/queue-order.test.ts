@@ -36,6 +36,52 @@ test.each(["calm", "storm"] as const)(
   },
 );
 
+test.each([
+  { afterMs: toleranceMs - 1, found: [] },
+  { afterMs: toleranceMs, found: ["order"] },
+])("the next local request of a transferred lease may be in transit: $afterMs ms", ({ afterMs, found }) => {
+  const watched = history();
+  for (const client of [0, 1]) {
+    watched.requestSettled(watched.requestStarted({ ...use, client, key: "other" }, false));
+  }
+  world.now += 1_000;
+  const lease = new FakeLease(1);
+  const first = watched.requestStarted({ ...use, client: 0 }, true);
+  watched.requestStarted({ ...use, client: 0 }, true);
+  world.now += 100;
+  const later = watched.requestStarted({ ...use, client: 1 }, true);
+  watched.granted(first, lease);
+  watched.requestSettled(first);
+  watched.released(lease);
+  watched.handedOn(0, lease, 100);
+  world.now += afterMs;
+  watched.granted(later, new FakeLease(2));
+  world.now += 1;
+  watched.check();
+  expect(checkNames(watched)).toEqual(found);
+});
+
+test("a fault that begins after the grant of another reader disturbs the earlier reader", () => {
+  for (const isDisturbed of [false, true]) {
+    world.now = 0;
+    const watched = history("storm");
+    const reader = { ...use, mode: { kind: "reader" } } as const;
+    for (const client of [0, 1]) {
+      watched.requestSettled(watched.requestStarted({ ...reader, client, key: "other" }, false));
+    }
+    world.now += 1_000;
+    watched.requestStarted({ ...reader, client: 0 }, false);
+    world.now += 1_000;
+    watched.granted(watched.requestStarted({ ...reader, client: 1 }, false), new FakeLease(1));
+    if (isDisturbed) {
+      watched.disturbances.begin(0, world.now + 500);
+    }
+    world.now += toleranceMs + 1;
+    watched.check();
+    expect(checkNames(watched)).toEqual(isDisturbed ? [] : ["order"]);
+  }
+});
+
 test("without faults, no process overtakes a wait that is longer than the tolerance", () => {
   const calm = history();
   overtake(calm, toleranceMs + 1, [0, 1], false);
@@ -190,6 +236,7 @@ test("a process may hand a lease over sixteen times while other processes wait, 
       usesLocalQueue: true,
       mayWaitInMemory: false,
       headSince: Infinity,
+      sentSince: -Infinity,
       isQueued: true,
       isDequeued: false,
       until: Infinity,

@@ -235,18 +235,19 @@ onRedis("Mutex of holdfast/compat/redis-semaphore", () => {
   test("excludes Mutex of redis-semaphore, native locks of the same key, and is excluded by both", async () => {
     const key = newKey();
     const native = createLocks(redis(client, { prefix: "mutex:" }));
-    const old = new original.Mutex(client, key, { acquireTimeout: 50 });
-    const own = new Mutex(client, key, { acquireTimeout: 50 });
+    const [old, own] = [new original.Mutex(client, key), new Mutex(client, key)];
+    const impatient = { acquireTimeout: 50 };
+    const ownTry = (): Promise<boolean> => new Mutex(client, key, impatient).tryAcquire();
     await own.acquire();
-    expect(await old.tryAcquire()).toBe(false);
+    expect(await new original.Mutex(client, key, impatient).tryAcquire()).toBe(false);
     expect(await native.tryAcquire(key)).toBeNull();
     await own.release();
     await old.acquire();
-    expect(await own.tryAcquire()).toBe(false);
+    expect(await ownTry()).toBe(false);
     expect(await native.tryAcquire(key)).toBeNull();
     await old.release();
     const lease = await native.acquire(key);
-    expect(await own.tryAcquire()).toBe(false);
+    expect(await ownTry()).toBe(false);
     await lease.release();
     await native.close();
   });

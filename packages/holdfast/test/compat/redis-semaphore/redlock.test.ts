@@ -34,13 +34,14 @@ onLongUpQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
   test("excludes RedlockMutex of redis-semaphore, and is excluded by it", async () => {
     const nodes = await startLongUpNodes(3);
     const clients = clientsOf(nodes);
-    const own = new RedlockMutex(clients, "key", { acquireTimeout: 200 });
-    const old = new original.RedlockMutex(clientsOf(nodes), "key", { acquireTimeout: 200 });
+    const others = clientsOf(nodes);
+    const [own, old] = [new RedlockMutex(clients, "key"), new original.RedlockMutex(others, "key")];
+    const impatient = { acquireTimeout: 200 };
     await own.acquire();
-    expect(await old.tryAcquire()).toBe(false);
+    expect(await new original.RedlockMutex(others, "key", impatient).tryAcquire()).toBe(false);
     await own.release();
     expect(await old.tryAcquire()).toBe(true);
-    await expect(own.acquire()).rejects.toThrow(TimeoutError);
+    await expect(new RedlockMutex(clients, "key", impatient).acquire()).rejects.toThrow(TimeoutError);
     await old.release();
     const next = new RedlockMutex(clients, "key");
     expect(await next.tryAcquire()).toBe(true);
@@ -49,14 +50,15 @@ onLongUpQuorum("RedlockMutex of holdfast/compat/redis-semaphore", () => {
 
   test("works without a minority, and reports a majority that is down as not acquired", async () => {
     const nodes = await startLongUpNodes(3);
-    const options = { acquireTimeout: 300 };
-    const mutex = new RedlockMutex(clientsOf(nodes), "key", options);
-    await mutex.acquire();
-    await mutex.release();
+    const clients = clientsOf(nodes);
+    const first = new RedlockMutex(clients, "key");
+    await first.acquire();
+    await first.release();
     await nodes[0]?.kill();
     const other = new RedlockMutex(clientsOf(nodes), "other", { onLockLost: () => undefined });
     await other.acquire();
     await nodes[1]?.kill();
+    const mutex = new RedlockMutex(clients, "key", { acquireTimeout: 300 });
     expect(await mutex.tryAcquire()).toBe(false);
     const failure = await mutex.acquire().catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(TimeoutError);

@@ -100,8 +100,9 @@ export class Leases {
         withReport(requester, () => reported.queued()),
         renew,
       );
+      const uncount = await this.#count(quota, acquired.leases);
       reported.granted();
-      return { ...acquired, uncount: await this.#count(quota, acquired.leases) };
+      return { ...acquired, uncount };
     } catch (error) {
       reported.failed(error);
       throw isLockError(error, "lease-lost") ? repliedTooLate(error) : error;

@@ -176,6 +176,21 @@ describe("limits of one principal", () => {
     await waitUntil(() => streams.some(({ text }) => text().includes("granted")), "one has the lock");
   });
 
+  test("a wait that ends beyond the limit is one result of the metrics", async () => {
+    const admin = newToken();
+    const reader = { ...entry("admin", admin, ""), grants: [{ scope: "admin" as const, prefix: "" }] };
+    const { url } = await open({ auth: { tokens: [...(auth.tokens ?? []), reader] }, maxLeasesOfOne: 1 });
+    const { leaseId } = await acquired(url, other, { key: "job:1" });
+    const wait = problemOf(url, ci, { key: "job:1", waitMs: 30_000 });
+    const metrics = async (): Promise<string> =>
+      (await sendRequest(url, "GET", "/metrics", undefined, as(admin))).body as string;
+    await waitUntil(async () => /^holdfast_waiting{.*} 1$/m.test(await metrics()), "it waits");
+    await acquired(url, ci, { key: "job:2" });
+    await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`, undefined, as(other));
+    expect(await wait).toMatchObject({ code: "rate-limited" });
+    expect(await metrics()).toMatch(/^holdfast_waiting{.*} 0$/m);
+  });
+
   test("a lease that ends by its TTL no longer counts", async () => {
     const { url } = await open({ maxLeasesOfOne: 1 });
     await acquired(url, ci, { key: "job:1", ttlMs: 200 });

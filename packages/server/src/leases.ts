@@ -22,7 +22,7 @@ import {
 } from "./acquire-leases.ts";
 import type { PrincipalLimit } from "./waits.ts";
 
-/** A lease needs no renewal sooner than a tenth of its TTL after the last one, within these bounds, ms. */
+/** A lease needs no renewal sooner than a tenth of its TTL after the last one, within these bounds, ms, and a fifth of a short TTL. */
 const [minRenewalMs, maxRenewalMs] = [500, 5_000] as const;
 
 /** The public fields of a lease that this instance holds for a client. */
@@ -79,7 +79,7 @@ export class Leases {
    * Whether a renewal of the lease would be a waste, because its last renewal was a moment ago. Clients renew after a third of the TTL.
    */
   isRenewedEarly({ grants, ttlMs }: LeaseParts): boolean {
-    const intervalMs = Math.max(minRenewalMs, Math.min(ttlMs / 10, maxRenewalMs));
+    const intervalMs = Math.min(Math.max(ttlMs / 10, minRenewalMs), maxRenewalMs, ttlMs / 5);
     return grants.some((grant) => (this.#metrics.sinceRenewalMs(grant) ?? Infinity) < intervalMs);
   }
 

@@ -14,7 +14,8 @@ export interface ServiceOptions {
   readonly maxWaitMs?: number | undefined;
   /**
    * The limit of requests per second and principal. Renewals and releases count only in vain, and apart: of an ended or unknown lease, or
-   * sooner than a tenth of the TTL (0.5 s to 5 s) after the last renewal. @defaultValue no limit
+   * sooner than a tenth of the TTL (0.5 s to 5 s, at most a fifth of the TTL) after the last renewal.
+   * @defaultValue no limit
    */
   readonly requestsPerSecond?: number | undefined;
   /** The signing key of lease ids, the same for every instance, at least 16 characters. @defaultValue lease ids are unsigned */

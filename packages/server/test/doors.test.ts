@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import type { WireLease, WireProblem } from "holdfast/http";
@@ -124,6 +125,20 @@ describe("renewals in vain", () => {
     expect(codes.filter((code) => code === "rate-limited").length).toBeGreaterThan(5);
     const renewed = await sendRequest(url, "POST", `/v1/leases/${others.leaseId}/renew`, {}, as(other));
     expect(renewed.status).toBe(200);
+  });
+
+  test("leases with a short TTL can be renewed after a third of it", async () => {
+    const { url } = await open({ requestsPerSecond: 5 });
+    const leases = await Promise.all(
+      [1, 2, 3, 4].map((number) => acquired(url, ci, { key: `job:${number}`, ttlMs: 1_200 })),
+    );
+    for (let turn = 0; turn < 5; turn += 1) {
+      await pause(400);
+      const { body } = await sendRequest(url, "POST", "/v1/renew", { leases: leases.map(({ leaseId }) => ({ leaseId })) }, as(ci)); // prettier-ignore
+      expect((body as { leases: WireProblem[] }).leases.map(({ code }) => code)).not.toContain(
+        "rate-limited",
+      );
+    }
   });
 
   test("releases and renewals of leases that have ended are limited", async () => {

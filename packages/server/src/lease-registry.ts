@@ -42,16 +42,24 @@ export class LeaseTracker {
     const now = performance.now();
     const entry = this.#entries.get(grant.token);
     if (entry) {
-      entry.renewedAt = now;
       entry.until = Math.max(entry.until, now + remainingMs);
     } else {
+      const since = now - Math.max(0, ttlMs - remainingMs);
       this.#entries.set(grant.token, {
         grant,
-        since: now - Math.max(0, ttlMs - remainingMs),
-        renewedAt: now,
+        since,
+        renewedAt: since,
         until: now + remainingMs,
       });
       this.#listener.begun(grant);
+    }
+  }
+
+  /** The engine has extended a grant. */
+  renewed({ token }: Grant): void {
+    const entry = this.#entries.get(token);
+    if (entry) {
+      entry.renewedAt = performance.now();
     }
   }
 

@@ -308,12 +308,10 @@ async function renewed(
   info?: HolderInfo,
 ): Promise<WireLease> {
   const { quota } = c.var.principal;
-  const isEarly = leases.isRenewedEarly(parts);
-  if (isEarly || !leases.isKnown(parts)) {
+  if (leases.isRenewedEarly(parts)) {
+    await rate?.countEarly(quota);
+  } else if (!leases.isKnown(parts)) {
     await rate?.admitDoubtful(quota);
-  }
-  if (isEarly) {
-    await rate?.countInVain(quota);
   }
   try {
     return await leases.renew(parts, ttlMs, info);

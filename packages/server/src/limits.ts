@@ -47,14 +47,18 @@ export class RateLimit {
 
   /** @throws {ServiceError} `rate-limited` */
   async count(quota: string): Promise<void> {
-    try {
-      await this.#requests.consume(quota);
-    } catch (error) {
-      throw error instanceof RateLimiterRes ? refusal(quota, error) : error;
-    }
+    await consume(this.#requests, quota);
   }
 
-  /** Notes a renewal or release in vain. */
+  /**
+   * Counts a renewal that is known to be in vain.
+   * @throws {ServiceError} `rate-limited`
+   */
+  async countEarly(quota: string): Promise<void> {
+    await consume(this.#inVain, quota);
+  }
+
+  /** Notes a renewal or release that was in vain. */
   async countInVain(quota: string): Promise<void> {
     await this.#inVain.penalty(quota);
   }
@@ -68,6 +72,14 @@ export class RateLimit {
     if (counted !== null && counted.remainingPoints <= 0) {
       throw refusal(quota, counted);
     }
+  }
+}
+
+async function consume(limiter: RateLimiterMemory, quota: string): Promise<void> {
+  try {
+    await limiter.consume(quota);
+  } catch (error) {
+    throw error instanceof RateLimiterRes ? refusal(quota, error) : error;
   }
 }
 

@@ -147,6 +147,8 @@ export class Metrics {
     }
     if (outcome === "lost") {
       this.#leaseTracker.leaseEnded(grant, endBy(extension.reason));
+    } else if (outcome === "extended") {
+      this.#leaseTracker.renewed(grant);
     }
   }
 

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
-import type { WireLease, WireProblem } from "holdfast/http";
+import { leaseIdOf, readLeaseId, type WireLease, type WireProblem } from "holdfast/http";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, assert, beforeAll, describe, expect, test } from "vitest";
 
 import {
   createService,
@@ -139,6 +139,31 @@ describe("renewals in vain", () => {
         "rate-limited",
       );
     }
+  });
+
+  test("a request for the state of a lease is no renewal of it", async () => {
+    const { url } = await open({ requestsPerSecond: 6 });
+    const { leaseId } = await acquired(url, ci, { key: "job:5", ttlMs: 3_000 });
+    await pause(600);
+    const path = `/v1/leases/${leaseId}`;
+    expect((await sendRequest(url, "GET", path, undefined, as(ci))).status).toBe(200);
+    for (let turn = 0; turn < 6; turn += 1) {
+      await sendRequest(url, "DELETE", "/v1/leases/none", undefined, as(ci)); // in vain
+    }
+    expect((await sendRequest(url, "POST", `${path}/renew`, {}, as(ci))).status).toBe(200);
+  });
+
+  test("early renewals of one request are limited too", async () => {
+    const { url } = await open({ engine, requestsPerSecond: 5 });
+    const { leaseId } = await acquired(url, ci, { key: "job:6", ttlMs: 60_000 });
+    const parts = readLeaseId(leaseId);
+    assert(parts);
+    const leases = Array.from({ length: 100 }, (_, more) => ({
+      leaseId: leaseIdOf({ ...parts, ttlMs: 60_000 + more }),
+    }));
+    const { body } = await sendRequest(url, "POST", "/v1/renew", { leases }, as(ci));
+    const results = (body as { leases: { code?: string }[] }).leases;
+    expect(results.filter(({ code }) => code === "rate-limited")).toHaveLength(95);
   });
 
   test("releases and renewals of leases that have ended are limited", async () => {

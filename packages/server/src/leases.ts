@@ -10,6 +10,7 @@ import {
 import type { LeaseParts, WireLease, WireMode } from "holdfast/http";
 
 import type { Engine } from "./engine.ts";
+import type { HeldKeys } from "./held-keys.ts";
 import type { LeaseIds } from "./lease-ids.ts";
 import type { Metrics } from "./meter.ts";
 import { ServiceError } from "./refusal.ts";
@@ -20,7 +21,6 @@ import {
   type AcquiredLeases,
   type AcquireLease,
 } from "./acquire-leases.ts";
-import type { PrincipalLimit } from "./waits.ts";
 
 /** A lease needs no renewal sooner than a tenth of its TTL after the last one, within these bounds, ms, and a fifth of a short TTL. */
 const [minRenewalMs, maxRenewalMs] = [500, 5_000] as const;
@@ -34,19 +34,10 @@ export class Leases {
   readonly #acquireLease: AcquireLease;
   readonly #metrics: Metrics;
   readonly #ids: LeaseIds;
-  readonly #limit: PrincipalLimit;
-  /** The function that uncounts each lease at its end, by the token of its first grant. */
-  readonly #counted = new Map<string, () => void>();
+  readonly #held: HeldKeys;
 
-  /** @param limit of the held keys of a principal */
-  constructor(
-    engine: Engine,
-    acquireLease: AcquireLease,
-    metrics: Metrics,
-    ids: LeaseIds,
-    limit: PrincipalLimit,
-  ) {
-    this.#limit = limit;
+  constructor(engine: Engine, acquireLease: AcquireLease, metrics: Metrics, ids: LeaseIds, held: HeldKeys) {
+    this.#held = held;
     this.#ids = ids;
     this.#engine = engine;
     this.#acquireLease = acquireLease;
@@ -61,18 +52,12 @@ export class Leases {
     const kinds = leases.map(() => kind);
     try {
       leases.forEach((lease) => lease.throwIfLost());
-      return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs, kinds, uncount });
+      return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs, kinds });
     } catch (error) {
       uncount();
       await releaseAll(leases);
       throw isLockError(error, "lease-lost") ? repliedTooLate(error) : error;
     }
-  }
-
-  /** A lease of a client has ended, as far as this instance knows. */
-  leaseEnded(token: string): void {
-    this.#counted.get(token)?.();
-    this.#counted.delete(token);
   }
 
   /**
@@ -92,7 +77,7 @@ export class Leases {
   async acquireLeases(command: AcquireCommand, requester: Requester, renew: boolean): Promise<CountedLeases> {
     const { keys, quota, ttlMs } = command;
     this.#checkTtl(ttlMs);
-    this.#limit.check(quota, keys.length);
+    await this.#held.check(quota, keys.length);
     const reported = this.#metrics.acquiring(command);
     try {
       const acquired = await this.#acquireLease.run(
@@ -111,16 +96,14 @@ export class Leases {
 
   /** Counts the keys of a lease. Others may have been granted since the check, and the lease is then released. */
   async #count(quota: string, leases: readonly Lease[]): Promise<() => void> {
-    const ends: (() => void)[] = [];
-    const uncount = (): void => ends.splice(0).forEach((end) => end());
     try {
-      leases.forEach(() => ends.push(this.#limit.begin(quota)));
-      return uncount;
+      this.#held.begin(quota, leases);
     } catch (error) {
-      uncount();
       await releaseAll(leases);
       throw error;
     }
+    const held = leases.map(({ key, fencingToken }) => ({ key, fencingToken }));
+    return () => held.forEach((one) => this.#held.ended(one));
   }
 
   describe(leases: readonly Lease[]): DescribedLease {
@@ -231,19 +214,13 @@ export class Leases {
    * Transfers the lease to its client, so no state stays here. The elapsed time is read before the remaining time, because a pause
    * between the two must not lengthen the reported validity.
    */
-  #respond(
-    leases: readonly Lease[],
-    { ttlMs, begun: startedAt, queuedMs, kinds, uncount }: LeaseReply,
-  ): WireLease {
+  #respond(leases: readonly Lease[], { ttlMs, begun: startedAt, queuedMs, kinds }: LeaseReply): WireLease {
     const elapsedMs = performance.now() - startedAt;
     const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
     const grants = leases.map((lease, index) => {
       const { key, token, fencingToken } = lease.transfer();
       return { key, token, fencingToken, kind: kinds[index] };
     });
-    if (uncount) {
-      this.#counted.set(grants[0]?.token ?? "", uncount);
-    }
     return this.#wire({ ttlMs, grants }, { leftMs, validMs: leftMs + elapsedMs - queuedMs, queuedMs });
   }
 
@@ -313,8 +290,6 @@ interface LeaseReply {
   readonly queuedMs: number;
   /** Of each grant. */
   readonly kinds: readonly LeaseParts["grants"][number]["kind"][];
-  /** Of a new lease: it no longer counts for its principal. */
-  readonly uncount?: () => void;
 }
 
 interface CountedLeases extends AcquiredLeases {

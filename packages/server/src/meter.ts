@@ -50,7 +50,7 @@ export class Metrics {
   readonly #groups: KeyGroups;
   readonly #leaseTracker: LeaseTracker;
   /** Called at the end of each lease that this instance knows. */
-  onLeaseEnded: (token: string, end: LeaseEnd) => void = () => undefined;
+  onLeaseEnded: (grant: Grant, end: LeaseEnd) => void = () => undefined;
   readonly #onVote = (message: unknown): void => {
     recordVote(this.#values, message as Diagnostics["vote"]);
   };
@@ -70,7 +70,7 @@ export class Metrics {
       begun: (grant) => this.#changeHeld(grant, 1),
       ended: (grant, heldMs, end) => {
         this.#ended(grant, heldMs, end);
-        this.onLeaseEnded(grant.token, end);
+        this.onLeaseEnded(grant, end);
       },
     });
     this.#gauge("holdfast_server_open_waits", "Requests that wait at this instance", waiters);

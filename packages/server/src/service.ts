@@ -14,6 +14,7 @@ import { doctorOf } from "./doctor/of-engine.ts";
 import { warningsOf } from "./doctor/of-service.ts";
 import { Engine } from "./engine.ts";
 import type { App, ServiceContext } from "./context.ts";
+import { HeldKeys } from "./held-keys.ts";
 import { LeaseIds } from "./lease-ids.ts";
 import { Leases } from "./leases.ts";
 import { limitsOf, RateLimit } from "./limits.ts";
@@ -104,17 +105,16 @@ export class HttpService implements Service {
     const leaseIds = new LeaseIds(options.leaseKey, options.oldLeaseKey);
     this.#options = options;
     this.#authenticator = options.auth && new Authenticator(options.auth);
-    const leaseLimit = new PrincipalLimit(
+    const held = new HeldKeys(
       limits.leases ?? Infinity,
-      "held keys",
-      (message) => new ServiceError("rate-limited", message),
+      async (key, fencingToken) => (await engine.locks.checkFence(key, fencingToken)) === "stale",
     );
-    const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds, leaseLimit);
+    const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds, held);
     const attempts = new AttemptCache(leases, leaseIds);
-    metrics.onLeaseEnded = (token, end) => {
-      leases.leaseEnded(token);
+    metrics.onLeaseEnded = (grant, end) => {
+      held.ended(grant);
       if (end !== "expired") {
-        attempts.grantEnded(token); // an expired lease may have been renewed by another instance
+        attempts.grantEnded(grant.token); // an expired lease may have been renewed by another instance
       }
     };
     const observation = new LockObservation(engine.locks);

@@ -6,16 +6,11 @@ export class PrincipalLimit {
   readonly #counts = new Map<string, number>();
   readonly #max: number;
   readonly #what: string;
-  readonly #refusal: (message: string, key?: string) => Error;
 
-  /**
-   * @param what the counted things, in the plural, for the error
-   * @param refusal the error of one too many, by default a `LockError` with the code `too-many-waiters`
-   */
-  constructor(max: number, what: string, refusal: (message: string, key?: string) => Error = tooManyWaiters) {
+  /** @param what the counted things, in the plural, for the error */
+  constructor(max: number, what: string) {
     this.#max = max;
     this.#what = what;
-    this.#refusal = refusal;
   }
 
   get count(): number {
@@ -23,15 +18,16 @@ export class PrincipalLimit {
   }
 
   /**
-   * Checks that there is room for some more.
+   * Checks that there is room for one more.
    * @param key counts for this key alone
+   * @throws {LockError} `too-many-waiters`
    */
-  check(quota: string, more: number = 1, key?: string): void {
+  check(quota: string, key?: string): void {
     const present = this.#counts.get(nameOf(quota, key)) ?? 0;
-    if (present + more > this.#max) {
+    if (present >= this.#max) {
       const ofKey = key === undefined ? "" : ` for "${key}"`;
       const message = `"${quota}" has ${present} ${this.#what}${ofKey} by this instance, and the limit is ${this.#max}`;
-      throw this.#refusal(message, key);
+      throw new LockError(message, { code: "too-many-waiters", retryable: true, key });
     }
   }
 
@@ -40,7 +36,7 @@ export class PrincipalLimit {
    * @returns ends it; call it once
    */
   begin(quota: string, key?: string): () => void {
-    this.check(quota, 1, key);
+    this.check(quota, key);
     const name = nameOf(quota, key);
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
     return () => {
@@ -56,10 +52,6 @@ export class PrincipalLimit {
 
 function nameOf(quota: string, key = ""): string {
   return `${quota.length} ${quota}${key}`;
-}
-
-function tooManyWaiters(message: string, key?: string): Error {
-  return new LockError(message, { code: "too-many-waiters", retryable: true, key });
 }
 
 /** The waiters of this instance, in the order of arrival. */
@@ -87,7 +79,7 @@ export class WaitLimits {
    * @throws {LockError} `too-many-waiters`
    */
   begin(key: string, owner: string, quota: string): () => void {
-    this.#boundOfKey.check(quota, 1, key);
+    this.#boundOfKey.check(quota, key);
     const ends = [this.#bound.begin(quota), this.#boundOfKey.begin(quota, key)];
     const own = { owner };
     const ofKey = this.#ofKey.get(key) ?? new Set();

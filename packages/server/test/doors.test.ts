@@ -231,6 +231,31 @@ describe("limits of one principal", () => {
     expect(await metrics()).toMatch(/^holdfast_waiting{.*} 0$/m);
   });
 
+  test("each key of a lease counts until it ends itself", async () => {
+    const { url } = await open({ maxLeasesOfOne: 4 });
+    const { leaseId } = await acquired(url, ci, { keys: ["job:1", "job:2", "job:3", "job:4"] });
+    const parts = readLeaseId(leaseId);
+    assert(parts);
+    const first = leaseIdOf({ ...parts, grants: parts.grants.slice(0, 1) });
+    await sendRequest(url, "DELETE", `/v1/leases/${first}`, undefined, as(ci));
+    await acquired(url, ci, { key: "job:5" });
+    expect(await problemOf(url, ci, { key: "job:6" })).toMatchObject({ code: "rate-limited" });
+  });
+
+  test("a lease that another instance has released no longer counts", async () => {
+    const redis = await startRedis();
+    ends.push(() => redis.stop());
+    const engine = `redis://127.0.0.1:${redis.port}`;
+    const [one, two] = [await open({ engine, maxLeasesOfOne: 2 }), await open({ engine })];
+    await acquired(one.url, ci, { key: "job:0", ttlMs: 3_600_000 });
+    for (let number = 1; number < 5; number += 1) {
+      const { leaseId } = await acquired(one.url, ci, { key: `job:${number}`, ttlMs: 3_600_000 });
+      await sendRequest(two.url, "DELETE", `/v1/leases/${leaseId}`, undefined, as(ci));
+    }
+    await acquired(one.url, ci, { key: "job:5" });
+    expect(await problemOf(one.url, ci, { key: "job:6" })).toMatchObject({ code: "rate-limited" });
+  });
+
   test("a lease that ends by its TTL no longer counts", async () => {
     const { url } = await open({ maxLeasesOfOne: 1 });
     await acquired(url, ci, { key: "job:1", ttlMs: 200 });

@@ -85,7 +85,7 @@ export class AttemptCache {
   ): Promise<WireLease> {
     const startedAt = performance.now();
     for (;;) {
-      const existing = entry.lease && (await this.#renewed(name, entry, entry.lease, command.ttlMs));
+      const existing = entry.lease && (await this.#renewed(name, entry, entry.lease, command));
       if (existing) {
         return existing;
       }
@@ -125,10 +125,10 @@ export class AttemptCache {
     name: string,
     entry: Entry,
     lease: WireLease,
-    ttlMs: number,
+    { ttlMs, quota }: AcquireCommand,
   ): Promise<WireLease | undefined> {
     try {
-      const renewed = await this.#leases.renew(this.#leaseIds.read(lease.leaseId), ttlMs);
+      const renewed = await this.#leases.renew(this.#leaseIds.read(lease.leaseId), ttlMs, quota);
       this.#setLease(name, entry, renewed);
       return renewed;
     } catch (error) {

@@ -314,7 +314,7 @@ async function renewed(
     await rate?.admitDoubtful(quota);
   }
   try {
-    return await leases.renew(parts, ttlMs, info);
+    return await leases.renew(parts, ttlMs, quota, info);
   } catch (error) {
     if (isLockError(error, "lease-lost")) {
       await rate?.countInVain(quota);

@@ -132,10 +132,11 @@ export class Leases {
   }
 
   /**
-   * Extends by the driver, because an adopted lease would overwrite the stored metadata.
+   * Extends by the driver, because an adopted lease would overwrite the stored metadata. From then on the keys count for the principal,
+   * also if another instance granted them.
    * @throws {LeaseLostError}
    */
-  async renew(parts: LeaseParts, ttlMs: number, metadata?: HolderInfo): Promise<WireLease> {
+  async renew(parts: LeaseParts, ttlMs: number, quota: string, metadata?: HolderInfo): Promise<WireLease> {
     const startedAt = performance.now();
     this.#checkTtl(ttlMs);
     const times = await Promise.all(
@@ -148,7 +149,10 @@ export class Leases {
         const extension = await this.#engine.driver.extend(asked);
         const elapsedMs = performance.now() - startedAt;
         this.#metrics.renewed(grant, ttlMs, extension, elapsedMs);
-        return { elapsedMs, leftMs: this.#remainingMs(grant, extension) };
+        const leftMs = this.#remainingMs(grant, extension);
+        this.#metrics.leaseHeld(grant, ttlMs, leftMs); // also if another key of the lease is lost
+        this.#held.renewed(quota, [grant]);
+        return { elapsedMs, leftMs };
       }),
     );
     const validMs = Math.min(...times.map(({ elapsedMs, leftMs }) => elapsedMs + leftMs));

@@ -256,6 +256,26 @@ describe("limits of one principal", () => {
     expect(await problemOf(one.url, ci, { key: "job:6" })).toMatchObject({ code: "rate-limited" });
   });
 
+  test("a lease counts at the instance that renews it", async () => {
+    const redis = await startRedis();
+    ends.push(() => redis.stop());
+    const engine = `redis://127.0.0.1:${redis.port}`;
+    const [one, two] = [await open({ engine }), await open({ engine, maxLeasesOfOne: 1 })];
+    const leases = [
+      await acquired(one.url, ci, { key: "job:1" }),
+      await acquired(one.url, ci, { key: "job:2" }),
+    ];
+    for (const { leaseId } of leases) {
+      const renewal = await sendRequest(two.url, "POST", `/v1/leases/${leaseId}/renew`, {}, as(ci));
+      expect(renewal.status).toBe(200);
+    }
+    expect(await problemOf(two.url, ci, { key: "job:3" })).toMatchObject({ code: "rate-limited" });
+    for (const { leaseId } of leases) {
+      await sendRequest(two.url, "DELETE", `/v1/leases/${leaseId}`, undefined, as(ci));
+    }
+    await acquired(two.url, ci, { key: "job:3" });
+  });
+
   test("a lease that ends by its TTL no longer counts", async () => {
     const { url } = await open({ maxLeasesOfOne: 1 });
     await acquired(url, ci, { key: "job:1", ttlMs: 200 });

@@ -13,6 +13,9 @@ const maxBodyBytes = 256 * 1024;
 /** Paths without authentication. Their responses contain no secrets. */
 const publicPaths = new Set(["/healthz", "/readyz", "/openapi.json", consolePath]);
 
+/** The orchestration asks these without a token, and would restart a service that refuses it. */
+const probes = new Set(["/healthz", "/readyz"]);
+
 function isPublic(path: string): boolean {
   return publicPaths.has(path) || path.startsWith(`${consolePath}/`);
 }
@@ -54,7 +57,7 @@ export function authenticateAndLimit(
     limitBody(tooLong),
     async (c, next) => {
       c.set("principal", await identify(c));
-      if (limit && !renewsOrReleases(c.req.method, c.req.path)) {
+      if (limit && !probes.has(c.req.path) && !renewsOrReleases(c.req.method, c.req.path)) {
         await limit.count(c.var.principal.quota);
       }
       await next();

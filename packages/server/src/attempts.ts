@@ -5,6 +5,7 @@ import type { Connection } from "./connection.ts";
 import type { LeaseIds } from "./lease-ids.ts";
 import type { Leases } from "./leases.ts";
 import type { AcquireCommand, Requester } from "./acquire-leases.ts";
+import type { WaitLimits } from "./waits.ts";
 
 /** The state of one named attempt: a lease, or a request for one. */
 interface Entry {
@@ -31,14 +32,16 @@ const minSweepSize = 64;
 export class AttemptCache {
   readonly #leases: Leases;
   readonly #leaseIds: LeaseIds;
+  readonly #waitLimits: WaitLimits;
   readonly #entries = new Map<string, Entry>();
   /** The attempts of leases, by the token of their first grant. */
   readonly #byToken = new Map<string, { readonly name: string; readonly entry: Entry }>();
   #sweepAt = minSweepSize;
 
-  constructor(leases: Leases, leaseIds: LeaseIds) {
+  constructor(leases: Leases, leaseIds: LeaseIds, waitLimits: WaitLimits) {
     this.#leases = leases;
     this.#leaseIds = leaseIds;
+    this.#waitLimits = waitLimits;
   }
 
   /**
@@ -94,8 +97,13 @@ export class AttemptCache {
       if (!pending) {
         return this.#request(name, entry, { ...command, waitMs }, requester);
       }
-      requester.onQueued();
-      await settledWithin(pending, waitMs, requester.closed);
+      const done = this.#waitLimits.count(command.keys[0] as string, command.quota);
+      try {
+        requester.onQueued();
+        await settledWithin(pending, waitMs, requester.closed);
+      } finally {
+        done();
+      }
       if (entry.pending === pending) {
         throw new WaitTimeoutError(command.keys[0] as string, command.waitMs);
       }

@@ -92,7 +92,7 @@ export class HttpService implements Service {
       engine: engine.driver.capabilities.engine ?? "other",
       guarantee,
       groups: options.groups,
-      waiters: () => waitLimits.count,
+      waiters: () => waitLimits.open,
       streams: () => streams.count,
     });
     const nodes = new NodeReader([engine.locks]);
@@ -110,7 +110,7 @@ export class HttpService implements Service {
       async (key, fencingToken) => (await engine.locks.checkFence(key, fencingToken)) === "stale",
     );
     const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds, held);
-    const attempts = new AttemptCache(leases, leaseIds);
+    const attempts = new AttemptCache(leases, leaseIds, waitLimits);
     metrics.onLeaseEnded = (grant, end) => {
       held.ended(grant);
       if (end !== "expired") {

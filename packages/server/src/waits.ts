@@ -69,7 +69,7 @@ export class WaitLimits {
     this.#boundOfKey = new PrincipalLimit(maxOfKey, "open waits");
   }
 
-  get count(): number {
+  get open(): number {
     return this.#bound.count;
   }
 
@@ -79,17 +79,23 @@ export class WaitLimits {
    * @throws {LockError} `too-many-waiters`
    */
   begin(key: string, owner: string, quota: string): () => void {
-    this.#boundOfKey.check(quota, key);
-    const ends = [this.#bound.begin(quota), this.#boundOfKey.begin(quota, key)];
+    const end = this.count(key, quota);
     const own = { owner };
     const ofKey = this.#ofKey.get(key) ?? new Set();
     this.#ofKey.set(key, ofKey.add(own));
     return () => {
-      ends.forEach((end) => end());
+      end();
       if (ofKey.delete(own) && ofKey.size === 0 && this.#ofKey.get(key) === ofKey) {
         this.#ofKey.delete(key);
       }
     };
+  }
+
+  /** Counts one more wait, like {@link begin}, without a place of its own in the queue of the engine. */
+  count(key: string, quota: string): () => void {
+    this.#boundOfKey.check(quota, key);
+    const ends = [this.#bound.begin(quota), this.#boundOfKey.begin(quota, key)];
+    return () => ends.forEach((end) => end());
   }
 
   /** Adds the owners of this instance's waiters, because the engine knows only the instance. */

@@ -313,6 +313,26 @@ describe("limits of one principal", () => {
     expect(me.body).toMatchObject({ limits: { leases: null, waitsOfKey: null, waits: 20_000 } });
   });
 
+  test("repeats of an attempt are waits too", async () => {
+    const { url } = await open({ maxWaitsOfKey: 3 });
+    await acquired(url, other, { key: "job:1" });
+    const body = { key: "job:1", attemptId: "one", waitMs: 1_000 };
+    const codes = await Promise.all([1, 2, 3, 4, 5].map(async () => (await problemOf(url, ci, body)).code));
+    expect(codes.sort()).toEqual([
+      ...["too-many-waiters", "too-many-waiters"],
+      ...["wait-timeout", "wait-timeout", "wait-timeout"],
+    ]);
+  });
+
+  test("probes are not limited by the requests of others without a token", async () => {
+    const { url } = await open({ requestsPerSecond: 2 });
+    const statuses = [];
+    for (const path of ["/console/", "/console/", "/console/", "/healthz", "/readyz"]) {
+      statuses.push((await sendRequest(url, "GET", path)).status);
+    }
+    expect(statuses.slice(2)).toEqual([429, 200, 200]);
+  });
+
   test("a repeat of an attempt after its release is a new request", async () => {
     const { url } = await open();
     const body = { key: "job:1", attemptId: "one", ttlMs: 86_400_000 };

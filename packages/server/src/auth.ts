@@ -72,8 +72,6 @@ interface Issuer {
 export class Authenticator {
   #tokens: ReadonlyMap<string, Principal> = new Map();
   #issuers: readonly Issuer[] = [];
-  /** The grants of each entry, by its source, as JSON. */
-  #entries: ReadonlyMap<string, string> = new Map();
 
   constructor(options: AuthOptions) {
     this.replace(options);
@@ -83,18 +81,11 @@ export class Authenticator {
   replace({ tokens = [], jwt = [] }: AuthOptions): void {
     const known = tokens.map(({ name, sha256, grants }) => {
       const hash = sha256.toLowerCase();
-      return [hash, { name, quota: name, grants, source: `token ${hash}` }] as const;
+      const isCurrent = (): boolean => hasEqualGrants(this.#tokens.get(hash)?.grants, grants);
+      return [hash, { name, quota: name, grants, isCurrent }] as const;
     });
     this.#tokens = new Map(known);
     this.#issuers = jwt.map((issuer) => ({ issuer, keys: this.#keysOf(issuer) }));
-    const ruled = jwt.flatMap((issuer) => issuer.rules.map((rule) => ruledBy(issuer, rule)));
-    const entries = [...known.map(([, principal]) => principal), ...ruled].reverse(); // the first of equal rules counts
-    this.#entries = new Map(entries.map(({ source = "", grants }) => [source, JSON.stringify(grants)]));
-  }
-
-  /** Whether the entry that admitted the principal is still there, with the same grants. */
-  isCurrent({ source, grants }: Principal): boolean {
-    return source === undefined || this.#entries.get(source) === JSON.stringify(grants);
   }
 
   /** Keeps the keys that were fetched before, so that a change of the file causes no request. */
@@ -126,10 +117,19 @@ export class Authenticator {
     for (const { issuer, keys } of this.#issuers) {
       const payload = issuer.issuer === name ? await verified(token, keys, issuer) : undefined;
       if (payload) {
-        return principalOfJwt(payload, issuer);
+        return this.#principalOf(payload, issuer);
       }
     }
     return undefined;
+  }
+
+  #principalOf({ sub = "" }: JWTPayload, issuer: JwtIssuer): Principal {
+    const { subject, grants } = ruleOf(issuer, sub);
+    const isCurrent = (): boolean => {
+      const present = this.#issuers.find((one) => isSameIssuer(one.issuer, issuer));
+      return hasEqualGrants(present && ruleOf(present.issuer, sub).grants, grants);
+    };
+    return { name: `${issuer.issuer}#${sub}`, quota: `${issuer.issuer}#${subject}`, grants, isCurrent };
   }
 }
 
@@ -164,21 +164,18 @@ async function verified(
   }
 }
 
-function principalOfJwt({ sub = "" }: JWTPayload, issuer: JwtIssuer): Principal {
-  const name = `${issuer.issuer}#${sub}`;
-  const rule = issuer.rules.find(({ subject }) => admits(subject, sub));
-  return rule === undefined
-    ? { name, quota: `${issuer.issuer}#`, grants: [], source: `jwt ${issuer.issuer}` }
-    : { ...ruledBy(issuer, rule), name };
+/** The first rule for a subject, or one without grants. */
+function ruleOf({ rules }: JwtIssuer, sub: string): JwtIssuer["rules"][number] {
+  return rules.find(({ subject }) => admits(subject, sub)) ?? { subject: "", grants: [] };
 }
 
-/** The principal of a rule, without the name of a subject. */
-function ruledBy(
-  { issuer, audience }: JwtIssuer,
-  { subject, grants }: JwtIssuer["rules"][number],
-): Principal {
-  const quota = `${issuer}#${subject}`;
-  return { name: quota, quota, grants, source: `jwt ${JSON.stringify([issuer, audience, subject])}` };
+/** Whether a token of the one is a token of the other. */
+function isSameIssuer(one: JwtIssuer, other: JwtIssuer): boolean {
+  return one.issuer === other.issuer && one.audience === other.audience && one.jwksUrl === other.jwksUrl;
+}
+
+function hasEqualGrants(present: Grants | undefined, former: Grants): boolean {
+  return present === former || JSON.stringify(present) === JSON.stringify(former);
 }
 
 /** A prefix ends at a separator: `repo:acme` must not admit `repo:acme-evil`. */

@@ -4,15 +4,19 @@ import type { Socket } from "node:net";
 import type { Context } from "hono";
 
 import type { RouteEnv } from "./context.ts";
-import type { Principal } from "./principal.ts";
+import { assertCurrent, type Principal } from "./principal.ts";
 
 /** The open requests. A service ends them before it stops. */
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #awaiting = new Set<() => void>();
 
-  /** The connection of a request, until its response has ended. */
+  /**
+   * The connection of a request, until its response has ended.
+   * @throws {ServiceError} `unauthenticated` for a token that was revoked since the request began
+   */
   open(c: Context<RouteEnv>): Connection {
+    assertCurrent(c.var.principal);
     const connection = new Connection(c.env.outgoing, c.var.principal);
     this.#open.add(connection);
     connection.onEnd(() => {
@@ -71,6 +75,15 @@ export class Connection {
    * because most requests need no signal.
    */
   get closed(): AbortSignal {
+    return this.#over().signal;
+  }
+
+  /** Ends the work for this request, with a reason. */
+  end(reason: unknown): void {
+    this.#over().abort(reason);
+  }
+
+  #over(): AbortController {
     if (!this.#closedSignal) {
       const over = new AbortController();
       this.#closedSignal = over;
@@ -78,12 +91,7 @@ export class Connection {
         over.abort(new ClientDisconnected());
       });
     }
-    return this.#closedSignal.signal;
-  }
-
-  /** Ends the work for this request, with a reason. */
-  end(reason: unknown): void {
-    this.#closedSignal?.abort(reason);
+    return this.#closedSignal;
   }
 
   /** Calls `action` once, if the response is not sent completely. */

@@ -8,8 +8,8 @@ export interface Principal {
   readonly name: string;
   /** The name by which its use of the service is limited. All subjects of one rule of a JWT issuer share the limits. */
   readonly quota: string;
-  /** The entry of the auth file that admitted the principal; undefined: another means did. */
-  readonly source?: string;
+  /** Whether the auth file still admits the principal with the same grants. Absent: another means admitted it. */
+  readonly isCurrent?: () => boolean;
   readonly grants: readonly { readonly scope: Scope; readonly prefix: string }[];
 }
 
@@ -25,8 +25,24 @@ export const anonymous: Principal = {
   ],
 };
 
-/** @throws {ServiceError} `forbidden` */
+/**
+ * The token may have been revoked since the request began, for example before its body was complete.
+ * @throws {ServiceError} `unauthenticated`
+ */
+export function assertCurrent({ isCurrent }: Principal): void {
+  if (isCurrent?.() === false) {
+    throw revoked();
+  }
+}
+
+/** The end of a request whose token is no longer in the auth file. */
+export function revoked(): ServiceError {
+  return new ServiceError("unauthenticated", "The token was revoked, or its grants have changed");
+}
+
+/** @throws {ServiceError} `forbidden`; `unauthenticated` for a revoked token */
 export function authorize(principal: Principal, scope: Scope, keys: readonly string[]): void {
+  assertCurrent(principal);
   for (const key of keys) {
     if (!hasScope(principal, scope, key)) {
       const target = key === "" ? "all keys" : `"${key}"`;

@@ -23,6 +23,7 @@ import { addNodeEvents, addRoles } from "./node-gauges.ts";
 import { LockObservation } from "./observation/lock-observation.ts";
 import { OwnerDirectory } from "./observation/owners.ts";
 import { checkAuth, resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
+import { revoked } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
 import { limits, rejectBadRequests } from "./server-limits.ts";
 import { AcquireLease } from "./acquire-leases.ts";
@@ -170,10 +171,7 @@ export class HttpService implements Service {
       throw new TypeError("Expected a service with authentication");
     }
     authenticator.replace(checkAuth(auth));
-    return this.#context.connections.endOf(
-      (principal) => !authenticator.isCurrent(principal),
-      new ServiceError("unauthenticated", "The token was revoked, or its grants have changed"),
-    );
+    return this.#context.connections.endOf(({ isCurrent }) => isCurrent?.() === false, revoked());
   }
 
   async listen({ host = "127.0.0.1", port = 7420 }: { host?: string; port?: number } = {}): Promise<string> {

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, request, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -385,6 +385,26 @@ describe("a change of the tokens", () => {
     expect(() => unauthenticated.service.replaceAuth(auth)).toThrow(/with authentication/);
   });
 
+  test("ends a request whose body was not complete", async () => {
+    const { url, service } = await open();
+    const text = JSON.stringify({ key: "job:1" });
+    const begun = ["/v1/leases", "/v1/leases?hold=connection"].map((path) => {
+      const headers = { "content-type": "application/json", "content-length": text.length, ...as(ci) };
+      const outgoing = request(new URL(path, url), { method: "POST", agent: false, headers });
+      outgoing.write(text.slice(0, 3));
+      return outgoing;
+    });
+    await pause(200);
+    service.replaceAuth(reading);
+    const statuses = begun.map(async (outgoing) => {
+      outgoing.end(text.slice(3));
+      const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+      outgoing.destroy();
+      return response.statusCode;
+    });
+    expect(await Promise.all(statuses)).toEqual([401, 401]);
+  });
+
   describe("in the file", () => {
     let folder: string;
     let file: string;
@@ -521,6 +541,22 @@ describe("issuers of signed tokens", () => {
       status: 401,
       body: { detail: expect.stringMatching(/unavailable/) as string },
     });
+  });
+
+  test("a rule that takes the grants of one subject ends its streams", async () => {
+    const { settings, token } = await issuerOf("https://d.example");
+    const { url, service } = await open({ auth: { jwt: [settings] } });
+    const [mine, theirs] = [await token("repo:acme/shop"), await token("repo:acme/other")];
+    await acquired(url, theirs, { key: "job:1" });
+    const streams = await Promise.all(
+      [mine, theirs].map((who) => opened(url, who, "/v1/leases", { key: "job:1", waitMs: 30_000 })),
+    );
+    await waitUntil(() => streams.every(({ text }) => text().includes("waiting")), "both wait");
+    const rules = [{ subject: "repo:acme/shop", grants: [] }, ...settings.rules];
+    expect(service.replaceAuth({ jwt: [{ ...settings, rules }] })).toBe(1);
+    await streams[0]?.ended;
+    expect(streams[0]?.text()).toContain("revoked");
+    expect(service.replaceAuth({ jwt: [{ ...settings, jwksUrl: `${settings.jwksUrl}new`, rules }] })).toBe(1);
   });
 
   test("all subjects of one rule share the limits", async () => {

@@ -1,4 +1,4 @@
-import { readFileSync, unwatchFile, watchFile } from "node:fs";
+import { readFileSync, unwatchFile, watchFile, type Stats } from "node:fs";
 
 import type { AuthOptions } from "./auth.ts";
 import type { Log } from "./log.ts";
@@ -23,16 +23,16 @@ export function readAuthFile(file: string): AuthOptions {
 }
 
 /**
- * Reads the auth file again after each change, and on SIGHUP. A file with an error changes nothing, and leaves a line of the log.
+ * Reads the auth file again now, after each change, and on SIGHUP. A file with an error changes nothing, and leaves a line of the log.
  * @returns ends it
  */
 export function followAuthFile(service: Service, file: string, log: Log = () => undefined): () => void {
-  const reload = (): void => {
+  const read = (report: Log): void => {
     try {
       const auth = readAuthFile(file);
       const ended = service.replaceAuth(auth);
       const { tokens = [], jwt = [] } = auth;
-      log({ level: "info", event: "auth-reloaded", tokens: tokens.length, issuers: jwt.length, ended });
+      report({ level: "info", event: "auth-reloaded", tokens: tokens.length, issuers: jwt.length, ended });
     } catch (error) {
       log({
         level: "error",
@@ -41,18 +41,19 @@ export function followAuthFile(service: Service, file: string, log: Log = () => 
       });
     }
   };
-  watchFile(file, { interval: intervalMs, persistent: false }, (now, before) => {
-    // A time of 0: the file is missing for a moment, while another program replaces it.
-    if (
-      now.mtimeMs !== 0 &&
-      (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino || now.size !== before.size)
-    ) {
+  const reload = (): void => read(log);
+  const onStatus = (now: Stats, before: Stats): void => {
+    // The time of a missing file is 0: another program replaces it. The time of its content may be kept or 0, for example by a copy, and
+    // a change of its rights may be what makes it readable.
+    if (now.ctimeMs !== 0 && (now.ctimeMs !== before.ctimeMs || now.ino !== before.ino)) {
       reload();
     }
-  });
+  };
+  watchFile(file, { interval: intervalMs, persistent: false }, onStatus);
   process.on("SIGHUP", reload);
+  read(() => undefined); // a change between the start of the service and now
   return () => {
-    unwatchFile(file);
+    unwatchFile(file, onStatus);
     process.off("SIGHUP", reload);
   };
 }

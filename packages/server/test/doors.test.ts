@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, request, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -13,6 +13,7 @@ import { afterAll, afterEach, assert, beforeAll, describe, expect, test } from "
 
 import {
   createService,
+  followAuthFile,
   newToken,
   type AuthOptions,
   type LogEntry,
@@ -446,6 +447,27 @@ describe("a change of the tokens", () => {
       expect(running.logged()).not.toContain(ci.token);
       expect(running.logged()).not.toContain(ci.sha256);
     });
+  });
+
+  test("is followed whatever the time of the file is, and by each service", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "holdfast-doors-"));
+    ends.push(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, "auth.json");
+    const replaceToken = async (token: { sha256: string }): Promise<void> => {
+      await writeFile(file, JSON.stringify({ tokens: [entry("ci", token, "job:")] }));
+      await utimes(file, 0, 0);
+    };
+    await replaceToken(other);
+    const [one, two] = [await open(), await open()];
+    ends.push(followAuthFile(one.service, file));
+    const end = followAuthFile(two.service, file);
+    const statusOf = async (who: { token: string }): Promise<number> =>
+      (await sendRequest(one.url, "GET", "/v1/me", undefined, as(who))).status;
+    expect([await statusOf(ci), await statusOf(other)]).toEqual([401, 200]); // it had changed before
+    await pause(200); // the file is watched now
+    end();
+    await replaceToken(ci);
+    await waitUntil(async () => (await statusOf(other)) === 401, "the token is revoked");
   });
 
   test("with two signing keys, lease ids of both are valid, and no others", async () => {

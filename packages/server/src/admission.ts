@@ -119,10 +119,19 @@ export function assertOwnPage(c: Context<RouteEnv>, allowedOrigins: readonly str
   }
 }
 
-/** Whether the origin is the host of the request. A browser without TLS sends no `Sec-Fetch-Site`. */
+/** Whether the origin is the host of the request, or of the first of several proxies. A browser without TLS sends no `Sec-Fetch-Site`. */
 function isOfHost(c: Context<RouteEnv>, origin: string): boolean {
-  const hosts = [c.req.header("host"), c.req.header("x-forwarded-host")];
-  return URL.canParse(origin) && hosts.includes(new URL(origin).host);
+  const host = hostOf(origin);
+  const [scheme = ""] = origin.split("//");
+  const names = [c.req.header("host"), c.req.header("x-forwarded-host")?.split(",")[0]?.trim()];
+  return (
+    host !== undefined && names.some((name) => name !== undefined && hostOf(`${scheme}//${name}`) === host)
+  );
+}
+
+/** Without the default port of the scheme, which a proxy may add to the name. */
+function hostOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).host : undefined;
 }
 
 /** The routes count renewals and releases in vain. A refused renewal of a held lease loses a lock, and a refused release keeps one. */

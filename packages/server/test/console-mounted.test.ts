@@ -173,6 +173,9 @@ test.each([{ anonymous: "read" }, operator] as ConsoleRoutesOptions[])(
       { "sec-fetch-site": "same-site", origin: "https://other.shop.example" },
       { origin: "https://evil.example" },
       { origin: "null" },
+      { origin: "null", "x-forwarded-host": "null" },
+      { origin: "chrome-extension://evil" },
+      { origin: "http://shop.example:81", "x-forwarded-host": "shop.example:82" },
       { origin: "https://evil.example", "x-forwarded-host": "shop.example" },
       { origin: "http://evil.example", "sec-fetch-mode": "cors" },
     ];
@@ -188,6 +191,8 @@ test.each([{ anonymous: "read" }, operator] as ConsoleRoutesOptions[])(
       { "sec-fetch-site": "none" },
       { origin: `http://${host}` },
       { origin: "https://shop.example", "x-forwarded-host": "shop.example" },
+      { origin: "http://shop.example", "x-forwarded-host": "shop.example:80" },
+      { origin: "http://shop.example", "x-forwarded-host": "shop.example, inner.example" },
     ];
     for (const headers of own) {
       expect(await statusOf(url, "GET", "v1/locks", headers), JSON.stringify(headers)).toBe(200);

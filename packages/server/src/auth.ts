@@ -111,11 +111,11 @@ export class Authenticator {
     throw new ServiceError("unauthenticated", "The token is unknown or has expired");
   }
 
-  /** Asks only the issuer that the token names, so that no other issuer's outage refuses it. */
+  /** Asks only the issuer that the token names, for its audience, so that no other issuer's outage refuses it. */
   async #signed(token: string): Promise<Principal | undefined> {
-    const name = issuerOf(token);
+    const claims = claimsOf(token);
     for (const { issuer, keys } of this.#issuers) {
-      const payload = issuer.issuer === name ? await verified(token, keys, issuer) : undefined;
+      const payload = isNamedBy(claims, issuer) ? await verified(token, keys, issuer) : undefined;
       if (payload) {
         return this.#principalOf(payload, issuer);
       }
@@ -133,13 +133,17 @@ export class Authenticator {
   }
 }
 
-/** The issuer that a token names, without a check of its signature; undefined: the token is no JWT. */
-function issuerOf(token: string): string | undefined {
+/** The claims of a token, without a check of its signature; empty: the token is no JWT. */
+function claimsOf(token: string): JWTPayload {
   try {
-    return decodeJwt(token).iss;
+    return decodeJwt(token);
   } catch {
-    return undefined;
+    return {};
   }
+}
+
+function isNamedBy({ iss, aud }: JWTPayload, { issuer, audience }: JwtIssuer): boolean {
+  return iss === issuer && [aud].flat().includes(audience);
 }
 
 async function verified(

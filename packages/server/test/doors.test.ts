@@ -565,6 +565,15 @@ describe("issuers of signed tokens", () => {
     });
   });
 
+  test("of one name with different audiences are apart", async () => {
+    const [hangs, works] = [await issuerOf("https://e.example", false), await issuerOf("https://e.example")];
+    const { url } = await open({
+      auth: { jwt: [{ ...hangs.settings, audience: "another" }, works.settings] },
+    });
+    await acquired(url, await works.token("repo:acme/shop"), { key: "job:1" });
+    expect(hangs.asked()).toBe(0);
+  });
+
   test("a rule that takes the grants of one subject ends its streams", async () => {
     const { settings, token } = await issuerOf("https://d.example");
     const { url, service } = await open({ auth: { jwt: [settings] } });

@@ -17,7 +17,7 @@ import { probeRoutes } from "./probe-routes.ts";
 import { problemOf, problemResponse } from "./problems.ts";
 import { refuseChanges } from "./read-only.ts";
 import { measureRequests } from "./request-durations.ts";
-import { RefusalLog, ServiceError } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 import { consolePages } from "./web-console/pages.ts";
 
 const allRoutes = [
@@ -32,17 +32,13 @@ const allRoutes = [
   doctorRoute,
 ];
 
-/** Refusals that an attack or a wrong setting causes. */
-const loggedRefusals: ReadonlySet<number> = new Set([401, 403, 429]);
-
 /** All routes, after authentication and limits. */
 export function createApp(
   context: ServiceContext,
   { console: hasConsole, readOnly, allowedOrigins }: ResolvedService,
   identify: Identify,
 ): App {
-  const { log, draining } = context;
-  const refusals = new RefusalLog(log);
+  const { log, draining, refusals } = context;
   const app = newApp();
   let methods: AllowedMethods | undefined;
   app.onError((error, c) => {
@@ -54,9 +50,7 @@ export function createApp(
     const reported = { method: c.req.method, route: c.req.routePath, status, code, principal: c.var.principal?.name }; // prettier-ignore
     if (status === 500) {
       log({ level: "error", event: "failed", ...reported, error: messageOf(error) });
-    } else if (loggedRefusals.has(status)) {
-      refusals.report(reported, c.env.incoming.socket.remoteAddress, problem.detail);
-    } else if (code !== "wait-timeout") {
+    } else if (!refusals.report(c, problem) && code !== "wait-timeout") {
       log({ level: status >= 500 ? "warn" : "debug", event: "refused", ...reported, detail: problem.detail });
     }
     const response = problemResponse(problem);

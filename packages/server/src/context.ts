@@ -15,6 +15,7 @@ import type { OwnerDirectory } from "./observation/owners.ts";
 import type { ServiceOptions } from "./options.ts";
 import type { Principal } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
+import type { RefusalLog } from "./refusal-log.ts";
 import type { PrincipalLimit, WaitLimits } from "./waits.ts";
 
 /** The context of a request: its connection, log and principal. */
@@ -38,6 +39,7 @@ export interface ServiceContext {
   readonly streams: PrincipalLimit;
   readonly metrics: Metrics;
   readonly log: Log;
+  readonly refusals: RefusalLog;
   readonly connections: Connections;
   /** Aborted when the service drains. The reason is the response to waiting requests. */
   readonly draining: AbortSignal;

@@ -1,11 +1,10 @@
-import type { ServerResponse } from "node:http";
-
 import { isLockError, type Lease } from "holdfast";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import type { Context } from "hono";
 
 import { ClientDisconnected, type Connection } from "./connection.ts";
+import type { RouteEnv, ServiceContext } from "./context.ts";
 import { EventStream } from "./event-stream.ts";
-import type { Leases } from "./leases.ts";
 import { problemOf } from "./problems.ts";
 import { ServiceError } from "./refusal.ts";
 import type { AcquireCommand } from "./acquire-leases.ts";
@@ -15,15 +14,15 @@ import type { AcquireCommand } from "./acquire-leases.ts";
  * continues without the connection must not use this mode.
  */
 export async function holdWhileConnected(
-  leases: Leases,
+  { leases, refusals }: ServiceContext,
+  c: Context<RouteEnv>,
   command: AcquireCommand,
   connection: Connection,
-  outgoing: ServerResponse,
 ): Promise<Response> {
   let held: readonly Lease[] = [];
   let uncount = (): void => undefined;
   let stream: EventStream | undefined;
-  const open = (): EventStream => (stream ??= new EventStream(outgoing));
+  const open = (): EventStream => (stream ??= new EventStream(c.env.outgoing));
   try {
     const onQueued = (): void => {
       open()
@@ -39,6 +38,7 @@ export async function holdWhileConnected(
     await endOf(held, connection.closed);
     await release(held);
   } catch (error) {
+    refusals.report(c, problemOf(error));
     await sendRenewal(error, held, open);
   }
   uncount();

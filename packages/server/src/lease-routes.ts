@@ -190,9 +190,14 @@ function renewManyRoute(app: App, context: ServiceContext): void {
         lanes[lane] = own.catch(() => undefined);
         return own;
       };
+      const refused = (error: unknown): WireProblem => {
+        const problem = problemOf(error);
+        context.refusals.report(c, problem);
+        return problem;
+      };
       const results = await Promise.all(
         body.map(({ leaseId, ttlMs }) => {
-          const renewal = renewals.get(leaseId) ?? renew(leaseId, ttlMs).catch(problemOf);
+          const renewal = renewals.get(leaseId) ?? renew(leaseId, ttlMs).catch(refused);
           renewals.set(leaseId, renewal);
           return renewal;
         }),
@@ -224,7 +229,7 @@ function acquire(context: ServiceContext, c: Context<RouteEnv>, body: WireAcquir
         "Expected no `attemptId` with `hold=connection`, because the lock ends with the connection",
       );
     }
-    return holdWhileConnected(context.leases, command, connection, c.env.outgoing);
+    return holdWhileConnected(context, c, command, connection);
   }
   return wantsEvents
     ? acquireWithEvents(context, c, command, connection)
@@ -267,8 +272,10 @@ async function acquireWithEvents(
     await open().send("granted", lease);
   } catch (error) {
     if (!(error instanceof ClientDisconnected)) {
+      const problem = problemOf(error);
+      context.refusals.report(c, problem);
       await open()
-        .send("problem", problemOf(error))
+        .send("problem", problem)
         .catch(() => undefined);
     }
   }

@@ -25,6 +25,7 @@ import { OwnerDirectory } from "./observation/owners.ts";
 import { checkAuth, resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
 import { revoked } from "./principal.ts";
 import { ServiceError } from "./refusal.ts";
+import { RefusalLog } from "./refusal-log.ts";
 import { limits, rejectBadRequests } from "./server-limits.ts";
 import { AcquireLease } from "./acquire-leases.ts";
 import { PrincipalLimit, WaitLimits } from "./waits.ts";
@@ -132,6 +133,7 @@ export class HttpService implements Service {
       limits,
       rate: options.requestsPerSecond === undefined ? undefined : new RateLimit(options.requestsPerSecond),
       log: options.log,
+      refusals: new RefusalLog(options.log),
       connections: new Connections(),
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,

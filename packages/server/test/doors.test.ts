@@ -653,6 +653,29 @@ test("refusals of tokens, scopes and limits leave one line of the log for each c
   }
 });
 
+test("refusals in streams and in renewals of many leases leave a line of the log too", async () => {
+  const { url, log } = await open({ maxWaitsOfKey: 1, maxLeasesOfOne: 1, requestsPerSecond: 100 });
+  const refused = (code: string, principal: string): unknown =>
+    log.find((line) => line.level === "warn" && line["code"] === code && line["principal"] === principal);
+  const { leaseId } = await acquired(url, other, { key: "job:1" });
+  const body = { key: "job:1", waitMs: 500 };
+  const streams = await Promise.all([1, 2].map(() => opened(url, ci, "/v1/leases", body)));
+  await Promise.all(streams.map(({ ended }) => ended));
+  expect(refused("too-many-waiters", "ci")).toBeDefined();
+  await (
+    await opened(url, other, "/v1/leases?hold=connection", { key: "job:2" })
+  ).ended;
+  expect(refused("rate-limited", "other")).toBeDefined();
+  const parts = readLeaseId(leaseId);
+  assert(parts);
+  const foreign = leaseIdOf({
+    ...parts,
+    grants: parts.grants.map((grant) => ({ ...grant, key: "other:1" })),
+  });
+  await sendRequest(url, "POST", "/v1/renew", { leases: [{ leaseId: foreign }] }, as(ci));
+  expect(refused("forbidden", "ci")).toMatchObject({ route: "/v1/renew" });
+});
+
 test("without authentication neither a proxy nor a page of another origin has access", async () => {
   const { url } = await open({ auth: undefined, allowedOrigins: ["https://shop.example"] });
   const statusOf = async (headers: Record<string, string>): Promise<number> =>

@@ -9,8 +9,10 @@ const logged: ReadonlySet<number> = new Set([401, 403, 429]);
 
 /** Each client has one line of a code in this time, ms. */
 const quietMs = 10_000;
-/** How many clients are remembered, and have a line in that time. */
+/** How many clients are remembered. */
 const maxClients = 1_000;
+/** How many addresses without a known token have a line in that time. A client may have any number of addresses. */
+const maxStrangers = 100;
 
 /**
  * Logs refused requests as warnings: the first of each client, and then one in a while with the number of those since, which are only
@@ -19,6 +21,7 @@ const maxClients = 1_000;
 export class RefusalLog {
   readonly #log: Log;
   readonly #seen = new Map<string, { nextAt: number; more: number }>();
+  #strangers = { until: 0, count: 0 };
 
   constructor(log: Log) {
     this.#log = log;
@@ -33,7 +36,7 @@ export class RefusalLog {
     const remote = c.env.incoming.socket.remoteAddress;
     const entry = { event: "refused", method: c.req.method, route: c.req.routePath, status, code, principal, remote, detail }; // prettier-ignore
     const more = this.#moreOf(`${code} ${principal ?? remote ?? ""}`);
-    if (more === undefined) {
+    if (more === undefined || (principal === undefined && this.#hasManyStrangers())) {
       this.#log({ level: "debug", ...entry });
     } else {
       this.#log({ level: "warn", ...entry, ...(more > 0 && { more }) });
@@ -55,5 +58,15 @@ export class RefusalLog {
       this.#seen.delete(this.#seen.keys().next().value as string);
     }
     return seen?.more ?? 0;
+  }
+
+  /** Counts one more line of an address without a known token. */
+  #hasManyStrangers(): boolean {
+    const now = performance.now();
+    if (now >= this.#strangers.until) {
+      this.#strangers = { until: now + quietMs, count: 0 };
+    }
+    this.#strangers.count += 1;
+    return this.#strangers.count > maxStrangers;
   }
 }

@@ -653,6 +653,21 @@ test("refusals of tokens, scopes and limits leave one line of the log for each c
   }
 });
 
+test("refusals of a client with many addresses leave a limited number of lines", async () => {
+  const { url, log } = await open();
+  for (let number = 1; number <= 150; number += 1) {
+    const localAddress = `127.0.1.${number}`;
+    const outgoing = request(new URL("/v1/me", url), { agent: false, localAddress });
+    outgoing.end();
+    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+    expect(response.resume().statusCode).toBe(401);
+  }
+  await sendRequest(url, "GET", "/v1/locks?prefix=x", undefined, as(ci));
+  const lines = log.filter(({ level, event }) => level === "warn" && event === "refused");
+  expect(lines).toHaveLength(101);
+  expect(lines.at(-1)).toMatchObject({ code: "forbidden", principal: "ci" });
+});
+
 test("refusals in streams and in renewals of many leases leave a line of the log too", async () => {
   const { url, log } = await open({ maxWaitsOfKey: 1, maxLeasesOfOne: 1, requestsPerSecond: 100 });
   const refused = (code: string, principal: string): unknown =>

@@ -50,8 +50,8 @@ export interface ServiceContext {
   readonly hasAuthentication: boolean;
   /** The checks of the engine. */
   readonly doctor: NonNullable<ServiceOptions["doctor"]>;
-  /** The risks of the settings. */
-  readonly warnings: readonly Finding[];
+  /** The risks of the present settings. */
+  readonly warnings: () => readonly Finding[];
   readonly observation: LockObservation;
   readonly owners: OwnerDirectory;
 }

@@ -48,7 +48,10 @@ export function doctorRoute({ doctor, draining, warnings }: ServiceContext): App
         const message = `The checks failed: ${error instanceof Error ? error.message : String(error)}`;
         throw new EngineError(message, { outcome: "none", retryable: true, cause: error });
       });
-      return c.json({ topology, nodes: [...nodes], findings: sortFindings([...findings, ...warnings]) }, 200);
+      return c.json(
+        { topology, nodes: [...nodes], findings: sortFindings([...findings, ...warnings()]) },
+        200,
+      );
     },
   );
   return app;

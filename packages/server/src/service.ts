@@ -80,6 +80,7 @@ export class HttpService implements Service {
   readonly #context: ServiceContext;
   readonly #draining = new AbortController();
   readonly #authenticator: Authenticator | undefined;
+  #auth: AuthOptions | undefined;
   readonly #stopMetrics: (() => void)[];
   #server: Server | undefined;
   #closing: Promise<void> | undefined;
@@ -106,6 +107,7 @@ export class HttpService implements Service {
     };
     const leaseIds = new LeaseIds(options.leaseKey, options.oldLeaseKey);
     this.#options = options;
+    this.#auth = options.auth;
     this.#authenticator = options.auth && new Authenticator(options.auth);
     const held = new HeldKeys(
       limits.leases ?? Infinity,
@@ -139,7 +141,7 @@ export class HttpService implements Service {
       maxWaitMs: options.maxWaitMs,
       readOnly: options.readOnly,
       doctor: options.doctor ?? doctorOf(options.engine ?? "memory:", engine.driver),
-      warnings: warningsOf(options),
+      warnings: () => warningsOf({ ...options, auth: this.#auth }),
       hasAuthentication: access?.hasAuthentication ?? options.auth !== undefined,
     };
     const identify = access?.identify ?? byToken(this.#authenticator, options.allowedOrigins);
@@ -172,7 +174,13 @@ export class HttpService implements Service {
     if (!authenticator) {
       throw new TypeError("Expected a service with authentication");
     }
-    authenticator.replace(checkAuth(auth));
+    const hadWarnings = this.#context.warnings().length > 0;
+    const checked = checkAuth(auth);
+    authenticator.replace(checked);
+    this.#auth = checked;
+    if (!hadWarnings) {
+      this.#warn();
+    }
     return this.#context.connections.endOf(({ isCurrent }) => isCurrent?.() === false, revoked());
   }
 
@@ -197,10 +205,14 @@ export class HttpService implements Service {
       guarantee: this.guarantee,
       leaseIds: this.#context.leaseIds.isSigned ? "signed" : "unsigned",
     });
-    for (const { id, observed, fix } of this.#context.warnings) {
+    this.#warn();
+    return url;
+  }
+
+  #warn(): void {
+    for (const { id, observed, fix } of this.#context.warnings()) {
       this.#options.log({ level: "warn", event: id, observed, fix });
     }
-    return url;
   }
 
   async drain(): Promise<void> {

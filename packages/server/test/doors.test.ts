@@ -626,8 +626,12 @@ describe("the start", () => {
       findings: expect.arrayContaining([expect.objectContaining({ id: "unsigned-lease-ids" })]) as unknown,
     });
     const signed = await open({ auth: { tokens }, leaseKey: "0123456789abcdef" });
-    const one = await open({ auth: { tokens: tokens.slice(0, 1) } });
+    const one = await open({ auth: { tokens: tokens.slice(2) } });
     expect([...signed.log, ...one.log].filter(({ level }) => level === "warn")).toEqual([]);
+    one.service.replaceAuth({ tokens });
+    expect(one.log.filter(({ event }) => event === "unsigned-lease-ids")).toHaveLength(1);
+    const later = await sendRequest(one.url, "GET", "/v1/doctor", undefined, as(admin));
+    expect(JSON.stringify(later.body)).toContain("unsigned-lease-ids");
   });
 });
 

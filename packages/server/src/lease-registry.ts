@@ -23,6 +23,8 @@ const sweepMs = 1_000;
 /** The leases of this instance, for metrics only. A lease that another instance releases is counted as expired. */
 export class LeaseTracker {
   readonly #entries = new Map<string, Entry>();
+  /** The token of each grant, by its fencing token and key. */
+  readonly #tokens = new Map<string, string>();
   readonly #listener: LeaseListener;
   readonly #sweep: NodeJS.Timeout;
 
@@ -51,6 +53,7 @@ export class LeaseTracker {
         renewedAt: since,
         until: now + remainingMs,
       });
+      this.#tokens.set(idOf(grant), grant.token);
       this.#listener.begun(grant);
     }
   }
@@ -82,11 +85,21 @@ export class LeaseTracker {
   tokenEnded(token: string, end: LeaseEnd): void {
     const entry = this.#entries.get(token);
     if (entry && this.#entries.delete(token)) {
+      this.#tokens.delete(idOf(entry.grant));
       this.#listener.ended(entry.grant, performance.now() - entry.since, end);
     }
+  }
+
+  /** Another instance has ended a grant. */
+  endedElsewhere(grant: Pick<Grant, "key" | "fencingToken">): void {
+    this.tokenEnded(this.#tokens.get(idOf(grant)) ?? "", "released");
   }
 
   close(): void {
     clearInterval(this.#sweep);
   }
+}
+
+function idOf({ key, fencingToken }: Pick<Grant, "key" | "fencingToken">): string {
+  return `${fencingToken} ${key}`;
 }

@@ -168,6 +168,11 @@ export class Metrics {
     this.#leaseTracker.tokenEnded(token, endBy(reason));
   }
 
+  /** The engine no longer has a grant, which another instance has released. */
+  endedElsewhere(grant: Pick<Grant, "key" | "fencingToken">): void {
+    this.#leaseTracker.endedElsewhere(grant);
+  }
+
   fenceChecked(key: string, fence: "current" | "stale" | "unknown"): void {
     this.#values.add("holdfast.fence.checks", 1, this.#groups.of(key), fence);
   }

@@ -109,10 +109,13 @@ export class HttpService implements Service {
     this.#options = options;
     this.#auth = options.auth;
     this.#authenticator = options.auth && new Authenticator(options.auth);
-    const held = new HeldKeys(
-      limits.leases ?? Infinity,
-      async (key, fencingToken) => (await engine.locks.checkFence(key, fencingToken)) === "stale",
-    );
+    const held = new HeldKeys(limits.leases ?? Infinity, async (key, fencingToken) => {
+      const hasEnded = (await engine.locks.checkFence(key, fencingToken)) === "stale";
+      if (hasEnded) {
+        metrics.endedElsewhere({ key, fencingToken: fencingToken.toString() });
+      }
+      return hasEnded;
+    });
     const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds, held);
     const attempts = new AttemptCache(leases, leaseIds, waitLimits);
     metrics.onLeaseEnded = (grant, end) => {

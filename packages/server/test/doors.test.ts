@@ -247,7 +247,10 @@ describe("limits of one principal", () => {
     const redis = await startRedis();
     ends.push(() => redis.stop());
     const engine = `redis://127.0.0.1:${redis.port}`;
-    const [one, two] = [await open({ engine, maxLeasesOfOne: 2 }), await open({ engine })];
+    const admin = newToken();
+    const reader = { ...entry("admin", admin, ""), grants: [{ scope: "admin" as const, prefix: "" }] };
+    const options = { engine, auth: { tokens: [...(auth.tokens ?? []), reader] } };
+    const [one, two] = [await open({ ...options, maxLeasesOfOne: 2 }), await open(options)];
     await acquired(one.url, ci, { key: "job:0", ttlMs: 3_600_000 });
     for (let number = 1; number < 5; number += 1) {
       const { leaseId } = await acquired(one.url, ci, { key: `job:${number}`, ttlMs: 3_600_000 });
@@ -255,6 +258,8 @@ describe("limits of one principal", () => {
     }
     await acquired(one.url, ci, { key: "job:5" });
     expect(await problemOf(one.url, ci, { key: "job:6" })).toMatchObject({ code: "rate-limited" });
+    const { body } = await sendRequest(one.url, "GET", "/metrics", undefined, as(admin));
+    expect(body).toMatch(/^holdfast_held{.*} 2$/m);
   });
 
   test("a lease counts at the instance that renews it", async () => {

@@ -40,11 +40,13 @@ export class LeaseTracker {
     }, sweepMs).unref();
   }
 
-  track(grant: Grant, ttlMs: number, remainingMs: number): void {
+  /** @returns the grant as it was first known, because a client may alter all but the token of an unsigned lease id */
+  track(grant: Grant, ttlMs: number, remainingMs: number): Grant {
     const now = performance.now();
     const entry = this.#entries.get(grant.token);
     if (entry) {
       entry.until = Math.max(entry.until, now + remainingMs);
+      return entry.grant;
     } else {
       const since = now - Math.max(0, ttlMs - remainingMs);
       this.#entries.set(grant.token, {
@@ -55,6 +57,7 @@ export class LeaseTracker {
       });
       this.#tokens.set(idOf(grant), grant.token);
       this.#listener.begun(grant);
+      return grant;
     }
   }
 
@@ -78,8 +81,17 @@ export class LeaseTracker {
     return entry && performance.now() - entry.renewedAt;
   }
 
-  leaseEnded({ token }: Grant, end: LeaseEnd): void {
-    this.tokenEnded(token, end);
+  /** Whether this instance knows the grant by exactly these data. */
+  isKnown(grant: Grant): boolean {
+    const entry = this.#entries.get(grant.token);
+    return entry !== undefined && idOf(entry.grant) === idOf(grant);
+  }
+
+  /** A lease id with a wrong key or fencing token says nothing about its token. */
+  leaseEnded(grant: Grant, end: LeaseEnd): void {
+    if (this.isKnown(grant)) {
+      this.tokenEnded(grant.token, end);
+    }
   }
 
   tokenEnded(token: string, end: LeaseEnd): void {

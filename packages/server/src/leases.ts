@@ -70,7 +70,7 @@ export class Leases {
 
   /** Whether this instance knows that the lease is held. */
   isKnown({ grants }: LeaseParts): boolean {
-    return grants.every((grant) => this.#metrics.sinceRenewalMs(grant) !== undefined);
+    return grants.every((grant) => this.#metrics.isKnown(grant));
   }
 
   /** @param renew whether this instance holds and renews the leases */
@@ -150,8 +150,7 @@ export class Leases {
         const elapsedMs = performance.now() - startedAt;
         this.#metrics.renewed(grant, ttlMs, extension, elapsedMs);
         const leftMs = this.#remainingMs(grant, extension);
-        this.#metrics.leaseHeld(grant, ttlMs, leftMs); // also if another key of the lease is lost
-        this.#held.renewed(quota, [grant]);
+        this.#held.renewed(quota, [this.#metrics.leaseHeld(grant, ttlMs, leftMs)]); // also if another key of the lease is lost
         return { elapsedMs, leftMs };
       }),
     );

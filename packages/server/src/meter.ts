@@ -130,9 +130,17 @@ export class Metrics {
     return this.#leaseTracker.sinceRenewalMs(grant);
   }
 
-  /** Counts a lease as held by its client, from its response or renewal on. */
-  leaseHeld(grant: Grant, ttlMs: number, remainingMs: number): void {
-    this.#leaseTracker.track(grant, ttlMs, remainingMs);
+  /** Whether this instance knows that the grant is held. */
+  isKnown(grant: Grant): boolean {
+    return this.#leaseTracker.isKnown(grant);
+  }
+
+  /**
+   * Counts a lease as held by its client, from its response or renewal on.
+   * @returns the grant as it was first known
+   */
+  leaseHeld(grant: Grant, ttlMs: number, remainingMs: number): Grant {
+    return this.#leaseTracker.track(grant, ttlMs, remainingMs);
   }
 
   renewed(grant: Grant, ttlMs: number, extension: ExtendResult, tookMs: number): void {

@@ -282,6 +282,29 @@ describe("limits of one principal", () => {
     await acquired(two.url, ci, { key: "job:3" });
   });
 
+  test.each(["memory:", "redis"])(
+    "a lease counts once, whatever the lease ids of others say: %s",
+    async (name) => {
+      const redis = name === "redis" ? await startRedis() : undefined;
+      ends.push(() => redis?.stop());
+      const { url } = await open({
+        maxLeasesOfOne: 1,
+        engine: redis ? `redis://127.0.0.1:${redis.port}` : name,
+      });
+      const parts = readLeaseId((await acquired(url, ci, { key: "job:1" })).leaseId);
+      const [grant] = parts?.grants ?? [];
+      assert(parts && grant);
+      for (let number = 1; number <= 70; number += 1) {
+        const altered = number === 1 ? { key: "job:2" } : { fencingToken: `${number}` };
+        const leaseId = leaseIdOf({ ...parts, grants: [{ ...grant, ...altered }] });
+        await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {}, as(ci));
+      }
+      expect(await problemOf(url, ci, { key: "job:2" })).toMatchObject({
+        detail: '"ci" has 1 held keys by this instance, and the limit is 1',
+      });
+    },
+  );
+
   test("a lease that ends by its TTL no longer counts", async () => {
     const { url } = await open({ maxLeasesOfOne: 1 });
     await acquired(url, ci, { key: "job:1", ttlMs: 200 });

@@ -136,5 +136,6 @@ function hostOf(url: string): string | undefined {
 
 /** The routes count renewals and releases in vain. A refused renewal of a held lease loses a lock, and a refused release keeps one. */
 function renewsOrReleases(method: string, path: string): boolean {
-  return method === "DELETE" || path.endsWith("/renew");
+  const isOfOne = path.startsWith("/v1/leases/") && (method === "DELETE" || path.endsWith("/renew"));
+  return isOfOne || path === "/v1/renew";
 }

@@ -362,6 +362,17 @@ describe("limits of one principal", () => {
     expect(statuses.slice(2)).toEqual([429, 200, 200]);
   });
 
+  test("requests that only look like renewals and releases are limited", async () => {
+    const { url } = await open({ requestsPerSecond: 1 });
+    await sendRequest(url, "GET", "/v1/me", undefined, as(ci));
+    for (const [method, path] of [
+      ["GET", "/none/renew"],
+      ["DELETE", "/v1/locks"],
+    ] as const) {
+      expect((await sendRequest(url, method, path, undefined, as(ci))).status).toBe(429);
+    }
+  });
+
   test("a repeat of an attempt after its release is a new request", async () => {
     const { url } = await open();
     const body = { key: "job:1", attemptId: "one", ttlMs: 86_400_000 };

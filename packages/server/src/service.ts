@@ -109,13 +109,7 @@ export class HttpService implements Service {
     this.#options = options;
     this.#auth = options.auth;
     this.#authenticator = options.auth && new Authenticator(options.auth);
-    const held = new HeldKeys(limits.leases ?? Infinity, async (key, fencingToken) => {
-      const hasEnded = (await engine.locks.checkFence(key, fencingToken)) === "stale";
-      if (hasEnded) {
-        metrics.endedElsewhere({ key, fencingToken: fencingToken.toString() });
-      }
-      return hasEnded;
-    });
+    const held = heldKeys(limits.leases, engine, metrics);
     const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds, held);
     const attempts = new AttemptCache(leases, leaseIds, waitLimits);
     metrics.onLeaseEnded = (grant, end) => {
@@ -253,4 +247,14 @@ export class HttpService implements Service {
     }
     this.#options.log({ level: "info", event: "ended" });
   }
+}
+
+function heldKeys(max: number | null, { locks }: Engine, metrics: Metrics): HeldKeys {
+  return new HeldKeys(max ?? Infinity, async (key, fencingToken) => {
+    const hasEnded = (await locks.checkFence(key, fencingToken)) === "stale";
+    if (hasEnded) {
+      metrics.endedElsewhere({ key, fencingToken: fencingToken.toString() });
+    }
+    return hasEnded;
+  });
 }

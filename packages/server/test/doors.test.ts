@@ -347,10 +347,8 @@ describe("limits of one principal", () => {
     await acquired(url, other, { key: "job:1" });
     const body = { key: "job:1", attemptId: "one", waitMs: 1_000 };
     const codes = await Promise.all([1, 2, 3, 4, 5].map(async () => (await problemOf(url, ci, body)).code));
-    expect(codes.sort()).toEqual([
-      ...["too-many-waiters", "too-many-waiters"],
-      ...["wait-timeout", "wait-timeout", "wait-timeout"],
-    ]);
+    expect(codes.filter((code) => code === "too-many-waiters")).toHaveLength(2);
+    expect(codes.filter((code) => code === "wait-timeout")).toHaveLength(3);
   });
 
   test("probes are not limited by the requests of others without a token", async () => {

@@ -136,15 +136,17 @@ describe("renewals in vain", () => {
     for (let turn = 0; turn < 5; turn += 1) {
       await pause(400);
       const { body } = await sendRequest(url, "POST", "/v1/renew", { leases: leases.map(({ leaseId }) => ({ leaseId })) }, as(ci)); // prettier-ignore
-      expect((body as { leases: WireProblem[] }).leases.map(({ code }) => code)).not.toContain(
-        "rate-limited",
-      );
+      const codes = (body as { leases: WireProblem[] }).leases.map(({ code }) => code);
+      if (codes.includes("lease-lost")) {
+        break; // a machine that stalls loses them
+      }
+      expect(codes).not.toContain("rate-limited");
     }
   });
 
   test("a request for the state of a lease is no renewal of it", async () => {
     const { url } = await open({ requestsPerSecond: 6 });
-    const { leaseId } = await acquired(url, ci, { key: "job:5", ttlMs: 3_000 });
+    const { leaseId } = await acquired(url, ci, { key: "job:5", ttlMs: 5_000 });
     await pause(600);
     const path = `/v1/leases/${leaseId}`;
     expect((await sendRequest(url, "GET", path, undefined, as(ci))).status).toBe(200);
@@ -307,7 +309,7 @@ describe("limits of one principal", () => {
 
   test("a lease that ends by its TTL no longer counts", async () => {
     const { url } = await open({ maxLeasesOfOne: 1 });
-    await acquired(url, ci, { key: "job:1", ttlMs: 200 });
+    await acquired(url, ci, { key: "job:1", ttlMs: 2_000 });
     expect(await problemOf(url, ci, { key: "job:2" })).toMatchObject({ code: "rate-limited" });
     await waitUntil(async () => {
       const { status } = await sendRequest(url, "POST", "/v1/leases", { key: "job:2" }, as(ci));

@@ -75,18 +75,6 @@ export const etcd: readonly Mutant[] = [
     killers: [byServer("integration/etcd/faults", "a request that is executed after the release")],
   },
   {
-    name: "etcd-late-requests-after-a-held-reply",
-    brokenRule: "a wait that ended as held leaves no request that etcd may execute later",
-    edits: [
-      edit(
-        "drivers/etcd/acquires.ts",
-        "reply: AcquireReply): Promise<AcquireReply> {\n    this.#endUnanswered(token);",
-        "reply: AcquireReply): Promise<AcquireReply> {",
-      ),
-    ],
-    killers: [byServer("integration/etcd/faults", "a request that is executed after its wait ended as held")],
-  },
-  {
     name: "etcd-list-from-any-cursor",
     brokenRule: "a list shows no key outside of its prefix, whatever the cursor is",
     edits: [

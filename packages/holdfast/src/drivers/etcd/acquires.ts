@@ -87,18 +87,17 @@ export class Acquires {
     const place = placeOf(attempt, view);
     const { own, earlier } = place;
     if (isSettled) {
-      return this.#leave(token, own, { outcome: "held", grant: view?.grant, position: earlier.length });
+      return this.#leave(own, { outcome: "held", grant: view?.grant, position: earlier.length });
     } else if (view === undefined || (view.grant === undefined && earlier.length === 0)) {
       return this.#grant(attempt, place);
     } else if (waitMs === null || waitMs <= 0) {
-      return this.#leave(token, own, { outcome: "held", grant: view.grant, position: earlier.length });
+      return this.#leave(own, { outcome: "held", grant: view.grant, position: earlier.length });
     }
     return own === undefined ? this.#enter(attempt) : this.#wait(key, own, earlier, view);
   }
 
   /** Removes the queue entry, because the wait has ended. */
-  async #leave(token: string, own: EntryView | undefined, reply: AcquireReply): Promise<AcquireReply> {
-    this.#endUnanswered(token);
+  async #leave(own: EntryView | undefined, reply: AcquireReply): Promise<AcquireReply> {
     if (own) {
       await this.#leases.revoke(own.lease);
     }

@@ -162,8 +162,9 @@ function judgeTests(
   const test = file?.assertionResults.find(({ status }) => status === "failed");
   if (file && test) {
     const killedBy = test.fullName.trim();
-    // The title of a test with parameters may be shortened, so the whole file runs again.
-    const reproduction = { level, file: file.name };
+    // The title of a test with parameters may be shortened, so the whole file runs again, unless a killer names the test.
+    const named = killers.find((killer) => killer.test !== undefined && killedBy.includes(killer.test));
+    const reproduction = named ?? { level, file: file.name };
     return {
       outcome: "failed",
       killedBy,

@@ -69,7 +69,7 @@ export const lateReplies: readonly Mutant[] = [
     edits: [
       redis("redlock/grant-registry", "deadline + this.#options.nodeSet.lagMs(voteRequest.node)", "deadline"),
     ],
-    killers: [byKept()],
+    killers: [byRules("drivers/redis/redlock/late-clean-up", "the slow clock of its node")],
   },
   {
     name: "grant-is-forgotten-after-twice-its-ttl",

@@ -8,6 +8,8 @@ import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixtur
 
 const ttlMs = 30_000;
 const lock = "lock:k";
+const queue = "holdfast:queue:{lock:k}";
+const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
 /** How long after its sending a request may have an effect: `commandTimeoutMs` and 3 s. */
 const latestMs = 5_000;
 
@@ -58,6 +60,23 @@ test("a token whose requests all have replies is released once on each node", as
   await fixture.settleWithin(100, lease.release());
   await fixture.advance(3 * latestMs);
   expect(lines.map((line, index) => line.whenSent("release") - (before[index] ?? 0))).toEqual([1, 1, 1]);
+});
+
+test("a queue entry is removed for as long as the slow clock of its node lets it wait", async () => {
+  const fixture = new QuorumFixture(3, (own, index) => ({
+    clock: index === 2 ? own.stepClock(() => -150) : own.clock,
+  }));
+  const [holder, waiter] = [await fixture.client(), await fixture.client()];
+  await fixture.settleWithin(100, holder.locks.acquire("k", { ttlMs }));
+  const waiting = waiter.locks.acquire("k", { ttlMs: 100, waitMs: 1_000 }).catch((error: unknown) => error);
+  await fixture.advance(900);
+  waiter.faults[2]?.refuse(refused);
+  expect(await fixture.settleWithin(350, waiting)).toMatchObject({ code: "wait-timeout" });
+  const entries = (): boolean[] => fixture.servers.map((server) => server.dump(queue) !== undefined);
+  expect(entries()).toEqual([false, false, true]); // its TTL and deadline have passed by all clocks but that of its node
+  waiter.faults[2]?.refuse(null);
+  await fixture.advance(latestMs);
+  expect(entries()).toEqual([false, false, false]);
 });
 
 async function late(): Promise<{

@@ -26,5 +26,15 @@ export function runChecks(checks: readonly Check[], facts: ServerFacts, use: Dep
   return checks
     .flatMap((check) => check(facts, use))
     .filter((one): one is Exclude<CheckResult, false | undefined> => one !== undefined && one !== false)
-    .map((one) => ({ ...one, node: facts.node }));
+    .map((one) => ({ ...lasting(one, facts), node: facts.node }));
+}
+
+/** A setting that is changed while the server runs is lost at its restart, unless the server writes it into its configuration file. */
+function lasting<F extends Omit<Finding, "node">>(one: F, { info }: ServerFacts): F {
+  if (one.command?.startsWith("CONFIG SET") !== true) {
+    return one;
+  }
+  return info.get("config_file")
+    ? { ...one, command: `${one.command}; CONFIG REWRITE` }
+    : { ...one, fix: `${one.fix}. The server has no configuration file, so change what starts it, too` };
 }

@@ -37,7 +37,7 @@ export async function checkHandshake(
       observed: `expected database ${database}, the server refuses it: ${refusal}`,
       impact:
         "locks cannot be acquired or renewed, because locks in another database would not exclude other clients",
-      fix: "+select for the user of the locks, or a URL with a database that the server has (CONFIG GET databases)",
+      fix: "+select for the user of the locks, kept by ACL SAVE or CONFIG REWRITE, or a URL with a database that the server has (CONFIG GET databases)",
       ...(refusal.includes("NOPERM") && { command: `ACL SETUSER ${userOf(address)} +select` }),
     });
   }

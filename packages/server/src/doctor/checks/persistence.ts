@@ -27,8 +27,8 @@ const persistence: Check = (facts, use) => {
         impact: hasLog
           ? "a crash of the machine loses the locks of the last second, and these get a second holder"
           : "a restart loses all locks, or those since the last snapshot, and these get a second holder",
-        fix: "write every change to disk before the reply, or use a quorum; and check fencing tokens. A crash loses all locks until the first rewrite of the file has ended",
-        command: "CONFIG SET appendfsync always; CONFIG SET appendonly yes; CONFIG REWRITE",
+        fix: "write every change to disk before the reply, or use a quorum; and check fencing tokens. Each write of every program then waits for the disk. A crash loses all locks until the first rewrite of the file has ended",
+        command: "CONFIG SET appendfsync always; CONFIG SET appendonly yes",
       });
     case "off":
       return finding("critical", "persistence", {
@@ -101,7 +101,7 @@ const rewrites: Check = (facts, use) =>
     observed: "no-appendfsync-on-rewrite is yes",
     impact: "during a rewrite of the file no write is forced to disk, so a crash of the machine loses locks",
     fix: "force writes to disk during rewrites too",
-    command: "CONFIG SET no-appendfsync-on-rewrite no; CONFIG REWRITE",
+    command: "CONFIG SET no-appendfsync-on-rewrite no",
   });
 
 const forks: Check = (facts, { ttlMs }) => {

@@ -59,6 +59,22 @@ async function namesAndValues(connection: Connection, sql: string): Promise<[str
   return rows.map((row) => [String(row["Variable_name"]).toLowerCase(), String(row["Value"])]);
 }
 
+/** Settings that a restart keeps: MySQL stores them itself, MariaDB reads only its option file. */
+function settings(
+  fix: string,
+  variables: Variables,
+  assignments: readonly string[],
+): Pick<Finding, "fix" | "command"> {
+  const isMariaDb = isMariaDbVersion(variables.get("version") ?? "");
+  const set = isMariaDb ? "SET GLOBAL" : "SET PERSIST";
+  return {
+    fix: isMariaDb
+      ? `${fix}. Add the setting to the option file too, because a restart forgets SET GLOBAL`
+      : fix,
+    command: assignments.map((assignment) => `${set} ${assignment}`).join("; "),
+  };
+}
+
 /** Compares the clocks of the nodes of a Galera cluster, which all may grant locks. */
 async function clocksOfGalera(
   connection: Connection,
@@ -125,7 +141,7 @@ const checks: readonly Check[] = [
   (variables) => {
     const text = variables.get("version") ?? "";
     const [major = 0, minor = 0] = text.split(/[.-]/).map((part) => Number.parseInt(part, 10));
-    const [least, name] = /mariadb/i.test(text)
+    const [least, name] = isMariaDbVersion(text)
       ? ([1_006, "MariaDB 10.6"] as const)
       : ([800, "MySQL 8.0.1"] as const);
     return major * 100 + minor < least
@@ -158,8 +174,10 @@ const checks: readonly Check[] = [
           id: "not-durable",
           observed: `expected innodb_flush_log_at_trx_commit 1 and sync_binlog 1, got ${flush} and ${sync}`,
           impact: "a crash may lose grants that are in use, and these get a second holder",
-          fix: "write every commit to disk before the reply",
-          command: "SET GLOBAL innodb_flush_log_at_trx_commit = 1; SET GLOBAL sync_binlog = 1",
+          ...settings("write every commit to disk before the reply", variables, [
+            "innodb_flush_log_at_trx_commit = 1",
+            "sync_binlog = 1",
+          ]),
         };
   },
   (variables) => {
@@ -170,8 +188,9 @@ const checks: readonly Check[] = [
           id: "connections-nearly-full",
           observed: `${used} of ${most} connections are taken`,
           impact: "a holder that has to connect anew is refused, and loses its lock",
-          fix: "raise max_connections, or find the program that opens many connections",
-          command: `SET GLOBAL max_connections = ${2 * most}`,
+          ...settings("find the program that opens many connections, or raise max_connections", variables, [
+            `max_connections = ${2 * most}`,
+          ]),
         }
       : undefined;
   },
@@ -199,3 +218,7 @@ const checks: readonly Check[] = [
         }
       : undefined,
 ];
+
+function isMariaDbVersion(version: string): boolean {
+  return /mariadb/i.test(version);
+}

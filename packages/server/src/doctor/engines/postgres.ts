@@ -123,7 +123,8 @@ const checks: readonly Check[] = [
           observed: `fsync is ${fsync}, full_page_writes is ${fullPageWrites}`,
           impact: "a crash of the machine may lose grants that are in use, or damage the database",
           fix: "turn both on",
-          command: "ALTER SYSTEM SET fsync = on; ALTER SYSTEM SET full_page_writes = on",
+          command:
+            "ALTER SYSTEM SET fsync = on; ALTER SYSTEM SET full_page_writes = on; SELECT pg_reload_conf()",
         }
       : undefined,
   ({ standbys, synchronousStandbys, synchronousCommit }) =>
@@ -134,7 +135,7 @@ const checks: readonly Check[] = [
           observed: `${standbys} standbys, synchronous_standby_names is "${synchronousStandbys}", synchronous_commit is ${synchronousCommit}`,
           impact: "after a failover the new primary may lack the last grants, so a lock can have two holders",
           fix: "use a synchronous standby, or fence the writes (docs/fencing.md)",
-          command: "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'",
+          command: "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'; SELECT pg_reload_conf()",
         }
       : undefined,
   ({ standbyAheadMs, maxClockDifferenceMs }) =>

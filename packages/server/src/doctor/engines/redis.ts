@@ -189,7 +189,7 @@ function commandsRefused({ name, commands }: { name: string; commands: readonly 
           node: name,
           observed: `the user lacks the right to: ${commands.join(", ")}`,
           impact: "acquires, renewals or releases may fail, or waiters may lose their order",
-          fix: "grant the rights listed in docs/security.md",
+          fix: "grant the rights listed in docs/security.md, and keep them by ACL SAVE, or by CONFIG REWRITE without an ACL file",
           command: `ACL SETUSER <user> ${commands.map((command) => `+${command.toLowerCase()}`).join(" ")}`,
         },
       ];

@@ -72,7 +72,7 @@ async function start(configuration: string, port: number): Promise<ChildProcess>
   const child = spawn(redisProgram, [configuration], { stdio: "ignore" });
   const client = new Redis({ port, host: "127.0.0.1", retryStrategy: () => 20 });
   client.on("error", () => undefined);
-  await waitUntil(async () => (await client.ping()) === "PONG");
+  await waitUntil(async () => (await client.ping()) === "PONG", "the server replies");
   client.disconnect();
   return child;
 }

@@ -14,7 +14,7 @@ import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts
 import type { AcquireOptions, AdoptOptions, ListOptions, TryOptions } from "./options.ts";
 
 /**
- * Locks on one engine. A mutex has at most one lease per key at a time, granted in order of arrival.
+ * Locks on one engine. A mutex has at most one lease per key at a time, granted in order of arrival (`handover`).
  * Invalid options and keys throw a `TypeError` or `RangeError` synchronously, before any I/O.
  */
 export interface Locks extends AsyncDisposable {

@@ -1,7 +1,8 @@
 import type { LossReason } from "../errors.ts";
 
 /**
- * Exclusive ownership for a limited time: while `remainingMs()` is positive, no other lease holds the lock.
+ * Exclusive ownership for a limited time: while `remainingMs()` is positive, no other lease holds the lock, unless an operator broke
+ * this lease, or another program changed the key. The holder learns of both by a message or the next renewal, so after the next grant.
  * `signal` reports a loss before the validity ends, unless the event loop is blocked at that time. {@link Lease.throwIfLost} reports
  * a loss even if no timer has run.
  */
@@ -29,7 +30,8 @@ export interface Lease extends AsyncDisposable {
   /** The remaining time of safe use, ms; 0 after a loss or a release. */
   remainingMs(): number;
   /**
-   * A checkpoint between steps. It reads the clocks, so it is right even if the event loop was blocked and no timer has run.
+   * A checkpoint between steps. It reads the clocks, so it finds an expired lease even if the event loop was blocked and no timer has
+   * run. It finds a broken lease or a deleted key only after their message or the next renewal, for which the event loop must run.
    * @throws {LeaseLostError} the lease is lost; with the reason `released` after a release
    */
   throwIfLost(): void;

@@ -29,6 +29,14 @@ test.each([
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
+test("a renewal gives the grant to the nodes that never had it, so that others may lose it", async () => {
+  const { lab, lease, contender } = await after(2, 0);
+  await lab.settleWithin(200, lease.extend(ttlMs));
+  lab.loseData(3);
+  lab.loseData(4);
+  expect(await contender()).toBeNull();
+});
+
 /** A lease without the votes of the first nodes, whose grant the last nodes have lost. All nodes can be reached. */
 async function after(missed: number, lost: number) {
   const lab = new FakeQuorum(5);
@@ -45,5 +53,5 @@ async function after(missed: number, lost: number) {
     lab.loseData(index);
   }
   const contender = () => lab.settleWithin(1_000, other.locks.tryAcquire("k", { ttlMs }));
-  return { lease, contender };
+  return { lab, lease, contender };
 }

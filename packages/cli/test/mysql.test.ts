@@ -23,7 +23,14 @@ onMariaDb("holdfast, with the URL of MariaDB,", () => {
   test("doctor finds what puts grants at risk, and times a lock", async () => {
     const doctor = (): Promise<Diagnosis> => diagnose(cli, server.url);
     const found = await doctor();
-    expect(found.findings).toMatchObject([{ id: "not-durable", level: "critical" }]);
+    expect(found.findings).toMatchObject([
+      {
+        id: "not-durable",
+        level: "critical",
+        fix: expect.stringContaining("Add the setting to the option file too") as string,
+        command: expect.stringMatching(/^SET GLOBAL innodb_flush_log_at_trx_commit = 1; /) as string,
+      },
+    ]);
     expect(found.probe).toMatchObject({ acquire: expect.any(Number) as number });
     const admin = await createConnection(server.url);
     await admin.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1");

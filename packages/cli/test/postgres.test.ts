@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { ServerClocks, waitUntil } from "@holdfast/test-kit";
+import { limitMs, ServerClocks, waitUntil } from "@holdfast/test-kit";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
@@ -56,6 +56,27 @@ onPostgres("holdfast, with the URL of PostgreSQL,", () => {
     expect(found.probe?.acquire).toBeGreaterThan(0);
     const { out } = await cli.run(["doctor", "--no-probe"], { env: { HOLDFAST_URL: server.url } });
     expect(out).toContain("fsync is off");
+  });
+
+  test("the command of a finding has an effect at once, and after a restart", async () => {
+    const own = await startPostgres([]);
+    const typed = async (command: string): Promise<void> => {
+      const client = new pg.Client(own.url);
+      await client.connect();
+      for (const statement of command.split("; ")) {
+        await client.query(statement);
+      }
+      await client.end();
+    };
+    const durability = async () =>
+      (await diagnose(cli, own.url, "--no-probe")).findings.find(({ id }) => id === "not-durable");
+    await typed("ALTER SYSTEM SET full_page_writes = off; SELECT pg_reload_conf()");
+    await expect.poll(durability, { timeout: limitMs(30_000) }).toBeDefined();
+    await typed((await durability())?.command ?? "");
+    await expect.poll(durability, { timeout: limitMs(30_000) }).toBeUndefined();
+    await own.restart();
+    expect(await durability()).toBeUndefined();
+    await own.stop();
   });
 });
 

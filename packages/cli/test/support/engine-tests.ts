@@ -73,7 +73,9 @@ export function testCommands(
 export interface Diagnosis {
   readonly topology: string;
   readonly nodes: readonly string[];
-  readonly findings: readonly Readonly<Record<"id" | "level" | "node" | "observed", string>>[];
+  readonly findings: readonly (Readonly<Record<"id" | "level" | "node" | "observed" | "fix", string>> & {
+    readonly command?: string;
+  })[];
   readonly probe: { readonly acquire: number } | null;
 }
 

@@ -3,7 +3,6 @@ import { explore, type Exploration } from "./explorer/explore.ts";
 import { mutants, type Mutant } from "./mutants.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { describeExploration, describeMutant, describeProgress, describeSchedule } from "./report.ts";
-import { runSpin } from "./spin.ts";
 
 process.exitCode = main(process.argv.slice(2));
 
@@ -19,9 +18,6 @@ function main(args: readonly string[]): number {
   if (options.help) {
     console.log(usage);
     return 0;
-  }
-  if (options.spin) {
-    return runSpin();
   }
   return options.mutants ? exploreMutants(options) : exploreAll(options);
 }

@@ -6,7 +6,6 @@ export interface ResolvedOptions {
   readonly help: boolean;
   readonly long: boolean;
   readonly mutants: boolean;
-  readonly spin: boolean;
   readonly schedules: boolean;
   /** Names of explorations; `null`: all. */
   readonly only: ReadonlySet<string> | null;
@@ -21,7 +20,6 @@ Explores every state of the protocol within bounds, and fails if an invariant is
   --schedules    prints the violation of each mutant, step by step
   --only A,B     only the explorations with these names, long ones included;
                  with --mutants the names of mutants
-  --spin         the same core in Promela, checked by Spin (Debian's package spin) and cc
   --help         this text
 
 Explorations:${wrapped(configurations.filter(({ isLong }) => !isLong).map(({ name }) => name))}
@@ -37,14 +35,13 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
       help: { type: "boolean", default: false },
       long: { type: "boolean", default: false },
       mutants: { type: "boolean", default: false },
-      spin: { type: "boolean", default: false },
       schedules: { type: "boolean", default: false },
       only: { type: "string" },
     },
   });
-  const { help, long, spin, schedules } = values;
+  const { help, long, schedules } = values;
   const items = values.mutants ? mutants : configurations;
-  return { help, long, mutants: values.mutants, spin, schedules, only: namesFrom(values.only, items) };
+  return { help, long, mutants: values.mutants, schedules, only: namesFrom(values.only, items) };
 }
 
 function namesFrom(

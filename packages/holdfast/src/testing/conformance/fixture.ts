@@ -76,9 +76,10 @@ export class Fixture {
     }
   }
 
-  /** Opens `Locks` with their own local queue, which are another process for the engine. */
-  readonly open = (where: "here" | "there", options?: LocksOptions): Locks => {
-    const locks = createLocks(where === "here" ? this.#driver : this.#other, options);
+  /** Opens `Locks` with their own local queue, which are another process for the engine. Their waits end with the case at the latest. */
+  readonly open = (where: "here" | "there", options: LocksOptions = {}): Locks => {
+    const defaults = { waitMs: this.#limitMs, ...options.defaults };
+    const locks = createLocks(where === "here" ? this.#driver : this.#other, { ...options, defaults });
     this.#opened.push(locks);
     return locks;
   };

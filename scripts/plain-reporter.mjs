@@ -35,7 +35,7 @@ export default class PlainReporter {
       });
     }
     this.#line = `${counts.passed} passed, ${counts.failed} failed${skipped}`;
-    this.#record = { ...counts, failures, slowest: slowestFiles(modules) };
+    this.#record = { ...counts, failures: [...new Set(failures)], slowest: slowestFiles(modules) };
   }
 
   /** At the exit, because only then have the workers ended, whose CPU time counts. */

@@ -71,8 +71,7 @@ export class StormPlanner {
     if (this.#pendingKinds.length === 0) {
       this.#pendingKinds = this.#random.shuffled(this.#engine.faults);
     }
-    const kind = this.#pendingKinds.shift() as FaultKind;
-    return kind === "become durable" && !this.#mayBecomeDurable ? this.#nextKind() : kind;
+    return this.#pendingKinds.shift() as FaultKind;
   }
 
   /** One server stays forgetful, so that the faults of such a server find a target. */
@@ -80,8 +79,14 @@ export class StormPlanner {
     return new Set([...this.#durable, ...this.#becoming]).size < this.#nodes.length - 1;
   }
 
-  /** Places a fault where and when its targets are free. undefined: no room was found, and the kind comes first in the next storm. */
+  /**
+   * Places a fault where and when its targets are free. undefined: no room was found, and the kind comes first in the next storm; or the
+   * fault may not occur again.
+   */
   #place(kind: FaultKind): Fault | undefined {
+    if (kind === "become durable" && !this.#mayBecomeDurable) {
+      return undefined;
+    }
     for (let attempt = 0; attempt < maxPlacementAttempts; attempt += 1) {
       const fault = this.#drawFault(kind);
       const end = fault.at + fault.forMs;

@@ -31,6 +31,14 @@ describe("a plan", () => {
   });
 });
 
+test("a long plan of a quorum has a target for each fault", () => {
+  for (let seed = 0; seed < 20; seed += 1) {
+    const plan = planOf(engines.redlock, { seed, minutes: 10, nodeCount: 5, without: null });
+    const targets = plan.storms.flatMap(({ faults }) => faults.flatMap(({ nodes }) => nodes));
+    expect(targets.filter((node) => plan.nodes[node] === undefined)).toEqual([]);
+  }
+});
+
 describe("options", () => {
   test.each([
     [["--minutes", "0"], "Expected --minutes to be a number from 0.2 to 1440"],

@@ -125,7 +125,12 @@ export class LeaseLostError extends LockError {
   readonly reason: LossReason;
   /** When the loss was detected: milliseconds since 1970, by the wall clock of this process. */
   readonly lostAt: number;
-  /** From `withLock`: the value of the callback, which ran to its end. */
+  /**
+   * From `withLock`, `tryWithLock` and `once`: whether the callback ran to its end. If false, the callback rejected because the loss
+   * aborted it, and some of its effects may exist. False from all other calls.
+   */
+  readonly workEnded: boolean;
+  /** The value of the callback, if {@link LeaseLostError.workEnded}. */
   readonly result: unknown;
 
   constructor(
@@ -138,12 +143,13 @@ export class LeaseLostError extends LockError {
     super(`The lease of "${key}" is lost: ${reason}${why}`, { code: "lease-lost", key, cause: more.cause });
     this.reason = reason;
     this.lostAt = lostAt;
+    this.workEnded = "result" in more;
     this.result = more.result;
   }
 
   override toJSON(): Record<string, unknown> {
-    const { reason, lostAt } = this;
-    return { ...super.toJSON(), reason, lostAt };
+    const { reason, lostAt, workEnded } = this;
+    return { ...super.toJSON(), reason, lostAt, workEnded };
   }
 }
 

@@ -36,9 +36,9 @@ export interface Locks extends AsyncDisposable {
   acquire(key: string, options?: AcquireOptions): Promise<Lease>;
   /**
    * Runs `work` under the lock, and always releases the lock afterwards. If `work` throws, its error is rethrown.
-   * A failed release raises no error.
-   * @throws {LeaseLostError} the lease was lost before `work` ended; `result` is the value of `work`. Also if `work` rejects because
-   * `lease.signal` aborted it, with an error whose `cause` is the reason of that signal
+   * A failed release raises no error. A rejection does not mean that the effects of `work` do not exist.
+   * @throws {LeaseLostError} the lease was lost before `work` ended; if `workEnded`, `result` is the value of `work`. Also if `work`
+   * rejects because `lease.signal` aborted it, with an error whose `cause` is the reason of that signal; `workEnded` is then false
    */
   withLock<T>(key: string, work: LockedCallback<T>): Promise<T>;
   withLock<T>(key: string, options: AcquireOptions, work: LockedCallback<T>): Promise<T>;
@@ -49,7 +49,7 @@ export interface Locks extends AsyncDisposable {
    * The key stays held until `keepMs` after the grant, also if the work was short or the process ends. It may stay held for
    * up to `ttlMs` longer if the process ends after the work and before that time.
    * If `work` throws, the key is released at once, and the error is rethrown: the next call runs its work.
-   * @throws {LeaseLostError} the lease was lost before `work` ended; `result` is the value of `work`
+   * @throws {LeaseLostError} the lease was lost before `work` ended, as from `withLock`
    * @throws {EngineError} the engine does not reply within its command budget
    * @throws {QuorumError} too few nodes of a quorum reply
    */

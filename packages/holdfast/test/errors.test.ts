@@ -18,7 +18,8 @@ test("the error of a lost lease has the reason and the time, and is not retryabl
   const cause = new Error("network");
   const error = new LeaseLostError("order:1", "engine-unreachable", 5_000, { cause, result: "done" });
   expect(error).toMatchObject({ name: "LeaseLostError", code: "lease-lost", reason: "engine-unreachable" });
-  expect(error).toMatchObject({ lostAt: 5_000, result: "done", cause, retryable: false });
+  expect(error).toMatchObject({ lostAt: 5_000, result: "done", workEnded: true, cause, retryable: false });
+  expect(new LeaseLostError("order:1", "expired", 0, { cause })).toMatchObject({ workEnded: false });
 });
 
 test("the error of an engine has the possible residue and the retry delay", () => {
@@ -54,6 +55,7 @@ test("errors go through JSON with fencing tokens as text", () => {
     code: "lease-lost",
     reason: "stolen",
     lostAt: 7,
+    workEnded: true,
   });
   expect(() => JSON.stringify(new LeaseLostError("k", "stolen", 7, { result: 1n }))).not.toThrow();
   expect(new EngineError("m", { outcome: "unknown", retryable: true, retryAfterMs: 9 }).toJSON()).toEqual({

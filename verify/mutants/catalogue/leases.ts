@@ -3,6 +3,14 @@ import { byRules, edit, type Mutant } from "../mutant.ts";
 /** Mutants of leases, their end and their renewal. */
 export const leases: readonly Mutant[] = [
   {
+    name: "ended-work-without-a-value-looks-aborted",
+    brokenRule: "the error of a lost lease says whether the work ended, also if the work has no value",
+    edits: [
+      edit("errors.ts", 'this.workEnded = "result" in more;', "this.workEnded = more.result !== undefined;"),
+    ],
+    killers: [byRules("drivers/memory/driver", "a callback without a value ended")],
+  },
+  {
     name: "confirmed-claim-is-confirmed-at-each-hand-over",
     brokenRule: "a hand-over in memory of a confirmed claim sends nothing to the engine",
     edits: [edit("local/acquisition.ts", ", isClaim: previous.isClaim }", " }")],

@@ -30,7 +30,18 @@ export const withLock: Cases = {
     });
     const error = await refused(running, "lease-lost");
     assert.ok(error instanceof LeaseLostError);
-    assert.deepEqual([error.reason, error.result], ["broken", "done"]);
+    assert.deepEqual([error.reason, error.workEnded, error.result], ["broken", true, "done"]);
+  },
+
+  "withLock rejects after a loss, and says that a callback without a value ended": async ({
+    here,
+    there,
+    key,
+  }) => {
+    const running = here.withLock(key, (lease) => breakHeldLock(lease, there));
+    const error = await refused(running, "lease-lost");
+    assert.ok(error instanceof LeaseLostError);
+    assert.deepEqual([error.workEnded, error.result], [true, undefined]);
   },
 
   "the error of the callback takes precedence over a loss": async ({ here, there, key }) => {
@@ -47,8 +58,8 @@ export const withLock: Cases = {
       await breakHeldLock(lease, there);
       throw new Error("The operation was aborted", { cause: lease.signal.reason });
     });
-    const error = await refused(running, "lease-lost");
-    assert.equal((error as LeaseLostError).reason, "broken");
+    const error = (await refused(running, "lease-lost")) as LeaseLostError;
+    assert.deepEqual([error.reason, error.workEnded], ["broken", false]);
   },
 
   "with ifLost continue, only the lease's own methods report a loss": async ({ here, there, key }) => {

@@ -7,7 +7,7 @@ import { HeldLockFilter } from "./held-lock.filter";
 @Controller("orders")
 @UseFilters(HeldLockFilter)
 export class OrdersController {
-  /** Pays an order. While another instance pays the same order, the reply is 409 with its holder. */
+  /** Pays an order. While another instance pays the same order, the reply is 409. */
   @Post(":id/payment")
   @WithLock("order:{0}", { waitMs: 200 })
   async pay(

@@ -1,7 +1,8 @@
 import { createServer, type Server } from "node:http";
 
-import type { Lease, Locks } from "holdfast";
+import { isLockError, type Lease, type Locks } from "holdfast";
 import type { Redis } from "ioredis";
+import type { Pool, PoolClient } from "pg";
 
 /** How long a request may be repeated, ms. */
 const keepMs = 86_400_000;
@@ -10,7 +11,8 @@ const keepMs = 86_400_000;
 type Reply = string;
 
 /**
- * Runs a request once for each idempotency key, and returns the stored reply to its repeats.
+ * Runs a request once for each idempotency key, and returns the stored reply to its repeats. A crash or a lost lease during the work lets
+ * a repeat run it again.
  * @returns undefined while another call with the same key runs
  */
 export async function idempotent(
@@ -22,13 +24,55 @@ export async function idempotent(
   if (stored !== null) {
     return stored;
   }
-  await locks.once(`request:${key}`, { keepMs }, async (lease) => {
-    await client.set(`reply:${key}`, await work(lease), "PX", keepMs);
-  });
+  try {
+    await locks.once(`request:${key}`, { keepMs }, async (lease) => {
+      await client.set(`reply:${key}`, await work(lease), "PX", keepMs, "NX"); // the first reply stays
+    });
+  } catch (error) {
+    // If the work ended, the reply is stored.
+    if (!isLockError(error, "lease-lost") || !error.workEnded) {
+      throw error;
+    }
+  }
   return (await client.get(`reply:${key}`)) ?? undefined;
 }
 
-/** A server whose clients repeat `POST /charges` with the same `Idempotency-Key`. */
+/** The table of {@link idempotentRow}. */
+export const replyTable = "CREATE TABLE reply (key text PRIMARY KEY, body text NOT NULL)";
+
+/** As {@link idempotent}, for effects in a database: the row of the key and the effect commit in one transaction. */
+export async function idempotentRow(
+  pool: Pool,
+  key: string,
+  work: (client: PoolClient) => Promise<Reply>,
+): Promise<Reply> {
+  const client = await pool.connect();
+  const ignore = (): undefined => undefined; // a connection that ends: the next query rejects
+  client.on("error", ignore);
+  try {
+    await client.query("BEGIN");
+    // Waits for the transaction of another run of this key.
+    const insert = "INSERT INTO reply (key, body) VALUES ($1, '') ON CONFLICT DO NOTHING";
+    const isFirst = (await client.query(insert, [key])).rowCount === 1;
+    if (isFirst) {
+      await client.query("UPDATE reply SET body = $2 WHERE key = $1", [key, await work(client)]);
+    }
+    const { rows } = await client.query<{ body: Reply }>("SELECT body FROM reply WHERE key = $1", [key]);
+    await client.query("COMMIT");
+    return rows[0]!.body;
+  } catch (error) {
+    await client.query("ROLLBACK").catch(ignore);
+    throw error;
+  } finally {
+    client.off("error", ignore);
+    client.release();
+  }
+}
+
+/**
+ * A server whose clients repeat `POST /charges` with the same `Idempotency-Key`.
+ * @param charge passes the key to the payment provider, because the work may run again
+ */
 export function chargeServer(
   locks: Locks,
   client: Redis,
@@ -45,7 +89,7 @@ export function chargeServer(
         reply === undefined
           ? response.writeHead(409, { "retry-after": "1" }).end("The request runs already")
           : response.writeHead(201, { "content-type": "application/json" }).end(reply),
-      () => response.writeHead(503).end("The charge failed, and may be repeated"),
+      () => response.writeHead(503).end("The charge may have failed: repeat it with the same key"),
     );
   });
 }

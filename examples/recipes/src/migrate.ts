@@ -15,12 +15,16 @@ const migrationsFolder = fileURLToPath(new URL("../migrations", import.meta.url)
 const pool = new pg.Pool({ connectionString: process.argv[2] });
 pool.on("error", (error) => console.error(error.message));
 const locks = createLocks(postgres(pool));
+const stop = new AbortController();
+process.once("SIGTERM", () => stop.abort()); // ends the wait; a migration that runs continues to its end
 
-await locks.withLock("migrate", { waitMs: 600_000 }, async (lease) => {
-  await migrate(drizzle(pool), { migrationsFolder });
-  lease.throwIfLost();
-});
-console.log("migrated");
-
-await locks.close();
-await pool.end();
+try {
+  await locks.withLock("migrate", { waitMs: 600_000, signal: stop.signal }, async (lease) => {
+    await migrate(drizzle(pool), { migrationsFolder });
+    lease.throwIfLost();
+  });
+  console.log("migrated");
+} finally {
+  await locks.close();
+  await pool.end();
+}

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { Queue, QueueEvents, Worker } from "bullmq";
 import { Deferred, Effect, Exit, Fiber, Layer } from "effect";
-import { createLocks, isLockError, type Locks } from "holdfast";
+import { createLocks, isLockError, type Lease, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { Redis } from "ioredis";
 import pg from "pg";
@@ -19,7 +19,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { onPostgres, startPostgres } from "../../../packages/holdfast/test/support/postgres-server.ts";
 import { onRedis } from "../../../packages/holdfast/test/support/servers.ts";
 import { locksLayer, LocksService } from "../src/effect-locks.ts";
-import { chargeServer } from "../src/idempotent.ts";
+import { chargeServer, idempotent, idempotentRow, replyTable } from "../src/idempotent.ts";
 import { HoldfastLockingProvider } from "../src/medusa.ts";
 import { onePerCustomer } from "../src/one-per-customer.ts";
 import { commandLine, linesOf, program, shell } from "./support/shell.ts";
@@ -55,6 +55,41 @@ onPostgres("the migrations", () => {
       ]);
     } finally {
       await rm(folder, { recursive: true, force: true });
+      await server.stop();
+    }
+  });
+});
+
+onPostgres("the recipe with a unique row", () => {
+  test("commits an effect once, however many requests run, and again only after an error", async () => {
+    const server = await startPostgres();
+    const pool = new pg.Pool({ connectionString: server.url });
+    pool.on("error", () => undefined);
+    try {
+      await pool.query(`${replyTable}; CREATE TABLE charge (id text)`);
+      let isDown = true;
+      const charge = (): Promise<string> =>
+        idempotentRow(pool, "request-1", async (client) => {
+          await client.query("INSERT INTO charge VALUES ('one')");
+          if (isDown) throw new Error("the bank is down");
+          return "receipt";
+        });
+      await expect(charge()).rejects.toThrow("the bank is down");
+      const cut = idempotentRow(pool, "request-1", async (client) => {
+        await client.query("INSERT INTO charge VALUES ('one')");
+        const connection = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+        await pool.query("SELECT pg_terminate_backend($1)", [connection.rows[0]!.pid]);
+        await once(client, "end");
+        return "receipt";
+      });
+      await expect(cut).rejects.toThrow();
+
+      isDown = false;
+      const replies = await Promise.all([1, 2, 3, 4, 5, 6].map(charge));
+      expect(new Set(replies)).toEqual(new Set(["receipt"]));
+      expect((await pool.query("SELECT * FROM charge")).rowCount).toBe(1);
+    } finally {
+      await pool.end();
       await server.stop();
     }
   });
@@ -139,6 +174,22 @@ onRedis("the recipe", () => {
     } finally {
       for (const each of servers) each.close();
     }
+  });
+
+  test("for HTTP runs work again whose lease is lost, and keeps the first reply", async () => {
+    const [first, second] = [open(), open()];
+    let end: (reply: string) => void = () => undefined;
+    let lost: Promise<string | undefined> = Promise.resolve(undefined);
+    const { key, fencingToken } = await new Promise<Lease>((begin) => {
+      lost = idempotent(first, "request-2", (lease) => {
+        begin(lease);
+        return new Promise((resolve) => (end = resolve));
+      });
+    });
+    await second.locks.breakLock(key, { fencingToken, reason: "test" });
+    expect(await idempotent(second, "request-2", async () => "second run")).toBe("second run");
+    end("first run");
+    expect(await lost).toBe("second run");
   });
 
   test("for Medusa has all keys or none, and releases them by their owner from another process", async () => {

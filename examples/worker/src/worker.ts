@@ -21,6 +21,10 @@ const worker: { fetch(request: Request, env: Env): Promise<Response> } = {
       if (isLockError(error, "wait-timeout")) {
         return new Response("Another request handles this order", { status: 409 });
       }
+      if (isLockError(error, "lease-lost")) {
+        // The charge was made, or may have been made, so this is no 503, after which clients repeat the request.
+        return error.workEnded ? (error.result as Response) : Response.json({ order }, { status: 202 });
+      }
       throw error;
     } finally {
       await locks.close();

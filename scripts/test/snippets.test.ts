@@ -1,16 +1,15 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 import { expect, test } from "vitest";
+
+import { root, samples, type Sample } from "./support/samples.ts";
 
 // The TypeScript examples of the documentation must compile against the packages. Names that a page leaves to its reader may be
 // anything.
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
 /**
  * The compiler settings of the sources, because the blocks import the sources. Settings of a reader's project may be less strict.
  */
@@ -34,6 +33,7 @@ const settings = {
 /** The declarations that a block relies on but does not contain. */
 const preamble = {
   createLocks: `import { createLocks } from "holdfast";`,
+  isLockError: `import { isLockError } from "holdfast";`,
   redis: `import { redis } from "holdfast/redis";`,
   redlock: `import { redlock } from "holdfast/redis";`,
   Redis: `import { Redis } from "ioredis";`,
@@ -43,42 +43,23 @@ const preamble = {
 };
 const unknownName = /error TS(2304|2552|18004):/;
 
-interface Block {
-  readonly page: string;
-  readonly line: number;
-  readonly text: string;
-}
-
 test("every TypeScript block of the documentation compiles", async () => {
-  const blocks = await blocksOfPages();
+  const blocks = (await samples()).filter(({ language }) => language === "ts");
   expect(blocks.length).toBeGreaterThan(20);
   expect(await errorsIn(blocks)).toEqual([]);
 }, 120_000); // one compilation of all blocks, also on a busy machine
 
 test("a block with a type error is found", async () => {
-  const wrong = { page: "none.md", line: 1, text: `await locks.acquire("key", { ttl: 1 });` };
+  const wrong: Sample = {
+    page: "none.md",
+    line: 1,
+    language: "ts",
+    text: `await locks.acquire("key", { ttl: 1 });`,
+  };
   expect(await errorsIn([wrong])).toEqual([expect.stringMatching(/^none\.md:1 .*'ttl' does not exist/)]);
 });
 
-async function blocksOfPages(): Promise<Block[]> {
-  const docs = (await readdir(join(root, "docs"), { recursive: true })).filter((name) =>
-    name.endsWith(".md"),
-  );
-  const readmes = (await readdir(join(root, "packages")))
-    .map((name) => join("packages", name, "README.md"))
-    .filter((path) => existsSync(join(root, path)));
-  const blocks: Block[] = [];
-  for (const page of ["README.md", ...docs.map((name) => join("docs", name)), ...readmes]) {
-    const text = await readFile(join(root, page), "utf8");
-    for (const match of text.matchAll(/^```ts\n(.*?)^```$/gms)) {
-      const line = text.slice(0, match.index).split("\n").length;
-      blocks.push({ page, line, text: match[1] ?? "" });
-    }
-  }
-  return blocks;
-}
-
-async function errorsIn(blocks: readonly Block[]): Promise<string[]> {
+async function errorsIn(blocks: readonly Sample[]): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-snippets-"));
   try {
     await symlink(join(root, "node_modules"), join(folder, "node_modules"));
@@ -102,7 +83,7 @@ async function errorsIn(blocks: readonly Block[]): Promise<string[]> {
   }
 }
 
-function wholeOf({ text }: Block): string {
+function wholeOf({ text }: Sample): string {
   const missing = Object.entries(preamble).filter(([name]) => !declares(text, name));
   return [...missing.map(([, line]) => line), text, "export {};"].join("\n");
 }

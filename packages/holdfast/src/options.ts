@@ -132,6 +132,8 @@ export interface ListOptions {
 
 export interface ResolvedAcquire {
   readonly ttlMs: number;
+  /** The TTL of the request, if it is longer than that of renewals. */
+  readonly firstTtlMs?: number | undefined;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
   readonly renew: boolean;

@@ -37,12 +37,22 @@ export const etcd: readonly Mutant[] = [
     name: "etcd-longer-ttl-without-a-new-lease",
     brokenRule: "a longer TTL needs another lease of etcd, because the TTL of a lease cannot change",
     edits: [
-      edit("drivers/etcd/store.ts", "if (Math.ceil(ttlMs / 1_000) > grant.ttl) {", "if (grant.ttl < 0) {"),
+      edit("drivers/etcd/store.ts", "if (ttl > grant.ttl) {", "if (grant.ttl < 0) {"),
       edit("drivers/etcd/store.ts", "return isConfirmed ? renewed.ttl * 1_000", "return isConfirmed ? ttlMs"),
     ],
     killers: [
       byServer("integration/etcd/conformance", "extend raises the TTL of a lease and never lowers it"),
     ],
+  },
+  {
+    name: "etcd-renewals-start-a-longer-ttl-again",
+    brokenRule:
+      "etcd: an extension leaves the grant for the requested TTL, if the rest of a longer TTL is shorter",
+    edits: [
+      edit("drivers/etcd/store.ts", "known?.ttl === ttl && !info", "known && !info"),
+      edit("drivers/etcd/store.ts", "if (ttl < grant.ttl) {", "if (grant.ttl < 0) {"),
+    ],
+    killers: [byServer("integration/etcd/conformance", "once with ifCrashed keep ends with keepMs")],
   },
   {
     name: "etcd-break-of-a-later-grant",

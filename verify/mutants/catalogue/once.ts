@@ -28,8 +28,16 @@ export const once: readonly Mutant[] = [
   {
     name: "once-crash-frees-a-key-that-it-keeps",
     brokenRule: 'once: after a crash with ifCrashed "keep" the key stays held for keepMs',
-    edits: [edit("kinds/once.ts", '"keep" ? Math.max(', '"keep" ? Math.min(')],
+    edits: [edit("kinds/once.ts", '"keep" ? kept : undefined', '"keep" ? ttlMs : undefined')],
     killers: [byRules("kinds/once", "after a crash with ifCrashed keep")],
+  },
+  {
+    name: "once-adds-the-kept-time-with-each-renewal",
+    brokenRule: 'once: with ifCrashed "keep" the key is free keepMs after the grant, or up to ttlMs later',
+    edits: [
+      edit("kinds/once.ts", "...acquire, ttlMs, firstTtlMs,", "...acquire, ttlMs: firstTtlMs ?? ttlMs,"),
+    ],
+    killers: [byRules("kinds/once", "of renewed work ifCrashed keep")],
   },
   {
     name: "once-hides-a-loss-that-the-engine-reports",

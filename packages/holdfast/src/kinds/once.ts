@@ -16,7 +16,8 @@ export interface OnceOptions extends Omit<TryOptions, "attemptId" | "minHoldMs">
   keepMs: number;
   /**
    * The state of the key after a crash of the process. With `"free"` the key is free after at most `ttlMs`, so that another process
-   * runs the work again within `keepMs`. With `"keep"` the key stays held for `keepMs`, so that the work starts at most once.
+   * runs the work again within `keepMs`. With `"keep"` the key stays held for `keepMs`, so that the work starts at most once. After
+   * a crash near the end of `keepMs`, or later, the key may stay held for up to `ttlMs` longer.
    * @defaultValue "free"
    */
   ifCrashed?: "free" | "keep" | undefined;
@@ -66,8 +67,10 @@ export class OnceRunner {
       throw new TypeError("Expected no `minHoldMs`, because `keepMs` is the time that the key stays held");
     }
     const acquire = this.#mutexes.resolveTry(rest, defaults);
-    const ttlMs = ifCrashed === "keep" ? Math.max(acquire.ttlMs, kept) : Math.min(acquire.ttlMs, kept);
-    return { keepMs: kept, acquire: { ...acquire, ttlMs, waitMs: 0, minHoldMs: 0 } };
+    const ttlMs = Math.min(acquire.ttlMs, kept);
+    // Renewals that added `keepMs` again would keep the key for longer. They never shorten the first TTL.
+    const firstTtlMs = ifCrashed === "keep" ? kept : undefined;
+    return { keepMs: kept, acquire: { ...acquire, ttlMs, firstTtlMs, waitMs: 0, minHoldMs: 0 } };
   }
 
   async run<T>(

@@ -31,7 +31,7 @@ export function requestFor(
   return {
     key,
     lockMode: wait?.caller.lockMode ?? options.lockMode,
-    ttlMs: options.ttlMs,
+    ttlMs: options.firstTtlMs ?? options.ttlMs,
     deadline: wait?.deadline ?? null,
     ticket: wait?.caller.ticket,
     waiter: wait?.caller,

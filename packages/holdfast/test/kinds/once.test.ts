@@ -65,6 +65,30 @@ test.each([
   },
 );
 
+test.each([
+  [5_000, 10_000],
+  [9_999, 12_000],
+  [60_000, 62_000],
+])(
+  "after a crash at %d ms of renewed work ifCrashed keep frees the key by %d ms",
+  async (crashMs, freeMs) => {
+    let isCrashed = false;
+    const extend = engine.extend.bind(engine);
+    const crashing = open({
+      extend: (request) => (isCrashed ? new Promise(() => undefined) : extend(request)),
+    });
+    void crashing
+      .once("k", { keepMs, ttlMs: 2_000, ifCrashed: "keep" }, () => new Promise(() => undefined))
+      .catch(() => undefined);
+    await clock.advance(Math.min(crashMs, keepMs - 1));
+    expect((await open().once("k", { keepMs }, () => 1)).ran).toBe(false);
+    await clock.advance(crashMs - Math.min(crashMs, keepMs - 1));
+    isCrashed = true;
+    await clock.advance(freeMs - crashMs);
+    expect((await open().once("k", { keepMs }, () => 1)).ran).toBe(true);
+  },
+);
+
 test("the end of the process does not free the key before its time", async () => {
   const [here, there] = [open(), open()];
   await here.once("k", { keepMs, ttlMs: 500 }, () => 1);

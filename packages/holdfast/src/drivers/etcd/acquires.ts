@@ -4,11 +4,17 @@ import { EtcdError, isNotFound } from "./errors.ts";
 import type { Gateway } from "./gateway.ts";
 import { encode, startingWith, type Keys } from "./keys.ts";
 import { viewOf, viewRequests, type EntryView, type GrantView, type TxnReply, type View } from "./kv.ts";
-import { leaderChanged, type EtcdLeases } from "./leases.ts";
+import { leaderChanged, secondsOf, type EtcdLeases } from "./leases.ts";
 
 type AcquireReply =
   | Exclude<StoreReply, { outcome: "held" }>
   | { readonly outcome: "held"; readonly grant: GrantView | undefined; readonly position: number };
+
+/** The etcd lease of a grant, and the TTL that was requested for it, seconds. */
+interface GrantLease {
+  readonly id: string;
+  readonly ttl: number;
+}
 
 /** The place of a request in the queue. */
 interface Place {
@@ -31,7 +37,7 @@ export class Acquires {
   readonly #leases: EtcdLeases;
   readonly #deletions: Deletions;
   /** The etcd leases of grants, by their tokens. */
-  readonly #known = new Map<string, string>();
+  readonly #known = new Map<string, GrantLease>();
   /** The etcd leases of requests without a reply, by their tokens. etcd may still execute such a request while its lease is in force. */
   readonly #unanswered = new Map<string, Set<string>>();
 
@@ -43,20 +49,20 @@ export class Acquires {
   }
 
   /** Notes the etcd lease of a token's grant. */
-  granted(token: string, lease: string): void {
-    this.#endUnanswered(token, lease);
+  granted(token: string, lease: GrantLease): void {
+    this.#endUnanswered(token, lease.id);
     this.#known.set(token, lease);
   }
 
   /** The etcd lease of a token's grant, if known. */
-  leaseOf(token: string): string | undefined {
+  leaseOf(token: string): GrantLease | undefined {
     return this.#known.get(token);
   }
 
   /** The etcd lease of a token's grant, if known, which is no longer known from now on. */
   forget(token: string): string | undefined {
     this.#endUnanswered(token);
-    const lease = this.#known.get(token);
+    const lease = this.#known.get(token)?.id;
     this.#known.delete(token);
     return lease;
   }
@@ -109,7 +115,8 @@ export class Acquires {
     const { key, token, ttlMs, owner, reason, labels } = attempt;
     const lease = await this.#leases.grant(ttlMs);
     const grantKey = encode(this.#keys.grant(key));
-    const value = encode(JSON.stringify({ token, owner, reason, labels, ttl: lease.ttl }));
+    const ttl = secondsOf(ttlMs);
+    const value = encode(JSON.stringify({ token, owner, reason, labels, ttl }));
     const absent = { target: "CREATE", create_revision: "0" };
     const queue = startingWith(this.#keys.entry(key));
     const reply = await this.#transact(token, lease.id, {
@@ -127,7 +134,7 @@ export class Acquires {
     if (own) {
       this.#leases.discard(own.lease);
     }
-    this.granted(token, lease.id);
+    this.granted(token, { id: lease.id, ttl });
     return {
       outcome: "granted",
       fencingToken: BigInt(reply.header.revision),
@@ -136,17 +143,17 @@ export class Acquires {
   }
 
   /** Extends the grant of an earlier request, whose reply was lost. */
-  async #again(key: string, { token, lease, fencingToken }: GrantView): Promise<AcquireReply | View> {
-    const { ttl, term } = await this.#leases.keepAlive(lease);
+  async #again(key: string, { token, lease, ttl, fencingToken }: GrantView): Promise<AcquireReply | View> {
+    const { ttl: inForce, term } = await this.#leases.keepAlive(lease);
     const view = await this.#read(key);
-    if (ttl === 0 || view.grant?.fencingToken !== fencingToken) {
+    if (inForce === 0 || view.grant?.fencingToken !== fencingToken) {
       return view;
     }
     if (view.term !== term) {
       throw leaderChanged();
     }
-    this.granted(token, lease);
-    return { outcome: "granted", fencingToken, ttlMs: ttl * 1_000 };
+    this.granted(token, { id: lease, ttl });
+    return { outcome: "granted", fencingToken, ttlMs: inForce * 1_000 };
   }
 
   /** Adds a queue entry. An entry that has expired gets its old place again. */

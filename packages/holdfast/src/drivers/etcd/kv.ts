@@ -36,12 +36,14 @@ interface GrantValue {
   readonly owner: string;
   readonly reason?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** The TTL of the etcd lease, seconds. */
+  /** The TTL that was requested for the etcd lease, seconds. */
   readonly ttl: number;
 }
 
 export interface GrantView extends GrantValue {
   readonly fencingToken: bigint;
+  /** The revision of the last write of the grant. */
+  readonly written: string;
   readonly lease: string;
 }
 
@@ -85,7 +87,8 @@ export function viewOf(reply: TxnReply): View {
 
 export function grantOf(kv: KeyValue): GrantView {
   const value = JSON.parse(decode(kv.value)) as GrantValue;
-  return { ...value, fencingToken: BigInt(kv.create_revision), lease: kv.lease ?? "0" };
+  const { create_revision, mod_revision, lease = "0" } = kv;
+  return { ...value, fencingToken: BigInt(create_revision), written: mod_revision, lease };
 }
 
 function entryOf(kv: KeyValue): EntryView {

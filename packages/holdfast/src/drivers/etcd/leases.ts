@@ -31,7 +31,7 @@ export class EtcdLeases {
   }
 
   async grant(ttlMs: number): Promise<EtcdLease> {
-    const request = { TTL: String(Math.ceil(ttlMs / 1_000)) };
+    const request = { TTL: String(secondsOf(ttlMs)) };
     const { ID, TTL } = await this.#gateway.call<{ ID: string; TTL: string }>("lease/grant", request);
     return { id: ID, ttl: Number(TTL) };
   }
@@ -80,6 +80,11 @@ export class EtcdLeases {
   async close(): Promise<void> {
     await Promise.all(this.#underWay);
   }
+}
+
+/** A TTL in the whole seconds of etcd. */
+export function secondsOf(ttlMs: number): number {
+  return Math.ceil(ttlMs / 1_000);
 }
 
 /** The error of a request that a former leader may have answered. */

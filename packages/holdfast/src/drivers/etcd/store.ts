@@ -18,7 +18,7 @@ import { EtcdError, etcdFailure } from "./errors.ts";
 import { Gateway } from "./gateway.ts";
 import { decode, encode, Keys, startingWith } from "./keys.ts";
 import { viewOf, viewRequests, type GrantView, type RangeReply, type TxnReply, type View } from "./kv.ts";
-import { EtcdLeases, leaderChanged } from "./leases.ts";
+import { EtcdLeases, leaderChanged, secondsOf } from "./leases.ts";
 import { nodeOf } from "./node.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { holderOf, stateOf } from "./states.ts";
@@ -79,27 +79,40 @@ export class EtcdStore implements LeaseStore {
 
   async extend(extension: StoreExtension): Promise<number | LossReason> {
     const { key, token, fencingToken, ttlMs, info } = extension;
+    const ttl = secondsOf(ttlMs);
     const known = this.#acquires.leaseOf(token);
-    const renewed = known === undefined || info ? undefined : await this.#leases.keepAlive(known);
+    const renewed = known?.ttl === ttl && !info ? await this.#leases.keepAlive(known.id) : undefined;
     const { grant, term } = await this.#read(key);
     if (grant?.token !== token || grant.fencingToken > fencingToken) {
       return this.#lossOf(key, token, grant);
-    }
-    if (Math.ceil(ttlMs / 1_000) > grant.ttl) {
-      return this.#lengthen(extension, grant);
+    } else if (ttl < grant.ttl) {
+      return this.#keepLonger(extension, grant);
+    } else if (ttl > grant.ttl) {
+      return this.#replace(extension, grant);
     }
     const isConfirmed = renewed?.id === grant.lease && renewed.ttl > 0 && renewed.term === term;
     return isConfirmed ? renewed.ttl * 1_000 : this.#rewrite(extension, grant);
   }
 
+  /** Extends a grant whose etcd lease has a longer TTL. That TTL is not started again, because a crash would then leave the grant for longer than the caller asked. */
+  async #keepLonger(extension: StoreExtension, grant: GrantView): Promise<number | LossReason> {
+    const { key, token, ttlMs, info } = extension;
+    const remaining = await this.#leases.remaining(grant.lease);
+    if (remaining < secondsOf(ttlMs)) {
+      return this.#replace(extension, grant);
+    }
+    const isWritten = !info || (await this.#write(key, grant, { id: grant.lease, ttl: grant.ttl }, info));
+    return isWritten ? remaining * 1_000 : this.#lossOf(key, token, undefined);
+  }
+
   /** Attaches the grant to a new etcd lease, because the TTL of an etcd lease cannot change. */
-  async #lengthen(
+  async #replace(
     { key, token, ttlMs, info }: StoreExtension,
     grant: GrantView,
   ): Promise<number | LossReason> {
     this.#acquires.forget(token); // another lease may replace the known one, even without a reply
     const lease = await this.#leases.grant(ttlMs);
-    const written = await this.#write(key, grant, lease, info);
+    const written = await this.#write(key, grant, { id: lease.id, ttl: secondsOf(ttlMs) }, info);
     const isKept = written !== undefined && (await this.#leases.revoke(grant.lease));
     if (!isKept) {
       this.#leases.discard(lease.id); // a release has ended the grant
@@ -111,14 +124,14 @@ export class EtcdStore implements LeaseStore {
   async #rewrite({ key, token, info }: StoreExtension, grant: GrantView): Promise<number | LossReason> {
     const renewed = await this.#leases.keepAlive(grant.lease);
     const term =
-      renewed.ttl > 0 ? await this.#write(key, grant, { ...renewed, ttl: grant.ttl }, info) : undefined;
+      renewed.ttl > 0 ? await this.#write(key, grant, { id: grant.lease, ttl: grant.ttl }, info) : undefined;
     if (term === undefined) {
       return this.#lossOf(key, token, undefined);
     }
     if (term !== renewed.term) {
       throw leaderChanged();
     }
-    this.#acquires.granted(token, grant.lease);
+    this.#acquires.granted(token, { id: grant.lease, ttl: grant.ttl });
     return renewed.ttl * 1_000;
   }
 
@@ -259,8 +272,8 @@ export class EtcdStore implements LeaseStore {
   }
 
   /**
-   * Writes a grant with another lease or other metadata. Its create revision stays. The write demands the lease that was read. A
-   * late write would attach the grant to a lease that ends before the validity of a later extension.
+   * Writes a grant with another lease or other metadata. Its create revision stays. The write demands that nothing was written since
+   * the grant was read. A late write would attach the grant to a lease that ends before the validity of a later extension.
    * @returns the term of the leader, or undefined if the grant has ended
    */
   async #write(
@@ -273,14 +286,14 @@ export class EtcdStore implements LeaseStore {
     const value = encode(JSON.stringify({ token, owner, reason, labels, ttl: lease.ttl }));
     const grantKey = encode(this.#keys.grant(key));
     const reply = await this.#gateway.call<TxnReply>("kv/txn", {
-      compare: [this.#isGrant(key, grant), { target: "LEASE", key: grantKey, lease: grant.lease }],
+      compare: [this.#isGrant(key, grant), { target: "MOD", key: grantKey, mod_revision: grant.written }],
       success: [{ request_put: { key: grantKey, value, lease: lease.id } }],
       failure: viewRequests(this.#keys, key),
     });
     if (reply.succeeded === true) {
       return reply.header.raft_term;
     } else if (viewOf(reply).grant?.fencingToken === grant.fencingToken) {
-      const message = "an earlier request has replaced the lease of the grant";
+      const message = "an earlier request has written the grant";
       throw new EtcdError(message, { code: null, outcome: "unknown", retryable: true });
     }
     return undefined;

@@ -4,6 +4,8 @@ import { granted, type Cases } from "./fixture.ts";
 
 /** A timer may be early by this time. */
 const timerMs = 2;
+/** An engine may round a TTL up to its unit and to its minimum, which are whole seconds on etcd. */
+const roundingMs = 1_600;
 
 export const once: Cases = {
   "once runs work once in a period, and keeps the key after the work": async ({ here, there, key, now }) => {
@@ -22,5 +24,28 @@ export const once: Cases = {
     const failing = here.once(key, { keepMs: 30_000 }, () => Promise.reject(new Error("the work failed")));
     await assert.rejects(failing, { message: "the work failed" });
     assert.deepEqual(await there.once(key, { keepMs: 1_000 }, () => 2), { ran: true, value: 2 });
+  },
+
+  "once with ifCrashed keep ends with keepMs, also after renewals": async ({
+    here,
+    there,
+    key,
+    now,
+    poll,
+  }) => {
+    const [keepMs, ttlMs] = [3_000, 500];
+    const work = async (): Promise<void> => {
+      const startedAt = now();
+      const held = async () => {
+        const elapsedMs = now() - startedAt;
+        const { holders } = await there.inspect(key);
+        return { elapsedMs, remainingMs: holders[0]?.remainingMs ?? 0 };
+      };
+      // After a crash the key is held for the time that remains at any moment.
+      const { elapsedMs, remainingMs } = await poll(held, (seen) => seen.elapsedMs > keepMs - 700);
+      const mostMs = Math.max(ttlMs, keepMs - elapsedMs) + roundingMs;
+      assert.ok(remainingMs <= mostMs, `${remainingMs} ms remain after ${elapsedMs} ms`);
+    };
+    assert.equal((await here.once(key, { keepMs, ttlMs, ifCrashed: "keep" }, work)).ran, true);
   },
 };

@@ -49,6 +49,8 @@ export interface HolderInfo {
 export interface HolderReport extends HolderInfo {
   /** The fencing token in use, because a hand-over in memory changes it without the engine. */
   readonly fencingToken: bigint;
+  /** The lease will never be handed over in memory, so no later fencing token of its grant is used. */
+  readonly isLast?: boolean | undefined;
   /** How many callers wait in the memory of the holder's process; undefined or 0: none. */
   readonly localWaiters?: number | undefined;
   /** How long the oldest of them has waited, ms; undefined: none. */

@@ -100,14 +100,14 @@ export interface Locks extends AsyncDisposable {
   /**
    * Checks at the engine whether the lease with this fencing token holds the key now.
    *
-   * - `current`: the lease holds the key.
+   * - `current`: the grant of the lease holds the key. A key that `minHoldMs` or `once` keeps after the work still has its grant.
    *
-   * - `stale`: the lease was released, has expired, was broken or handed over, or never existed.
+   * - `stale`: the grant was released, has expired, was broken, the lease was handed over, or never existed.
    *
    * - `unknown`: the engine cannot decide. A process with local waiters acquires several fencing tokens with one grant, and uses the
-   *   next one at each hand-over in memory. The engine learns the token in use at the next renewal. Until then other processes get
-   *   `unknown`. The `Locks` with the lease always gets `current` or `stale`. A lone caller, or `handover: false`, never causes
-   *   `unknown`.
+   *   next one at each hand-over in memory. The engine learns the token in use when hand-overs have ended, which is `handover.maxMs`
+   *   (100 ms) after the grant. Until then other processes get `unknown`. The `Locks` with the lease always gets `current` or
+   *   `stale`. A lone caller, or `handover: false`, never causes `unknown`.
    *
    * A resource that accepts only `current` rejects every earlier holder. The lease may still end between the reply and the write.
    * @throws {EngineError} the engine does not reply

@@ -83,7 +83,7 @@ test("every channel has the fields that are listed here, and no others", async (
   await (await second).release();
   const lease = await third;
   await clock.advance(ttlMs);
-  clock.block(2_200);
+  clock.block(1_700);
   await clock.advance(0);
   await locks.checkFence("k", lease.fencingToken);
   await locks.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });

@@ -139,7 +139,7 @@ function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContex
       tags: ["locks"],
       summary:
         "Whether the lease with this fencing token holds the key now: `current` if it does, `stale` if it does not. " +
-        "`unknown`: the engine cannot say, as another process may have handed the lease on in memory",
+        "`unknown`: the engine cannot say, as another process may hand the lease on in memory",
       request: { query: noQuery, body: body(z.strictObject({ key: keySchema, fencingToken })) },
       responses: {
         200: json(z.object({ fence: z.enum(["current", "stale", "unknown"]) }), "The answer"),

@@ -65,11 +65,11 @@ export const etcd: readonly Mutant[] = [
   {
     name: "etcd-extension-to-any-lease",
     brokenRule:
-      "an extension demands the lease that was read, because a late one would move the grant to a lease that ends sooner",
+      "an extension demands the grant as it was read, because a late one would move the grant to a lease that ends sooner",
     edits: [
       edit(
         "drivers/etcd/store.ts",
-        'compare: [this.#isGrant(key, grant), { target: "LEASE", key: grantKey, lease: grant.lease }],',
+        'compare: [this.#isGrant(key, grant), { target: "MOD", key: grantKey, mod_revision: grant.written }],',
         "compare: [this.#isGrant(key, grant)],",
       ),
     ],

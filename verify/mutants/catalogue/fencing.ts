@@ -187,6 +187,31 @@ export const fencing: readonly Mutant[] = [
     killers: [byRules("fake-redis/fake-redis", "a lease that was handed over in memory is never current")],
   },
   {
+    name: "a-number-is-reported-as-the-last-before-a-hand-over",
+    brokenRule: "a lease is reported as the last one of its grant only if it is handed over no more",
+    edits: [
+      edit("lease/engine-requests.ts", "const isLast = !host.mayHandOver(lease);", "const isLast = true;"),
+    ],
+    killers: [
+      byRules("drivers/memory/driver", "a lease that was handed over in memory is never current"),
+      byRules("fake-redis/fake-redis", "a lease that was handed over in memory is never current"),
+    ],
+  },
+  {
+    name: "the-last-number-is-not-reported",
+    brokenRule: "checkFence in another process knows the holder of a contended key",
+    edits: [
+      edit(
+        "lease/lease-state.ts",
+        "    const isDue = this.grant.fencingCount > 1 &&",
+        "    const isDue = this.grant.fencingCount < 1 &&",
+      ),
+    ],
+    killers: [
+      byRules("lease/lease-waiting", "a lease that is handed over no more is reported to the engine once"),
+    ],
+  },
+  {
     name: "the-last-number-of-a-free-key-is-current",
     brokenRule: "checkFence: a number is stale if the lease with this token does not hold the key",
     edits: [redis("server/lock-snapshot", "clientIdOf(snapshot.holder) === undefined", "false as boolean")],

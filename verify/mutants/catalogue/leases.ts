@@ -136,7 +136,7 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "return target.isClaim ? 0 : this.#expiryOf(target) - (target.ttlMs * 2) / 3;",
+        "return target.isClaim ? 0 : Math.min(target.reportAt, this.#expiryOf(target) - (target.ttlMs * 2) / 3);",
         "return this.#expiryOf(target) - (Math.min(target.ttlMs, remainingValidityMs(target.validity, this.#clock)) * 2) / 3;",
       ),
     ],

@@ -32,8 +32,8 @@ export const localQueue: readonly Mutant[] = [
     edits: [
       edit(
         "local/local-queue.ts",
-        "const canHandOver = handoverRun.handovers < limits.max && now - handoverRun.since < limits.maxMs;",
-        "const canHandOver = limits.max > 0 && now >= handoverRun.since;",
+        "return handoverRun?.isQueued === true && handoverRun.handovers < max && now - handoverRun.since < maxMs;",
+        "return handoverRun?.isQueued === true && max > 0 && now >= handoverRun.since && maxMs >= 0;",
       ),
     ],
     killers: [

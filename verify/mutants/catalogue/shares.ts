@@ -182,7 +182,7 @@ export const sharedModes: readonly Mutant[] = [
     edits: [
       redis(
         "server/lock-snapshot",
-        '(fencingToken === holding.last ? "current" : "unknown")',
+        '(fencingToken === lastNumberOf(holding) ? "current" : "unknown")',
         '(fencingToken <= holding.last ? "current" : "unknown")',
       ),
     ],

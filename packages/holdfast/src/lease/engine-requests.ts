@@ -9,6 +9,8 @@ interface GrantedLease {
   readonly grant: Grant;
   readonly fencingToken: bigint;
   facts(): LeaseFacts;
+  /** The engine knows that the fencing token of this lease is the last one of its grant. */
+  lastConfirmed(): void;
 }
 
 /**
@@ -54,14 +56,19 @@ async function sendExtension<State extends GrantedLease>(
   const { key, token, validity } = grant;
   validity.engineUntil = Math.max(validity.engineUntil ?? 0, host.clock.now() + ttlMs);
   const waiting = host.localWaitersToReport(lease);
-  const hasReport = info !== undefined || fencingToken !== grant.fencingToken || waiting !== undefined;
+  const isLast = !host.mayHandOver(lease);
+  const isInBlock = grant.fencingCount > 1;
+  const hasReport = info !== undefined || isInBlock || waiting !== undefined;
   const extension = await host.driver.extend({
     key,
     token,
     fencingToken,
     ttlMs,
-    info: hasReport ? { ...info, fencingToken, ...waiting } : undefined,
+    info: hasReport ? { ...info, fencingToken, isLast, ...waiting } : undefined,
   });
+  if (extension.outcome === "extended" && isLast) {
+    lease.lastConfirmed();
+  }
   if (extension.outcome === "lost") {
     host.markLost(token, extension.reason); // also a lease to which the grant was handed over during the request
   }

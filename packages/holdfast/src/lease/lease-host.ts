@@ -21,6 +21,10 @@ export interface LeaseHost<State> {
   markLost(token: string, reason: LossReason): void;
   /** Removes a lease that ended without a release from its queue, because the lease can no longer be handed over. */
   leaseEnded(lease: State): void;
+  /** How long a grant may be handed over in memory, ms; 0: never. */
+  readonly handoverMs: number;
+  /** Whether a release of the lease may hand it over in memory. Once false, it stays false. */
+  mayHandOver(lease: State): boolean;
   /**
    * How many callers wait in memory for this lease, and for how long, as a report to the engine.
    * Undefined: none wait, and the engine has no earlier report to correct.

@@ -37,6 +37,7 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
   #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
   #downgradedLease: LeaseHandle | undefined;
   #isRenewed: boolean;
+  #isLastConfirmed = false;
   #loss: LeaseLostError | undefined;
   #lossListeners: LossListener[] | undefined;
   #releasing: Promise<boolean> | undefined;
@@ -158,6 +159,16 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
 
   claimConfirmed(): void {
     this.isClaim = false;
+  }
+
+  /** One ms after the time for hand-overs, because the run of hand-overs starts shortly after the lease. */
+  get reportAt(): number {
+    const isDue = this.grant.fencingCount > 1 && !this.#isLastConfirmed;
+    return isDue ? this.heldFrom + this.#host.handoverMs + 1 : Infinity;
+  }
+
+  lastConfirmed(): void {
+    this.#isLastConfirmed = true;
   }
 
   /** Replaces the end of the lease: `ms` from now. */

@@ -15,6 +15,8 @@ export interface Renewable extends BackedLease {
   readonly needsRenewal: boolean;
   /** The grant is a claim, so its first renewal is due at once. */
   readonly isClaim: boolean;
+  /** When the engine is to learn that the lease is handed over no more, on the scale of `clock.now()`; Infinity: it need not. */
+  readonly reportAt: number;
   /** Whether the caller still refers to the handle. */
   isLeaseReferenced(): boolean;
   /** Requests another TTL from the engine. Never rejects. */
@@ -223,9 +225,9 @@ export class Watchdog {
     return this.#expiryOf(target) - this.#lateness.leadMs(target.ttlMs);
   }
 
-  /** When a third of the TTL has passed. For a claim: at once. */
+  /** When a third of the TTL has passed, or a report is due. For a claim: at once. */
   #renewalTime(target: Renewable): number {
-    return target.isClaim ? 0 : this.#expiryOf(target) - (target.ttlMs * 2) / 3;
+    return target.isClaim ? 0 : Math.min(target.reportAt, this.#expiryOf(target) - (target.ttlMs * 2) / 3);
   }
 
   /** The end of the validity by the stricter clock, because the clocks differ after the machine has slept. */

@@ -126,6 +126,17 @@ export class LocalCoordinator implements AcquisitionHost {
     return queues ? withLocalQueues(engineState, queues, this.#heldLeases(engineState.key)) : engineState;
   }
 
+  get handoverMs(): number {
+    const { handover } = this.options;
+    return this.usesLocalQueues && handover ? handover.maxMs : 0;
+  }
+
+  mayHandOver(leaseState: LeaseState): boolean {
+    const { handover } = this.options;
+    const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
+    return handover !== false && queue?.mayHandOver(leaseState, this.clock.now(), handover) === true;
+  }
+
   /** How many callers wait in memory for the lease. After its first report, each extension of a grant reports the count, also 0. */
   localWaitersToReport(
     leaseState: LeaseState,

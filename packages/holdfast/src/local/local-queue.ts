@@ -144,9 +144,9 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     if (!handoverRun?.isQueued) {
       return { to: "engine" };
     }
+    const canHandOver = this.mayHandOver(hold, now, limits);
     this.#held.delete(handoverRun);
     const next = this.#waiting.first;
-    const canHandOver = handoverRun.handovers < limits.max && now - handoverRun.since < limits.maxMs;
     if (next && canHandOver && next.canTakeOver(hold)) {
       this.#waiting.delete(next.queueNode);
       this.#addHolder(next.takeOver(hold), handoverRun.handovers + 1, handoverRun.since);
@@ -155,6 +155,11 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
       return { to: "others", released: this.#sendToEngine(next, hold) };
     }
     return { to: "engine" };
+  }
+
+  /** Whether a release of the lease may hand it over. Once false, it stays false. */
+  mayHandOver({ handoverRun }: Hold, now: number, { max, maxMs }: HandoverLimits): boolean {
+    return handoverRun?.isQueued === true && handoverRun.handovers < max && now - handoverRun.since < maxMs;
   }
 
   /** Removes a lease that was lost, orphaned or transferred, because it cannot be handed over. */

@@ -7,6 +7,9 @@ import { clock, engine, onManualClock, open, settled, ttlMs } from "../support/l
 
 onManualClock();
 
+/** The default time for hand-overs in memory. */
+const handoverMs = 100;
+
 test("waitMs 0 sends one request and reports the holder", async () => {
   const locks = open({}, { owner: "me" });
   await locks.acquire("k", { ttlMs });
@@ -145,7 +148,8 @@ test("a renewal carries metadata only once callers wait in the local queue", asy
   const waits = [1, 2].map(() => locks.acquire("k", { signal: leaving.signal }));
   expect(await settled(Promise.race(waits))).toBe("pending");
   await clock.advance(ttlMs / 2);
-  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 2, localWaitMs: expect.any(Number) });
+  const reported = { fencingToken, isLast: true };
+  expect(reports.at(-1)).toEqual({ ...reported, localWaiters: 2, localWaitMs: expect.any(Number) });
   const { localWaitMs } = reports.at(-1) ?? {};
   expect(localWaitMs).toBeGreaterThan(ttlMs / 6); // by the renewal, not by the time of the reader
   expect(localWaitMs).toBeLessThan(ttlMs / 2);
@@ -156,7 +160,7 @@ test("a renewal carries metadata only once callers wait in the local queue", asy
   });
   leaving.abort();
   await clock.advance(ttlMs / 2);
-  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 0 });
+  expect(reports.at(-1)).toEqual({ ...reported, localWaiters: 0 });
   expect((await engine.inspect("k")).waiterCount).toBe(0);
   await lease.release();
   const next = await locks.acquire("k", { ttlMs });
@@ -164,7 +168,7 @@ test("a renewal carries metadata only once callers wait in the local queue", asy
   expect(reports.at(-1)).toBeUndefined();
 });
 
-test("a hand-over of a confirmed claim sends no extension before a third of the TTL", async () => {
+test("a hand-over of a confirmed claim sends no extension at once", async () => {
   let extensions = 0;
   const extend: Driver["extend"] = (request) => {
     extensions += 1;
@@ -190,7 +194,34 @@ test("a hand-over of a confirmed claim sends no extension before a third of the 
   await first.release();
   const second = (await settled(waiting)) as Lease;
   expect(second.fencingToken).toBe(first.fencingToken + 1n);
-  await clock.advance(ttlMs / 4);
+  await clock.advance(handoverMs);
   expect(extensions).toBe(sentBefore);
+  await second.release();
+});
+
+test("a lease that is handed over no more is reported to the engine once, and its next waiter asks the engine", async () => {
+  const reports: ExtendRequest["info"][] = [];
+  const locks = open({
+    extend: (request) => {
+      reports.push(request.info);
+      return engine.extend(request);
+    },
+  });
+  const there = open();
+  const lease = await contended(locks, "k", { ttlMs });
+  const { fencingToken } = lease;
+  const next = locks.acquire("k", { ttlMs });
+  await clock.advance(handoverMs);
+  expect(await there.checkFence("k", fencingToken)).toBe("unknown");
+  await clock.advance(1);
+  expect(reports).toEqual([{ fencingToken, isLast: true, localWaiters: 1, localWaitMs: handoverMs + 1 }]);
+  expect(await there.checkFence("k", fencingToken)).toBe("current");
+  expect(await there.checkFence("k", fencingToken + 1n)).toBe("stale");
+  await clock.advance(ttlMs / 4);
+  expect(reports.length).toBe(1);
+  await lease.release();
+  const second = await next;
+  expect(second.fencingToken).toBeGreaterThan(fencingToken + 1n);
+  expect(await there.checkFence("k", fencingToken)).toBe("stale");
   await second.release();
 });

@@ -43,6 +43,7 @@ function watched(renew: () => Promise<ExtendResult>, more: Partial<Renewable> = 
     fencingToken: 1n,
     needsRenewal: true,
     isClaim: false,
+    reportAt: Infinity,
     endsAt: Infinity,
     isLeaseReferenced: () => true,
     renew: () => {

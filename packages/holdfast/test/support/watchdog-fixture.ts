@@ -34,6 +34,7 @@ export class Target implements Renewable {
   readonly grant: Grant = grantWith(this.validity);
   needsRenewal = true;
   isClaim = false;
+  reportAt = Infinity;
   endsAt = Infinity;
   isKept = true;
   readonly renewals: number[] = [];

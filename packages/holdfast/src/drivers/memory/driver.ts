@@ -275,10 +275,11 @@ class MemoryDriver implements Driver {
   }
 
   #setReport(entry: HolderEntry, report: HolderReport): void {
-    const { fencingToken, localWaiters = 0, localWaitMs, ...info } = report;
+    const { fencingToken, isLast = false, localWaiters = 0, localWaitMs, ...info } = report;
     const isChanged = entry.fence.current !== fencingToken || entry.waiting.localWaiters !== localWaiters;
     entry.info = info;
     entry.fence.current = fencingToken;
+    entry.fence.last = isLast ? fencingToken : entry.fence.last;
     entry.waiting = { localWaiters, localWaitMs };
     if (isChanged) {
       this.#watchers.changed(entry.lock.key);

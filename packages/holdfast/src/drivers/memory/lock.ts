@@ -167,7 +167,8 @@ export interface HolderEntry extends Scheduled {
 /** The fencing numbers of a grant. */
 interface Fence {
   readonly first: bigint;
-  readonly last: bigint;
+  /** The last number that may be in use. */
+  last: bigint;
   /** The last number that the holder reported. A hand-over in the holder's process uses the next number without a report. */
   current: bigint;
 }

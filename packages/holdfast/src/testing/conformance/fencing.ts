@@ -135,6 +135,39 @@ export const fencing: Cases = {
     await expectFenceState([here, there], key, first, "stale");
   },
 
+  "the holder of a contended key is current for other processes too, without an extension of its own": async (
+    fixture,
+  ) => {
+    const { here, there, key } = fixture;
+    const first = await contended(here, key);
+    const waiting = later(here.acquire(key, { waitMs: 30_000 }));
+    const isCurrent = ({ fencingToken }: Lease): Promise<string> =>
+      fixture.poll(
+        () => there.checkFence(key, fencingToken),
+        (state) => state === "current",
+      );
+    await isCurrent(first);
+    await first.release(); // not in memory, because the engine knows no later number
+    const second = await waiting;
+    await expectFenceState([here, there], key, first, "stale");
+    await isCurrent(second);
+    await expectFenceState([here, there], key, second, "current");
+    await second.release();
+    await expectFenceState([here, there], key, second, "stale");
+  },
+
+  "the lease of a kept key is current until the key is free, because no other holder exists": async ({
+    here,
+    there,
+    key,
+  }) => {
+    const lease = await here.acquire(key, { minHoldMs: 20_000, ttlMs: 30_000 });
+    await lease.release();
+    await expectFenceState([here, there], key, lease, "current");
+    await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+    await expectFenceState([here, there], key, lease, "stale");
+  },
+
   "an adopted lease is current for its process, and stale after its release": async (fixture) => {
     const { here, there, key } = fixture;
     const first = await here.acquire(key);

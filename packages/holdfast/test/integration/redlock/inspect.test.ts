@@ -61,7 +61,9 @@ onQuorum("an inspection while nodes disagree", () => {
         "holder",
       ]);
       expect(state.nodes[2]?.error).toMatch(/\w/);
-      expect(await client.checkFence(key, lease.fencingToken)).toBe(client === locks ? "current" : "unknown");
+      // In the time for hand-overs in memory, another process does not know whether the lease was handed over.
+      const possible = client === locks ? ["current"] : ["current", "unknown"];
+      expect(possible).toContain(await client.checkFence(key, lease.fencingToken));
       expect(await client.checkFence(key, before.fencingToken)).toBe("stale");
       expect(await client.checkFence(key, lease.fencingToken + 1_000_000n)).toBe("stale");
     }

@@ -7,13 +7,14 @@ export function encodeMetadata(info: (HolderInfo & Partial<HolderReport>) | unde
   if (info === undefined) {
     return "";
   }
-  const { owner, reason, labels, fencingToken, localWaiters, localWaitMs } = info;
+  const { owner, reason, labels, fencingToken, isLast, localWaiters, localWaitMs } = info;
   const fields: string[] = [];
   for (const [name, value] of [
     ["owner", owner],
     ["reason", reason],
     ["labels", labels && JSON.stringify(labels)],
     ["number", fencingToken?.toString()],
+    ["last", isLast === true ? fencingToken?.toString() : undefined],
     ["waiting", localWaiters ? localWaiters.toString() : undefined],
     ["waited", localWaitMs?.toString()],
   ] as const) {

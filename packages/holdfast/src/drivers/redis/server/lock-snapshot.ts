@@ -196,15 +196,17 @@ async function toMutexState(node: RedisServer, key: string, snapshot: LockSnapsh
  * Whether the lease with this number holds the key. `stale` is certain: no holder has the number.
  *
  * A process may have handed its grant over in memory since it reported its number. So only the last number of the block is certain to
- * be current.
+ * be current, or the number that the process reported as its last one.
  */
 export function compareFence(snapshot: LockSnapshot, fencingToken: bigint): FenceState {
-  const { shared, last } = snapshot;
+  const { shared } = snapshot;
+  const last = lastFence(snapshot);
   if (shared) {
     const holding = shared.holders.find(
-      (holder) => numberOf(holder) <= fencingToken && fencingToken <= holder.last && holder.remainingMs > 0,
+      (holder) =>
+        numberOf(holder) <= fencingToken && fencingToken <= lastNumberOf(holder) && holder.remainingMs > 0,
     );
-    return holding ? (fencingToken === holding.last ? "current" : "unknown") : "stale";
+    return holding ? (fencingToken === lastNumberOf(holding) ? "current" : "unknown") : "stale";
   } else if (clientIdOf(snapshot.holder) === undefined) {
     return "stale";
   }
@@ -221,6 +223,22 @@ export function compareFence(snapshot: LockSnapshot, fencingToken: bigint): Fenc
 function numberOf({ info, fencingToken, last }: SharedHolderEntry): bigint {
   const reported = BigInt(/^\d+$/.exec(info.get("number") ?? "")?.[0] ?? fencingToken);
   return reported >= fencingToken && reported <= last ? reported : fencingToken;
+}
+
+/** The last number of this holder's block that may be in use. */
+function lastNumberOf({ info, last }: SharedHolderEntry): bigint {
+  return reportedLast(info) ?? last;
+}
+
+/** The last number of the holder's block that may be in use. */
+export function lastFence({ info, last }: LockSnapshot): bigint | null {
+  return last === null ? null : (reportedLast(info) ?? last);
+}
+
+/** The number after which the holder uses no other; undefined: the holder may still hand its grant over in memory. */
+export function reportedLast(info: ReadonlyMap<string, string>): bigint | undefined {
+  const [digits] = /^\d+$/.exec(info.get("last") ?? "") ?? [];
+  return digits === undefined ? undefined : BigInt(digits);
 }
 
 /** For a node of a quorum: whether this holder has this number and has not expired. */

@@ -11,7 +11,9 @@ import { isTransient, messageOf } from "../../server/errors.ts";
 import {
   holderOf,
   holdsWith,
+  lastFence,
   newestFence,
+  reportedLast,
   ownersByClient,
   remainingOf,
   tokenOf,
@@ -151,6 +153,10 @@ export class QuorumLockView {
     ) {
       return "stale";
     }
+    // The process itself knows its last number, so one node with its report is enough.
+    if (issuing.some(({ snapshot }) => reportedLast(snapshot.info) === fencingToken)) {
+      return "current";
+    }
     // A restored node has the token with another range, and knows the number from a renewal.
     const blocks = issuing.filter(
       ({ snapshot }) => snapshot.first !== null && snapshot.first <= fencingToken,
@@ -280,7 +286,8 @@ function issued(snapshot: LockSnapshot, fencingToken: bigint): boolean {
     return true;
   }
   const newest = newestFence(snapshot);
-  const isInBlock = newest !== null && newest <= fencingToken && fencingToken <= (snapshot.last ?? newest);
+  const isInBlock =
+    newest !== null && newest <= fencingToken && fencingToken <= (lastFence(snapshot) ?? newest);
   return snapshot.holder !== "" && isInBlock;
 }
 

@@ -271,6 +271,7 @@ class DriverLocks implements Locks {
   }
 
   async #adopt(key: string, token: string, fencingToken: bigint, options: LeaseStateOptions): Promise<Lease> {
+    await this.#coordinator.starting;
     this.#coordinator.assertOpen(key);
     const verified = await this.#driver.verify(key, token, fencingToken);
     this.#coordinator.assertOpen(key);

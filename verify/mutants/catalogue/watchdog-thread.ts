@@ -28,6 +28,12 @@ export const watchdogThread: readonly Mutant[] = [
     killers: [byRules(renewer, "repeats a failed renewal until the end of the validity")],
   },
   {
+    name: "thread-reports-losses-of-an-engine-without-its-leases",
+    brokenRule: "watchdog thread: a loss is reported only if the engine has had a lease of the process",
+    edits: [edit(`${renewer}.ts`, '"lost" && this.#isConfirmed', '"lost" && watched.isRenewing === false')],
+    killers: [byRules(renewer, "reports no loss of an engine that has had no lease of the process")],
+  },
+  {
     name: "slot-shows-the-times-of-the-next-lease",
     brokenRule: "watchdog thread: an old view of a slot does not change the next lease there",
     edits: [

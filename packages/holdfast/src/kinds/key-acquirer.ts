@@ -100,7 +100,8 @@ export class KeyAcquirer {
     } catch (error) {
       return Promise.reject(error as Error);
     }
-    return request(options);
+    const { starting } = this.#coordinator;
+    return starting ? starting.then(() => this.#admit(key, options, request)) : request(options);
   }
 
   #acquireOnce(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {

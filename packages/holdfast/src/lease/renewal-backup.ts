@@ -12,6 +12,8 @@ export interface BackedLease {
 
 /** Renews leases while the event loop of this thread is blocked. */
 export interface RenewalBackup {
+  /** Resolves when the backup is ready, or will not be ready soon. New leases wait for it. Undefined afterwards. */
+  readonly starting: Promise<void> | undefined;
   /** Starts the renewals of a lease. The validity of its grant then counts the renewals of the backup, without the event loop. */
   add(lease: BackedLease): void;
   /** The end of the lease has changed. */

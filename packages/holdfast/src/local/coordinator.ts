@@ -75,6 +75,11 @@ export class LocalCoordinator implements AcquisitionHost {
     };
   }
 
+  /** The start of the watchdog thread, for which new leases wait. */
+  get starting(): Promise<void> | undefined {
+    return this.#backup?.starting;
+  }
+
   get isClosed(): boolean {
     return this.#closing.signal.aborted;
   }

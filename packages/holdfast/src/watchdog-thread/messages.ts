@@ -14,6 +14,13 @@ export type ThreadMessage =
   | { readonly type: "add"; readonly leases: readonly ThreadLease[] }
   | { readonly type: "close" };
 
+/**
+ * A message of the thread. `ready`: it can renew leases. `unknown-lease`: its engine does not have a lease of the process, and has had
+ * none before, so it is probably another engine than that of the driver.
+ */
+export type ThreadReport =
+  { readonly type: "ready" } | { readonly type: "unknown-lease"; readonly key: string };
+
 /** A lease for the thread. It is secret, because `token` is the token of the grant. */
 export interface ThreadLease {
   readonly block: number;

@@ -12,23 +12,31 @@ const minRetryMs = 10;
 /** The surroundings of the renewer. */
 export interface RenewerHost {
   readonly clock: Clock;
-  readonly engine: Pick<Driver, "extend">;
+  readonly engine: Pick<Driver, "extend" | "verify">;
   /** How far the monotonic clock of the process is ahead of `clock.now()`, ms. */
   readonly monotonicLeadMs: number;
   /** How long the event loop of the leases has been blocked, ms. */
   blockedMs(): number;
   readonly maxBlockedMs: number;
+  /** The engine does not have a lease of the process, and has had none before. */
+  unknownLease(key: string): void;
 }
 
 /**
  * Renews the leases that their own thread renews late, as long as that thread has not been blocked for longer than `maxBlockedMs`.
  * Both threads may send extensions of one grant, because an extension creates no grant and shortens none.
+ *
+ * The engine may be another one than that of the driver, for example by another prefix. So no lease is reported as lost before the engine
+ * has had a lease of the process.
  */
 export class ThreadRenewer {
   readonly #host: RenewerHost;
   readonly #queue: TimerQueue<WatchedSlot>;
   /** By block and index. */
   readonly #watched = new Map<string, WatchedSlot>();
+  /** Whether the engine has had a lease of the process. */
+  #isConfirmed = false;
+  #isConfirming = false;
 
   constructor(host: RenewerHost) {
     this.#host = host;
@@ -51,6 +59,20 @@ export class ThreadRenewer {
     const watched = new WatchedSlot(address, lease, times);
     this.#watched.set(address, watched);
     this.#check(watched);
+    if (!this.#isConfirmed && !this.#isConfirming) {
+      void this.#confirm(watched);
+    }
+  }
+
+  /** Looks for a lease at the engine. */
+  async #confirm({ lease: { key, token, fencingToken }, shared }: WatchedSlot): Promise<void> {
+    this.#isConfirming = true;
+    const verified = await this.#host.engine.verify(key, token, fencingToken).catch(() => undefined);
+    this.#isConfirming = false;
+    this.#isConfirmed ||= verified?.outcome === "valid";
+    if (verified && !this.#isConfirmed && shared.times) {
+      this.#host.unknownLease(key);
+    }
   }
 
   #check(watched: WatchedSlot): void {
@@ -85,9 +107,13 @@ export class ThreadRenewer {
       .catch((error: unknown): ExtendResult => ({ outcome: "unknown", error }));
     watched.isRenewing = false;
     if (extension.outcome === "extended") {
+      this.#isConfirmed = true;
       this.#extend(watched.shared, extension.validity);
-    } else if (extension.outcome === "lost") {
+    } else if (extension.outcome === "lost" && this.#isConfirmed) {
       watched.shared.lose(extension.reason);
+    } else if (extension.outcome === "lost") {
+      this.#drop(watched);
+      return;
     }
     if (this.#watched.get(watched.address) === watched && extension.outcome !== "unknown") {
       this.#check(watched);

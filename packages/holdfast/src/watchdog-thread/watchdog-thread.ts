@@ -7,7 +7,7 @@ import type { BackedLease, RenewalBackup, RenewalBackupStarter } from "../lease/
 import { checkInteger, checkObject, checkOptionNames, checkText, invalidValue } from "../option-checks.ts";
 import { systemClock, type Timer } from "../runtime/clock.ts";
 import { withTimeout } from "../runtime/timeout.ts";
-import type { ThreadData, ThreadLease, ThreadMessage } from "./messages.ts";
+import type { ThreadData, ThreadLease, ThreadMessage, ThreadReport } from "./messages.ts";
 import { monotonicLeadMs, SharedValidity } from "./shared-validity.ts";
 import { Slots, type PlacedSlot } from "./slots.ts";
 
@@ -26,6 +26,8 @@ export interface WatchdogThreadOptions {
 /** The program of the thread. The path is the same from the sources, the ES modules and the CommonJS bundle. */
 const program = new URL("../../dist/watchdog-thread/worker.js", import.meta.url);
 const closeTimeoutMs = 2_000;
+/** New leases wait for the thread for this long at most, ms. */
+const startTimeoutMs = 5_000;
 /** The pause before a failed thread starts again, ms. It doubles with each failure. */
 const restartMs = { first: 1_000, longest: 60_000 };
 
@@ -35,6 +37,9 @@ const restartMs = { first: 1_000, longest: 60_000 };
  *
  * The thread renews a lease whose TTL has half passed without a renewal. `lease.remainingMs()` and `throwIfLost()` count its renewals
  * at once, also in the same turn of the event loop.
+ *
+ * New leases wait until the thread has started, for 5 s at most. A thread that fails, is late, or does not find the first lease at its
+ * engine is reported by a process warning with the code `HOLDFAST_WATCHDOG_THREAD`, and ends no lease.
  * @param url the engine of the locks, for `holdfast/connect`, with the same options of the driver, such as `prefix`
  * @throws {TypeError | RangeError} for invalid options, and for `memory:`, which exists in one thread only
  */
@@ -60,6 +65,7 @@ export function watchdogThread(url: string, options: WatchdogThreadOptions = {})
 }
 
 class WatchdogThread implements RenewalBackup {
+  starting: Promise<void> | undefined;
   readonly #data: ThreadData;
   readonly #beat: BigInt64Array;
   readonly #leases = new Map<BackedLease, SharedLease>();
@@ -70,10 +76,21 @@ class WatchdogThread implements RenewalBackup {
   #restartMs = restartMs.first;
   #beatTimer: Timer;
   #isClosed = false;
+  #isMistaken = false;
+  #endStart!: (isReady: boolean) => void;
 
   constructor(data: ThreadData) {
     this.#data = data;
     this.#beat = new BigInt64Array(data.heartbeat);
+    const started = new Promise<boolean>((resolve) => (this.#endStart = resolve));
+    this.starting = withTimeout(systemClock, startTimeoutMs, started).then((isReady) => {
+      this.starting = undefined;
+      if (isReady === undefined) {
+        warn(
+          `has not started within ${startTimeoutMs} ms. Until it has started, a blocked event loop loses leases`,
+        );
+      }
+    });
     this.#start();
   }
 
@@ -107,6 +124,7 @@ class WatchdogThread implements RenewalBackup {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#endStart(false);
     systemClock.clearTimer(this.#beatTimer);
     for (const lease of Array.from(this.#leases.keys())) {
       this.remove(lease);
@@ -129,6 +147,13 @@ class WatchdogThread implements RenewalBackup {
     const worker = new Worker(program, { workerData: this.#data, execArgv: [] });
     worker.unref();
     this.#worker = worker;
+    worker.on("message", (report: ThreadReport) => {
+      if (report.type === "ready") {
+        this.#endStart(true);
+      } else {
+        this.#mistaken(report.key);
+      }
+    });
     worker.once("error", (error) => {
       this.#failed(worker, error);
     });
@@ -150,10 +175,18 @@ class WatchdogThread implements RenewalBackup {
     this.#worker = undefined;
     this.#restartAt = systemClock.now() + this.#restartMs;
     this.#restartMs = Math.min(2 * this.#restartMs, restartMs.longest);
-    process.emitWarning(
-      `The watchdog thread has failed: ${error.message}. Until it has started again, a blocked event loop loses leases`,
-      { code: "HOLDFAST_WATCHDOG_THREAD" },
-    );
+    this.#endStart(false);
+    warn(`has failed: ${error.message}. Until it has started again, a blocked event loop loses leases`);
+  }
+
+  #mistaken(key: string): void {
+    if (!this.#isMistaken) {
+      this.#isMistaken = true;
+      warn(
+        `does not find the lease of ${JSON.stringify(key)}, so a blocked event loop loses leases. ` +
+          "Its url and `connection` need the server, database and prefix of the driver",
+      );
+    }
   }
 
   /** Sends all new leases of a turn in one message, before the caller of an acquire continues and may block the event loop. */
@@ -188,6 +221,11 @@ class WatchdogThread implements RenewalBackup {
       Math.min(500, this.#data.maxBlockedMs / 4),
     );
   }
+}
+
+/** @param state what the thread has done, or has not done */
+function warn(state: string): void {
+  process.emitWarning(`The watchdog thread ${state}`, { code: "HOLDFAST_WATCHDOG_THREAD" });
 }
 
 /** A lease with its slot and validity. */

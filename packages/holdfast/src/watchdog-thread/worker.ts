@@ -6,7 +6,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { connect, type ConnectOptions } from "../drivers/connect/index.ts";
 import { sharedClockLead, systemClock } from "../runtime/clock.ts";
 import { LeaseSlot } from "./lease-slot.ts";
-import type { ThreadData, ThreadLease, ThreadMessage } from "./messages.ts";
+import type { ThreadData, ThreadLease, ThreadMessage, ThreadReport } from "./messages.ts";
 import { ThreadRenewer } from "./thread-renewer.ts";
 
 const { url, connection, heartbeat, maxBlockedMs } = workerData as ThreadData;
@@ -20,7 +20,12 @@ const renewer = new ThreadRenewer({
   monotonicLeadMs,
   blockedMs: () => systemClock.now() + monotonicLeadMs - Number(Atomics.load(lastBeat, 0)),
   maxBlockedMs,
+  unknownLease: (key) => report({ type: "unknown-lease", key }),
 });
+
+function report(message: ThreadReport): void {
+  parentPort?.postMessage(message);
+}
 
 function add(added: ThreadLease): void {
   const memory = blocks[added.block];
@@ -44,3 +49,5 @@ parentPort?.on("message", (message: ThreadMessage) => {
         .finally(() => parentPort?.close());
   }
 });
+await driver.nodes().catch(() => undefined); // connects
+report({ type: "ready" });

@@ -207,6 +207,30 @@ onSharedRedis("a watchdog thread", () => {
     }
   });
 
+  test("has started before the first lease, so that the event loop may be blocked at once", async () => {
+    const connectionName = `thread-${process.pid}`;
+    const lease = await open({ connection: { connectionName } }).acquire(newKey(), { ttlMs });
+    expect(await direct.client("LIST")).toContain(`name=${connectionName}`);
+    expect(await lease.release()).toBe(true);
+  });
+
+  test("with another prefix is reported at its first lease, and ends no lease", async () => {
+    const warned = once(process, "warning");
+    const locks = createLocks(redis(direct, { prefix: "app:" }), {
+      watchdog: watchdogThread(`redis://127.0.0.1:${shared.port}`),
+    });
+    opened.push(locks);
+    const lease = await locks.acquire(newKey(), { ttlMs: 3 * ttlMs });
+    const [warning] = (await warned) as [Error & { code?: string }];
+    expect(warning).toMatchObject({ code: "HOLDFAST_WATCHDOG_THREAD" });
+    expect(warning.message).toContain(`does not find the lease of "${lease.key}"`);
+    await lease.extend();
+    block(1.7 * ttlMs); // the thread has sent a renewal
+    expect(lossOf(lease)).toBeUndefined();
+    await lease.extend();
+    expect(await lease.release()).toBe(true);
+  });
+
   test("that fails to start is reported, and leaves the lease to this thread", async () => {
     const warned = once(process, "warning");
     const locks = createLocks(redis(direct), {

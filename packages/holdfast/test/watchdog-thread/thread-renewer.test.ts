@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { manualClock, type ManualClock } from "holdfast/testing";
 import { describe, expect, test } from "vitest";
 
-import type { ExtendResult } from "../../src/driver.ts";
+import type { ExtendResult, VerifyResult } from "../../src/driver.ts";
 import { instantNow } from "../../src/runtime/clock.ts";
 import { validFrom } from "../../src/validity.ts";
 import { LeaseSlot, slotsOfBlock } from "../../src/watchdog-thread/lease-slot.ts";
@@ -20,11 +20,19 @@ interface Fixture {
   readonly renewer: ThreadRenewer;
   /** The end of the grant at the engine. */
   readonly engine: { until: number };
+  /** The keys of leases that the engine did not have. */
+  readonly unknown: string[];
   blockedMs: number;
 }
 
 /** A lease whose own thread never renews it. */
-function blockedLease(options: { reply?: () => Promise<ExtendResult>; holdMs?: number } = {}): Fixture {
+function blockedLease(
+  options: {
+    reply?: () => Promise<ExtendResult>;
+    verified?: () => Promise<VerifyResult>;
+    holdMs?: number;
+  } = {},
+): Fixture {
   const clock = manualClock();
   const { slot, block, index, lease } = new Slots(() => undefined).take();
   const { until, untilWall } = validFrom(instantNow(clock), ttlMs);
@@ -47,18 +55,24 @@ function blockedLease(options: { reply?: () => Promise<ExtendResult>; holdMs?: n
     engine.until = sent.now + ttlMs;
     return { outcome: "extended", validity: validFrom(sent, ttlMs) };
   };
+  const valid = async (): Promise<VerifyResult> => ({
+    outcome: "valid",
+    validity: validFrom(instantNow(clock), engine.until - clock.now()),
+  });
   const fixture: Fixture = {
     clock,
     slot,
     renewals,
     engine,
+    unknown: [],
     blockedMs: 0,
     renewer: new ThreadRenewer({
       clock,
-      engine: { extend },
+      engine: { extend, verify: options.verified ?? valid },
       monotonicLeadMs: leadMs,
       blockedMs: () => fixture.blockedMs,
       maxBlockedMs: 10_000,
+      unknownLease: (key) => fixture.unknown.push(key),
     }),
   };
   const added: ThreadLease = { block, index, lease, key: "k", token: "t", fencingToken: 1n, ttlMs };
@@ -109,6 +123,25 @@ describe("the renewer of the thread", () => {
     const { clock, slot } = blockedLease({ reply: async () => ({ outcome: "lost", reason: "broken" }) });
     await clock.advance(ttlMs);
     expect([slot.times, slot.loss]).toEqual([undefined, "broken"]);
+  });
+
+  test("reports no loss of an engine that has had no lease of the process, and says so", async () => {
+    const lost = async () => ({ outcome: "lost", reason: "expired" }) as const;
+    const { clock, slot, renewals, renewer, unknown } = blockedLease({ reply: lost, verified: lost });
+    await clock.advance(0);
+    expect(unknown).toEqual(["k"]);
+    await clock.advance(0.9 * ttlMs);
+    expect([renewals.length, renewer.size]).toEqual([1, 0]);
+    expect([slot.times?.until, slot.loss]).toEqual([expect.any(Number), undefined]);
+  });
+
+  test("says nothing of a lease that has ended during its verification", async () => {
+    let reply!: (result: VerifyResult) => void;
+    const late = blockedLease({ verified: () => new Promise((resolve) => (reply = resolve)) });
+    late.slot.end();
+    reply({ outcome: "lost", reason: "expired" });
+    await late.clock.advance(0);
+    expect(late.unknown).toEqual([]);
   });
 
   test("never shows a validity beyond the end of the grant, whatever the clocks and replies do", async () => {

@@ -1,9 +1,10 @@
+import type { LossReason } from "holdfast";
 import type { LeaseParts } from "holdfast/http";
 
 type Grant = LeaseParts["grants"][number];
 
-/** How a lease ended, as far as this instance knows. */
-export type LeaseEnd = "released" | "expired" | "lost" | "broken";
+/** How a lease ended. `unrenewed`: it expired as far as this instance knows, but another instance may have renewed it. */
+export type LeaseEnd = LossReason | "unrenewed";
 
 interface Entry {
   readonly grant: Grant;
@@ -34,7 +35,7 @@ export class LeaseTracker {
       const now = performance.now();
       for (const { grant, until } of this.#entries.values()) {
         if (until <= now) {
-          this.leaseEnded(grant, "expired");
+          this.leaseEnded(grant, "unrenewed");
         }
       }
     }, sweepMs).unref();

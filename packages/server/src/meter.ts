@@ -2,7 +2,14 @@ import { channel } from "node:diagnostics_channel";
 
 import { isLockError, type Diagnostics, type ExtendResult, type HoldTrace, type LossReason } from "holdfast";
 import type { LeaseParts, WireMode } from "holdfast/http";
-import { KeyGroups, recordFailedVotes, recordVote, RegistryRecorder, SeriesCache } from "holdfast/prometheus";
+import {
+  holdEnd,
+  KeyGroups,
+  recordFailedVotes,
+  recordVote,
+  RegistryRecorder,
+  SeriesCache,
+} from "holdfast/prometheus";
 import { Gauge, Registry } from "prom-client";
 
 import { ClientDisconnected } from "./connection.ts";
@@ -154,7 +161,7 @@ export class Metrics {
       this.#values.add("holdfast.renew.margin", Math.max(0, marginMs / ttlMs), group);
     }
     if (outcome === "lost") {
-      this.#leaseTracker.leaseEnded(grant, endBy(extension.reason));
+      this.#leaseTracker.leaseEnded(grant, extension.reason);
     } else if (outcome === "extended") {
       this.#leaseTracker.renewed(grant);
     }
@@ -168,12 +175,12 @@ export class Metrics {
   released(grant: Grant, loss: LossReason | undefined): void {
     const wasHeld = loss === undefined;
     this.#values.add("holdfast.releases", 1, this.#groups.of(grant.key), wasHeld ? "released" : "not_held");
-    this.#leaseTracker.leaseEnded(grant, wasHeld ? "released" : endBy(loss));
+    this.#leaseTracker.leaseEnded(grant, loss ?? "released");
   }
 
   /** The engine has reported the end of a grant of this instance. */
   lost(token: string, reason: LossReason): void {
-    this.#leaseTracker.tokenEnded(token, endBy(reason));
+    this.#leaseTracker.tokenEnded(token, reason);
   }
 
   /** The engine no longer has a grant, which another instance has released. */
@@ -201,10 +208,11 @@ export class Metrics {
 
   #ended(grant: Grant, heldMs: number, end: LeaseEnd): void {
     const group = this.#groups.of(grant.key);
+    const reason = end === "unrenewed" ? "expired" : end;
     this.#changeHeld(grant, -1);
-    this.#values.add("holdfast.hold.duration", heldMs / 1000, group, end);
-    if (end !== "released") {
-      this.#values.add("holdfast.lost", 1, group, end === "lost" ? "stolen" : end);
+    this.#values.add("holdfast.hold.duration", heldMs / 1000, group, holdEnd(reason));
+    if (reason !== "released") {
+      this.#values.add("holdfast.lost", 1, group, reason);
     }
   }
 
@@ -222,10 +230,6 @@ export class Metrics {
 
 /** The outcomes with an `error_type`. */
 const failures: ReadonlySet<string> = new Set(["quorum_failed", "unavailable", "error"]);
-
-function endBy(loss: LossReason): LeaseEnd {
-  return loss === "broken" ? "broken" : "lost";
-}
 
 function outcomeOf(error: unknown): string {
   if (isLockError(error, "wait-timeout")) {

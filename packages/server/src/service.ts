@@ -114,8 +114,8 @@ export class HttpService implements Service {
     const attempts = new AttemptCache(leases, leaseIds, waitLimits);
     metrics.onLeaseEnded = (grant, end) => {
       held.ended(grant);
-      if (end !== "expired") {
-        attempts.grantEnded(grant.token); // an expired lease may have been renewed by another instance
+      if (end !== "unrenewed") {
+        attempts.grantEnded(grant.token);
       }
     };
     const observation = new LockObservation(engine.locks);

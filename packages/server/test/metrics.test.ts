@@ -91,6 +91,18 @@ test("a break by another instance ends a lease as broken, also at an instance th
   await other.close();
 });
 
+test("the loss of a lease has the reason that its client gets", async () => {
+  const { leaseId } = await acquire(url, { key: "missing:1" });
+  const client = redis.client();
+  await client.del("lock:missing:1");
+  const { status, body } = await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {});
+  expect([status, body]).toEqual([410, expect.objectContaining({ code: "lease-lost", reason: "expired" })]);
+  const group = 'group="missing"';
+  expect(await metric("holdfast_lost_total", group, 'reason="expired"')).toBe(1);
+  expect(await metric("holdfast_lost_total", group, 'reason="stolen"')).toBeUndefined();
+  expect(await metric("holdfast_hold_duration_seconds_count", group, 'end="expired"')).toBe(1);
+});
+
 test("the duration of each request is measured by its method, route and status, and never by its path", async () => {
   const { leaseId } = await acquire(url, { key: "timed:1" });
   await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`);

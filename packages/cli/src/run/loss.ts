@@ -22,9 +22,14 @@ export async function describeLoss(
       sanitizeForTerminal(`broken${why}`)
     );
   }
-  return loss?.reason === "suspended"
-    ? "suspended, because this process or its machine was stopped"
-    : (loss?.reason ?? "expired");
+  if (loss === undefined) {
+    return "a renewal came too late";
+  }
+  const { reason, cause } = loss;
+  if (reason === "engine-unreachable" && cause instanceof Error) {
+    return sanitizeForTerminal(`${reason} (${cause.message})`);
+  }
+  return reason === "suspended" ? `${reason}, because this process or its machine was stopped` : reason;
 }
 
 /** The break of a grant in words; undefined if the engine has no record of the break. */

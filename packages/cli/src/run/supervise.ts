@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import type { LeaseLostError, Lease } from "holdfast";
 
 import { formatDuration } from "../duration.ts";
@@ -50,6 +52,17 @@ export async function supervise(
     return { exitStatus, wasStopped: watch.wasStopped, killAt: watch.killAt };
   } finally {
     watch.end();
+  }
+}
+
+/** The loss as the library declares it, after the signal to the command. @returns undefined if the lease was renewed in between */
+async function lossOf(lease: Lease): Promise<LeaseLostError | undefined> {
+  await pause(Math.ceil(lease.remainingMs()));
+  try {
+    lease.throwIfLost();
+    return undefined;
+  } catch (error) {
+    return error as LeaseLostError;
   }
 }
 
@@ -175,7 +188,7 @@ class LeaseWatch {
 
   async #reportLoss(effect: string): Promise<void> {
     const { describeLoss, voice: output } = this.#options;
-    const loss = await describeLoss(this.#lease.signal.reason as LeaseLostError | undefined);
+    const loss = await describeLoss(await lossOf(this.#lease));
     output.info(`the lease of "${this.#lease.key}" is lost: ${loss}; ${effect}`);
   }
 

@@ -45,7 +45,9 @@ onRedis("how run ends its command for the sake of the lock", () => {
       expect([one.code, two.code]).toEqual([79, 0]);
       expect(await lastBeat()).toBeLessThan(BigInt(two.out.trim()));
       expect(await cli.read("heard")).toBe("TERM\n");
-      expect(one.err).toMatch(/could not be renewed.*SIGTERM.*\n.*lost.*SIGKILL/s);
+      expect(one.err).toMatch(
+        /could not be renewed.*SIGTERM.*\n.*is lost: engine-unreachable \(.*\); SIGKILL/s,
+      );
     } finally {
       await proxy.stop();
     }

@@ -2,7 +2,7 @@ import { publish } from "../diagnostics.ts";
 import type { ExtendResult, Grant } from "../driver.ts";
 import { LeaseLostError, unsupportedLease, type LossReason } from "../errors.ts";
 import type { Holder } from "../lock-state.ts";
-import { remainingValidityMs, wasSuspended } from "../validity.ts";
+import { remainingValidityMs } from "../validity.ts";
 import {
   downgradeGrant,
   extendGrant,
@@ -111,7 +111,7 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
     const { clock } = this.#host;
     if (this.#isLive) {
       if (remainingValidityMs(this.validity, clock) <= 0) {
-        this.markLost(this.validity.loss ?? (wasSuspended(this.validity, clock) ? "suspended" : "expired"));
+        this.#host.watchdog.expire(this.#watched);
       } else if (clock.now() >= this.endsAt) {
         this.markLost("max-hold");
       }

@@ -197,8 +197,12 @@ export class Watchdog {
 
   #end(watched: WatchedLease, reason: LossReason): void {
     this.unwatch(watched);
-    const cause = watched.lastError ?? new Error("the engine has not replied to the renewal");
-    watched.target.markLost(reason, reason === "engine-unreachable" ? cause : undefined);
+    watched.target.markLost(reason, reason === "engine-unreachable" ? causeOf(watched) : undefined);
+  }
+
+  /** Declares a lease lost whose validity has ended, because its holder asks before the timer runs. */
+  expire(watched: WatchedLease): void {
+    this.#end(watched, this.#lossReason(watched));
   }
 
   #lossReason(watched: WatchedLease): LossReason {
@@ -250,6 +254,10 @@ export class Watchdog {
       }
     }
   }
+}
+
+function causeOf({ lastError }: WatchedLease): unknown {
+  return lastError ?? new Error("the engine has not replied to the renewal");
 }
 
 /** A watched lease, and the schedule of its renewals. */

@@ -1,4 +1,4 @@
-export { recordFailedVotes, recordVote } from "../telemetry/channel-metrics.ts";
+export { holdEnd, recordFailedVotes, recordVote } from "../telemetry/channel-metrics.ts";
 export type { Instrumentation } from "../telemetry/instrumentation.ts";
 export {
   instruments,

@@ -32,6 +32,21 @@ test("after an event loop blocked past the TTL throwIfLost throws before any tim
   }).toThrow(lost("expired"));
 });
 
+test("throwIfLost names an engine that does not reply, like the timer, whichever comes first", async () => {
+  const locks = open({ extend: () => new Promise(() => undefined) });
+  const asked = await locks.acquire("asked", { ttlMs });
+  const { signal } = await locks.acquire("timed", { ttlMs });
+  const cause = new Error("the engine has not replied to the renewal");
+  await clock.advance(ttlMs / 2); // renewals are sent
+  clock.block(endMs - ttlMs / 2);
+  expect(() => {
+    asked.throwIfLost();
+  }).toThrow(expect.objectContaining({ reason: "engine-unreachable", cause }));
+  expect(signal.aborted).toBe(false);
+  await clock.advance(0);
+  expect(signal.reason).toMatchObject({ reason: "engine-unreachable", cause });
+});
+
 test("an expiry that the wall clock shows slightly before the monotonic clock is no suspension", async () => {
   const lease = await open().acquire("k", { ttlMs });
   clock.jumpWall(1);

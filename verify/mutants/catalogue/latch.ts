@@ -31,6 +31,18 @@ export const latch: readonly Mutant[] = [
     killers: [byRules("kinds/latch", "a count whose reply was lost counts once, however often it is sent")],
   },
   {
+    name: "latch-count-names-no-latch",
+    brokenRule: "a resent count does not count on the next latch of the key",
+    edits: [
+      redis(
+        "single/latches",
+        'return this.#name === "countDown" && generation !== undefined',
+        'return this.#name === "countDown"',
+      ),
+    ],
+    killers: [byRules("kinds/latch", "a count that the client library resends after the end of its latch")],
+  },
+  {
     name: "latch-notifies-no-waiter",
     brokenRule: "an opening latch notifies its waiters",
     edits: [

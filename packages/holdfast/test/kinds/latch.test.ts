@@ -29,6 +29,11 @@ function latchOf(
   return (locks[by] as Locks).latch("k", { count, ttlMs: lastsMs });
 }
 
+/** Whether a call has a count. */
+function isCount({ args }: { args: readonly string[] }): boolean {
+  return args.includes("countDown");
+}
+
 /** Two processes with a latch of 1 between them, and one of them waits. */
 async function waitingWorld(): Promise<{
   world: SimulatedEngine;
@@ -41,7 +46,7 @@ async function waitingWorld(): Promise<{
   await world.clock.advance(10);
   const open = async (): Promise<void> => {
     const counted = watched(one.countDown());
-    await world.clock.advance(2);
+    await world.clock.advance(4);
     expect(counted.state).toBe("done");
   };
   return { world, waiting, open };
@@ -158,7 +163,8 @@ test("a wait survives a failing engine and ends in time; a count fails with outc
 
 test("a count whose reply was lost counts once, however often it is sent", async () => {
   const world = await simulateRedis(1);
-  world.faults[0]?.dropReply(2, "reset");
+  let lost = 0;
+  world.faults[0]?.dropReply((call) => isCount(call) && (lost += 1) === 1, "reset");
   const counted = latchOf(world, 0, 3).countDown();
   await world.clock.advance(1_000);
   expect(await counted).toBe(2);
@@ -178,6 +184,23 @@ test("a count that reaches the server after its caller's timeout does not count 
   expect(await counted).toBe(1);
   world.faults[1]?.thaw();
   await world.clock.advance(1_000);
+  const left = world.locks[0]?.inspect("k");
+  await world.clock.advance(10);
+  expect((await left)?.remaining).toBe(1);
+  await closeSimulated(world);
+});
+
+test("a count that the client library resends after the end of its latch does not count in the next latch", async () => {
+  const world = await simulateRedis(2);
+  world.faults[1]?.duplicate(isCount, 250);
+  const counted = latchOf(world, 1, 2, 150).countDown();
+  await world.clock.advance(10);
+  expect(await counted).toBe(1);
+  await world.clock.advance(190);
+  const next = latchOf(world, 0, 2).countDown();
+  await world.clock.advance(10);
+  expect(await next).toBe(1);
+  await world.clock.advance(80); // the count arrives again
   const left = world.locks[0]?.inspect("k");
   await world.clock.advance(10);
   expect((await left)?.remaining).toBe(1);

@@ -3,7 +3,7 @@ import type { LatchEngine, LatchRef, PendingLatchWait } from "../../../driver.ts
 import { closedError, latchExpired } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
-import { queueFullError } from "../server/errors.ts";
+import { engineError, queueFullError } from "../server/errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "../server/server.ts";
 import type { Reply } from "../protocol/operation.ts";
@@ -108,6 +108,9 @@ type LatchOperation =
 /**
  * One call for a latch. The call is repeated until a final reply, its cancellation, or its deadline. Its repeats are one attempt with
  * one token, so an executed call without a reply counts once.
+ *
+ * The first request of a latch object only asks which latch the key has. A count names that latch, because a client library may resend
+ * the count after the latch has expired, and the resent count would also count on the next latch of the key.
  */
 class LatchCall extends ServerCall<number> implements PendingLatchWait {
   readonly latch: LatchRef;
@@ -136,13 +139,14 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
   }
 
   get args(): readonly string[] {
-    const { count, ttlMs, generation = "" } = this.latch;
+    const { count, ttlMs, generation } = this.latch;
     const { clock, commandTimeoutMs } = this.#latches.host;
     const waitMs = this.#waits ? commandTimeoutMs : this.deadline - clock.now();
     const latest = Math.ceil(this.server.serverClock.micros() / 1000 + waitMs);
-    const args = [this.#token, String(count), String(ttlMs), generation, String(latest)];
-    const kind = this.#name === "countDown" ? [] : [this.#channelKind];
-    return [this.#name, ...args, ...kind];
+    const args = [this.#token, String(count), String(ttlMs), generation ?? "", String(latest)];
+    return this.#name === "countDown" && generation !== undefined
+      ? [this.#name, ...args]
+      : ["waitLatch", ...args, this.#channelKind];
   }
 
   opened(id: string): void {
@@ -161,7 +165,7 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
   }
 
   answered({ value }: Reply): void {
-    const [status, remaining, id, remainingMs, more] = value as unknown[];
+    const [status, remaining, id, remainingMs, more, counted] = value as unknown[];
     if (Number(status) === latchStatus.executedTooLate) {
       this.failed(this.timedOutError()); // the server executed the call too late, or its clock was set, and the reply has its present time
       return;
@@ -181,6 +185,8 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
       (this.latch.generation ??= String(id)) !== String(id)
     ) {
       this.fail(latchExpired(this.key));
+    } else if (this.#name === "countDown" && Number(counted) !== 1) {
+      this.sendIfOpen();
     } else {
       this.#handleState(Number(remaining), Number(remainingMs));
     }
@@ -219,6 +225,10 @@ class LatchCall extends ServerCall<number> implements PendingLatchWait {
   }
 
   protected expired(): void {
+    if (this.#name === "countDown") {
+      this.fail(engineError(this.timedOutError(), this.key, this.history.outcome));
+      return;
+    }
     this.abandon();
     this.resolve(this.#remaining);
   }

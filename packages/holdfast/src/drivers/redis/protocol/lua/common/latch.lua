@@ -86,9 +86,10 @@ end
 local latch = {}
 
 -- countDown token count ttl known latest
---   known    creation time of the latch that the caller knows; "": none yet
+--   known    creation time of the latch that the caller knows; "": none yet. Without it a client library that resends the operation may
+--            count a second time, on the next latch of the key
 --   latest   server time in ms after which the operation must have no effect, because a later latch of the key may exist by then
---   Reply   { 1, remaining count, creation time, ms until the expiry, 1 if more waiters remain to be notified }
+--   Reply   { 1, remaining count, creation time, ms until the expiry, 1 if more waiters remain to be notified, 1 counted }
 --           { 0 } the latch that the caller knows has expired
 --           { 3 } the operation came after `latest`
 function latch.countDown(token, count, ttl, known, latest)
@@ -107,12 +108,14 @@ function latch.countDown(token, count, ttl, known, latest)
     redis.call('UNLINK', lock_key)
     write()
   end
-  return reply()
+  local answer = reply()
+  answer[6] = 1
+  return answer
 end
 
 -- waitLatch token count ttl known latest kind
 --   kind   the kind of the client's channel; n: do not queue, only read the count
---   Reply   as of countDown, or { 2 } the queue is full
+--   Reply   as of countDown without the last value, or { 2 } the queue is full
 function latch.waitLatch(token, count, ttl, known, latest, kind)
   if now_ms > tonumber(latest) then
     return { 3 }

@@ -68,9 +68,9 @@ export class KeySpace {
     return this.#prefix;
   }
 
-  /** The caller's key for a lock key; undefined if the lock key has another prefix. */
+  /** The caller's key for a lock key; undefined if the key has another prefix, or belongs to this library. */
   keyOf(lock: string): string | undefined {
-    return lock.startsWith(this.#prefix) ? lock.slice(this.#prefix.length) : undefined;
+    return lock.startsWith(this.#prefix) && !isReserved(lock) ? lock.slice(this.#prefix.length) : undefined;
   }
 
   /** The SCAN pattern for locks whose keys begin with `prefix`. */

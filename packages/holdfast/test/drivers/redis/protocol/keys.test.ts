@@ -44,6 +44,15 @@ test("a server has one counter, and each slot of a cluster its own, in that slot
   }
 });
 
+test("without a prefix, the keys of this library are no locks in a list", () => {
+  const all = new KeySpace("", "");
+  expect(all.keyOf("order:1")).toBe("order:1");
+  expect([counterKey(), "holdfast:layout:records:{order:1}"].map((key) => all.keyOf(key))).toEqual([
+    undefined,
+    undefined,
+  ]);
+});
+
 test("a lock with a hash tag of its own keeps it", () => {
   expect(space.keysOf("{user:7}:mail")[1]).toBe("holdfast:queue:lock:{user:7}:mail:");
 });

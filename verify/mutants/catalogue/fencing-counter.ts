@@ -18,7 +18,7 @@ export const singleFencingCounter: readonly Mutant[] = [
     edits: [
       lua(
         "single/fencing-counter",
-        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    stored = last\n  end\n",
+        "  if not newest then\n    redis.call('SET', KEYS[1], lead .. digits(last))\n    stored = last\n  end\n",
         "",
       ),
     ],
@@ -31,8 +31,8 @@ export const singleFencingCounter: readonly Mutant[] = [
     edits: [
       lua(
         "single/fencing-counter",
-        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    stored = last\n  end\n  newest = last\n",
-        "  local is_first = not newest\n  newest = last\n  if is_first then\n    redis.call('SET', KEYS[1], digits(last))\n    stored = last\n  end\n",
+        "  if not newest then\n    redis.call('SET', KEYS[1], lead .. digits(last))\n    stored = last\n  end\n  newest = last\n",
+        "  local is_first = not newest\n  newest = last\n  if is_first then\n    redis.call('SET', KEYS[1], lead .. digits(last))\n    stored = last\n  end\n",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/evicted-numbers", "no lock is granted and no number")],
@@ -70,8 +70,8 @@ export const singleFencingCounter: readonly Mutant[] = [
     edits: [
       lua(
         "single/fencing-counter",
-        "    redis.call('SET', KEYS[1], digits(last))\n",
-        "    redis.call('SET', KEYS[1], digits(last), 'EX', 3600)\n",
+        "    redis.call('SET', KEYS[1], lead .. digits(last))\n",
+        "    redis.call('SET', KEYS[1], lead .. digits(last), 'EX', 3600)\n",
       ),
     ],
     killers: [
@@ -116,9 +116,25 @@ export const singleFencingCounter: readonly Mutant[] = [
     name: "counter-a-day-ahead-counts",
     brokenRule: "a counter more than a day ahead of the time is refused",
     edits: [
-      lua("single/fencing-counter", "if not number or number > now + 86400000000 then", "if not number then"),
+      lua(
+        "single/fencing-counter",
+        "if not number or number > latest and (string.byte(text) ~= 48 or number > 9e15) then",
+        "if not number then",
+      ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "more than a day ahead")],
+  },
+  {
+    name: "accepted-counter-is-refused",
+    brokenRule: "a counter more than a day ahead counts if an operator has accepted it",
+    edits: [lua("single/fencing-counter", "(string.byte(text) ~= 48 or number > 9e15)", "number > 0")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "unless an operator has accepted")],
+  },
+  {
+    name: "accepted-counter-is-accepted-once",
+    brokenRule: "each grant keeps what an operator has accepted",
+    edits: [lua("single/fencing-counter", "lead = number > latest and '0' or ''", "lead = ''")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "unless an operator has accepted")],
   },
   {
     name: "counter-an-hour-ahead-is-refused",

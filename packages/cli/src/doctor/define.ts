@@ -7,6 +7,7 @@ interface Flags extends CommonOptions {
   readonly ttl: number;
   readonly watchClocks: number;
   readonly probe: boolean;
+  readonly acceptCounter?: true;
   readonly failOn: "critical" | "risk" | "perf" | "never";
   readonly json?: true;
 }
@@ -18,7 +19,7 @@ export function doctorCommand(program: Command): void {
     .description(
       "Checks the servers of a URL for risks to locks, and prints the reasons and the fixes. " +
         "For the URL of a service, it prints what the service finds on its engine; the token needs the scope admin. " +
-        "doctor changes no setting. It acquires a lock on a key of its own, to test all needed commands.",
+        "Without --accept-counter doctor changes no setting. It acquires a lock on a key of its own, to test all needed commands.",
     )
     .addOption(
       timeOption("--ttl <time>", "the TTL of the locks, for the comparison with settings", duration, "30s"),
@@ -32,6 +33,7 @@ export function doctorCommand(program: Command): void {
       ),
     )
     .option("--no-probe", "only look")
+    .option("--accept-counter", "first accept fencing counters that are more than a day ahead of the time")
     .addOption(
       new Option("--fail-on <level>", "the lowest level with exit code 1; a critical finding has 2")
         .choices(["critical", "risk", "perf", "never"])
@@ -45,6 +47,7 @@ export function doctorCommand(program: Command): void {
         ttlMs: flags.ttl,
         watchMs: flags.watchClocks,
         probes: flags.probe,
+        acceptsCounters: flags.acceptCounter === true,
         failOn: flags.failOn,
         json: flags.json === true,
         isQuiet: flags.quiet === true,

@@ -1,4 +1,11 @@
-import { diagnose, isAtLeast, UnreachableError, type Diagnosis, type Level } from "@holdfast/server/doctor";
+import {
+  acceptCounters,
+  diagnose,
+  isAtLeast,
+  UnreachableError,
+  type Diagnosis,
+  type Level,
+} from "@holdfast/server/doctor";
 
 import { openEngine, urlOf, type Engine, type Target } from "../engine.ts";
 import { Exit, exitCodes } from "../exit.ts";
@@ -14,6 +21,8 @@ interface Checks {
 }
 
 export interface DoctorOptions extends Checks {
+  /** Whether counters that are more than a day ahead of the time are accepted first. */
+  readonly acceptsCounters: boolean;
   readonly failOn: Level | "never";
   readonly json: boolean;
   /** Whether only the findings are printed. */
@@ -21,11 +30,15 @@ export interface DoctorOptions extends Checks {
 }
 
 /**
- * Checks a deployment for risks to locks, without any change. The probe acquires a lock on a key of its own.
+ * Checks a deployment for risks to locks, without any change, except that it accepts counters first if that was requested. The probe
+ * acquires a lock on a key of its own.
  * @returns 0; with a finding of level `failOn` or worse 1, or 2 for a critical one
  */
 export async function doctor(options: DoctorOptions): Promise<number> {
   using signals = new Signals();
+  if (options.acceptsCounters) {
+    await accept(options.target);
+  }
   const diagnosis = await diagnoseTarget(options, signals.interrupted);
   process.stdout.write(
     options.json ? `${JSON.stringify({ version: 1, ...diagnosis })}\n` : report(diagnosis, options.isQuiet),
@@ -35,6 +48,20 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     return exitCodes.done;
   }
   return worst.level === "critical" ? exitCodes.criticalFindings : exitCodes.findings;
+}
+
+/** Accepts counters, and prints their names on stderr. */
+async function accept(target: Target): Promise<void> {
+  const accepted = await acceptCounters(urlOf(target)).catch((error: unknown) => {
+    throw error instanceof UnreachableError ? new Exit(exitCodes.unavailable, error.message, error) : error;
+  });
+  if (accepted === undefined) {
+    throw new Exit(exitCodes.usage, "--accept-counter needs the URL of a Redis, a Sentinel or a cluster");
+  }
+  const lines = accepted.map((counter) => `accepted the counter ${counter}`);
+  process.stderr.write(
+    `holdfast: ${lines.length === 0 ? "no counter was refused for its lead alone" : lines.join("; ")}\n`,
+  );
 }
 
 /** The findings. Rejects with an `Exit` if no server can be asked. */

@@ -1,4 +1,6 @@
 import { limitMs, startCluster, startRedis, startSentinels, type RedisServer } from "@holdfast/test-kit";
+import { createLocks } from "holdfast";
+import { connect } from "holdfast/connect";
 import { afterAll, expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";
@@ -111,6 +113,71 @@ onRedis("doctor", () => {
     await expect
       .poll(async () => levelsOf(await diagnose(cli.url, "--no-probe")), { timeout: limitMs(20_000) })
       .toMatchObject({ "failover-loses-locks": "risk", "isolated-primary": "risk" });
+  });
+
+  test("a counter more than a day ahead of the time is critical, and can be accepted", async () => {
+    const one = await server();
+    const [url, client] = [`redis://127.0.0.1:${one.port}`, one.client()];
+    const dayMicros = 86_400_000_000;
+    const setAhead = async (micros: number): Promise<number> => {
+      const [seconds] = await client.time();
+      const number = Number(seconds) * 1_000_000 + micros;
+      await client.set("holdfast:fence", number);
+      return number;
+    };
+    await using locks = createLocks(await connect(url));
+
+    await setAhead(dayMicros / 2);
+    expect(levelsOf(await diagnose(url))).toMatchObject({ "counter-ahead": "perf" });
+
+    const number = await setAhead(400 * dayMicros);
+    await expect(locks.acquire("k")).rejects.toThrow("`holdfast doctor` shows the ways out");
+    const told = await diagnose(url, "--no-probe");
+    expect(told.findings.find(({ id }) => id === "counter-refused")).toMatchObject({
+      level: "critical",
+      observed: expect.stringMatching(/^the counter holdfast:fence is (400|399)d/) as string,
+      command: "holdfast doctor --accept-counter",
+    });
+    const flags = ["doctor", "--json", "--no-probe", "--watch-clocks", "0"];
+    const accepted = await cli.run([...flags, "--accept-counter"], { env: { HOLDFAST_URL: url } });
+    expect(accepted.err).toContain(`accepted the counter holdfast:fence on 127.0.0.1:${one.port}`);
+    expect(levelsOf(JSON.parse(accepted.out) as Diagnosis)).toMatchObject({ "counter-ahead": "perf" });
+    expect((await locks.acquire("k", { ttlMs: 1_000 })).fencingToken).toBeGreaterThan(number);
+    await expect(locks.acquire("other")).resolves.toBeDefined(); // the grant before has kept what was accepted
+
+    await setAhead(500 * dayMicros); // a later damage is no part of what was accepted
+    expect(levelsOf(await diagnose(url))).toMatchObject({ "counter-refused": "critical" });
+    for (const damaged of ["9007199254740000", "text"]) {
+      await client.set("holdfast:fence", damaged);
+      const refused = await cli.run([...flags, "--accept-counter"], { env: { HOLDFAST_URL: url } });
+      expect(refused.err).toContain("no counter was refused for its lead alone");
+      const { findings } = JSON.parse(refused.out) as Diagnosis;
+      expect(findings.find(({ id }) => id === "counter-refused")).toMatchObject({
+        command: "DEL holdfast:fence",
+      });
+    }
+  });
+
+  test("counters of a cluster can be accepted, and other engines have none", async () => {
+    const cluster = await startCluster({ primaries: 3, replicas: 0 });
+    started.push(cluster);
+    const url = `redis+cluster://127.0.0.1:${String(cluster.ports[0])}`;
+    const locks = createLocks(await connect(url));
+    const { fencingToken } = await locks.acquire("k", { ttlMs: 60_000 });
+    let counter: string | undefined;
+    for (const one of cluster.servers) {
+      const [key] = await one.client().keys("holdfast:fence:*");
+      if (key !== undefined) {
+        counter = key;
+        await one.client().set(key, String(fencingToken + 200_000_000_000n));
+      }
+    }
+    const flags = ["doctor", "--json", "--no-probe", "--watch-clocks", "0", "--accept-counter"];
+    const accepted = await cli.run(flags, { env: { HOLDFAST_URL: url } });
+    expect(accepted.err).toContain(`accepted the counter ${String(counter)} on `);
+    await locks.close();
+    const memory = await cli.run(flags, { env: { HOLDFAST_URL: "postgres://127.0.0.1:1/x" } });
+    expect([memory.code, memory.err]).toEqual([64, expect.stringContaining("--accept-counter needs")]);
   });
 
   test("refused writes without replicas are critical, and slow scripts are a risk", async () => {

@@ -7,6 +7,7 @@ import { errorMessage, UnreachableError } from "./errors.ts";
 import { sortFindings, type Diagnosis } from "./finding.ts";
 import { probe } from "./probe.ts";
 import { redactor } from "./redact.ts";
+import { parseTarget } from "./url.ts";
 
 /** The extent of the checks. */
 export interface DiagnoseOptions {
@@ -49,6 +50,25 @@ export async function diagnose(url: string, options: DiagnoseOptions = {}): Prom
     const shown = inspect(error, { depth: null, showHidden: true });
     const isSafe = redact(shown) === shown && !shown.includes("ERR_INVALID_URL");
     throw isSafe ? error : new UnreachableError(redact(errorMessage(error)));
+  }
+}
+
+/**
+ * Accepts that counters of fencing tokens are more than a day ahead of the time, because the server's clock was ahead. The locks then
+ * continue from their numbers. A counter that is no number, or that leaves too few numbers, stays refused.
+ * @param url a URL of Redis
+ * @returns the accepted counters, each with its server; undefined: the engine has no such counter
+ */
+export async function acceptCounters(url: string): Promise<readonly string[] | undefined> {
+  if (engineDoctorOf(url) !== undefined || parseTarget(url).topology === "quorum") {
+    return undefined;
+  }
+  const redact = redactor(url, undefined);
+  try {
+    const { acceptCountersOf } = await import("./engines/redis.ts");
+    return await acceptCountersOf(url);
+  } catch (error) {
+    throw new UnreachableError(redact(errorMessage(error)));
   }
 }
 

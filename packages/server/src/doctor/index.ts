@@ -1,3 +1,3 @@
-export { diagnose, type DiagnoseOptions } from "./diagnose.ts";
+export { acceptCounters, diagnose, type DiagnoseOptions } from "./diagnose.ts";
 export { UnreachableError } from "./errors.ts";
 export { isAtLeast, levels, type Diagnosis, type Finding, type Level, type Probe } from "./finding.ts";

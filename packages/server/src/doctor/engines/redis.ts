@@ -3,6 +3,7 @@ import { parseTarget, type DoctorTarget } from "../url.ts";
 import { accessChecks } from "../checks/access.ts";
 import { runChecks, type Check } from "../checks/check.ts";
 import { compareReplicas, watchClock } from "../checks/clocks.ts";
+import { acceptCounters, checkCounters } from "../checks/counter.ts";
 import { clusterChecks, clusterNodes, checkCluster, commonAnswer } from "../checks/cluster.ts";
 import { checkHandshake, rejectedUser } from "../checks/handshake.ts";
 import { loadChecks, uncheckedFindings } from "../checks/load.ts";
@@ -42,6 +43,30 @@ export async function diagnoseRedis(url: string, options: ResolvedOptions): Prom
       findings: [...servers.findings, ...examined, ...probed.findings],
       probe: probed.probe,
     };
+  } finally {
+    for (const { client } of opened) client.disconnect();
+  }
+}
+
+/**
+ * Accepts the counters of fencing tokens that are more than a day ahead of the time, on the servers of a URL of Redis.
+ * @returns the keys of the counters, each with its server
+ */
+export async function acceptCountersOf(url: string): Promise<string[]> {
+  const address = parseTarget(url);
+  const opened: Server[] = [];
+  try {
+    const { list } = await serversOf(address, deploymentOf(address, 30_000), (server) => {
+      opened.push(server);
+      return server;
+    });
+    const accepted = await Promise.all(
+      list.map(async (server) => {
+        const keys = await acceptCounters(server, address.topology === "cluster");
+        return keys.map((key) => `${key} on ${server.name}`);
+      }),
+    );
+    return accepted.flat();
   } finally {
     for (const { client } of opened) client.disconnect();
   }
@@ -109,7 +134,10 @@ async function examine(
         ...(await watchClock(facts, server.client, clocks)),
         ...(deployment.address.topology === "quorum"
           ? []
-          : await compareReplicas(facts, deployment, openReplica)),
+          : [
+              ...(await checkCounters(server, deployment.address.topology === "cluster")),
+              ...(await compareReplicas(facts, deployment, openReplica)),
+            ]),
       ];
       return { facts, findings };
     }),

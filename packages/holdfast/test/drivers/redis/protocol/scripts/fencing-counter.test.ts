@@ -162,6 +162,7 @@ onRedis("the counter of fencing numbers", () => {
       ["a blank", "17 "],
       ["more than a day ahead", () => dayMicros + 60_000_000],
       ["far too many digits", "9".repeat(400)],
+      ["accepted, but too large for exact numbers", "09007199254740000"],
     ] as const;
     for (const [what, value] of cases) {
       test(what, async () => {
@@ -185,6 +186,36 @@ onRedis("the counter of fencing numbers", () => {
         }
       });
     }
+
+    test("more than a day ahead, unless an operator has accepted that by a leading 0", async () => {
+      const number = (await serverMicros(fixture)) + 3 * dayMicros;
+      await fixture.redis.set(counter, `0${number}`);
+      try {
+        const batch = [{}, { lockMode: "r" }].map(
+          (options, n) => [fixture.lock(), acquireOf(requester(n, options), { fencingCount: 5 })] as const,
+        );
+        const granted = (await fixture.batch(batch)).map(([, first, last]) => [first, last]);
+        expect(granted).toEqual([
+          [number + 1, number + 1],
+          [number + 2, number + 2],
+        ]);
+        expect(await fixture.redis.get(counter)).toBe(`0${number + 2}`);
+        expect((await fixture.grant(fixture.lock(), requester(3))).first).toBe(number + 3);
+      } finally {
+        await fixture.redis.del(counter);
+      }
+    });
+
+    test("no leading 0 is kept when the time has come near the counter", async () => {
+      const number = (await serverMicros(fixture)) + dayMicros / 2;
+      await fixture.redis.set(counter, `0${number}`);
+      try {
+        expect((await fixture.grant(fixture.lock(), requester(1))).first).toBe(number + 1);
+        expect(await fixture.redis.get(counter)).toBe(String(number + 1));
+      } finally {
+        await fixture.redis.del(counter);
+      }
+    });
 
     test("a key of another type", async () => {
       await fixture.redis.hset(counter, "a", "1");

@@ -10,6 +10,7 @@ import { counter } from "./catalogue/quorum-counter.ts";
 import { extension } from "./catalogue/extension.ts";
 import { fencing } from "./catalogue/fencing.ts";
 import { notifications } from "./catalogue/notifications.ts";
+import { fullMemory } from "./catalogue/full-memory.ts";
 import { keys } from "./catalogue/keys.ts";
 import { latch } from "./catalogue/latch.ts";
 import { kinds } from "./catalogue/kinds.ts";
@@ -56,6 +57,7 @@ export const catalogue: readonly Mutant[] = [
   ...extension,
   ...fencing,
   ...singleFencingCounter,
+  ...fullMemory,
   ...fencingBlocks,
   ...counter,
   ...localQueue,

@@ -1,5 +1,5 @@
 import { engineFacts, publish } from "./diagnostics.ts";
-import type { Capabilities, Driver } from "./driver.ts";
+import type { Capabilities, Driver, ExtendResult, VerifyResult } from "./driver.ts";
 import { addUser, checkDriver, removeUser } from "./driver-users.ts";
 import { LeaseLostError } from "./errors.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
@@ -52,7 +52,7 @@ import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner
 import { Operator, type BreakOptions } from "./operator/operator.ts";
 import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts";
 import { inspectAsJson } from "./runtime/plain-values.ts";
-import { remainingValidityMs } from "./validity.ts";
+import { remainingValidityMs, type Validity } from "./validity.ts";
 
 /**
  * Creates locks on the engine of `driver`.
@@ -273,14 +273,26 @@ class DriverLocks implements Locks {
   async #adopt(key: string, token: string, fencingToken: bigint, options: LeaseStateOptions): Promise<Lease> {
     await this.#coordinator.starting;
     this.#coordinator.assertOpen(key);
-    const verified = await this.#driver.verify(key, token, fencingToken);
+    const validity = await this.#validityOf(key, token, fencingToken, options.ttlMs);
     this.#coordinator.assertOpen(key);
-    if (verified.outcome === "lost" || remainingValidityMs(verified.validity, this.#driver.clock) <= 0) {
-      const reason = verified.outcome === "lost" ? verified.reason : "expired";
-      throw new LeaseLostError(key, reason, this.#driver.clock.wall());
-    }
-    const grant = { key, token, fencingToken, fencingCount: 1, validity: verified.validity, isClaim: false };
+    const grant = { key, token, fencingToken, fencingCount: 1, validity, isClaim: false };
     return LeaseState.create(this.#coordinator, grant, options).lease;
+  }
+
+  /** The validity of another process's grant. A grant with hardly any time left, or whose stored TTL was removed, is extended. */
+  async #validityOf(key: string, token: string, fencingToken: bigint, ttlMs: number): Promise<Validity> {
+    const { clock } = this.#driver;
+    let found: VerifyResult | ExtendResult = await this.#driver.verify(key, token, fencingToken);
+    if (found.outcome === "valid" && remainingValidityMs(found.validity, clock) <= 0) {
+      found = await this.#driver.extend({ key, token, fencingToken, ttlMs, info: undefined });
+    }
+    if (found.outcome === "unknown") {
+      throw found.error;
+    }
+    if (found.outcome === "lost" || remainingValidityMs(found.validity, clock) <= 0) {
+      throw new LeaseLostError(key, found.outcome === "lost" ? found.reason : "expired", clock.wall());
+    }
+    return found.validity;
   }
 
   async #close(): Promise<void> {

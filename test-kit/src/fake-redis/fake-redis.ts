@@ -60,6 +60,7 @@ export class FakeRedis implements Host {
   #role: Role;
   #isDurable: boolean;
   #mayConfigure: boolean;
+  #isMemoryFull = false;
   #startedAt: number;
   #flushes = 0;
   #frozenAt: number | undefined;
@@ -93,9 +94,10 @@ export class FakeRedis implements Host {
     return connection;
   }
 
-  /** Runs a command at once, as an operator would; also one that writes to a replica. @throws {ServerError} */
+  /** Runs a command at once, also one that writes to a replica or to a full memory. @throws {ServerError} */
   call(name: string, ...args: readonly (string | number)[]): unknown {
-    return answerOf(this.#perform([name, ...args.map((arg) => toBytes(String(arg)))], { mayWrite: true }));
+    const argv = [name, ...args.map((arg) => toBytes(String(arg)))];
+    return answerOf(this.#perform(argv, { mayWrite: true, isMemoryFull: false }));
   }
 
   set(key: string, value: string, ttlMs?: number): void {
@@ -168,6 +170,14 @@ export class FakeRedis implements Host {
     this.#mayConfigure = !refuses;
   }
 
+  /**
+   * Sets whether the server has reached `maxmemory` with the policy `noeviction`. Then it rejects SET, HSET and ZADD, as single commands
+   * and as the first writes of a script.
+   */
+  setMemoryFull(isFull: boolean): void {
+    this.#isMemoryFull = isFull;
+  }
+
   /** Sets whether the server rejects PUBLISH and SPUBLISH, as for a user without permission for the channels. */
   failPublish(fails: boolean): void {
     this.pubSub.mayPublish = !fails;
@@ -186,7 +196,8 @@ export class FakeRedis implements Host {
     const mayWrite = this.#role === "master";
     this.#frozenAt = this.#clock.micros();
     try {
-      const call = (argv: readonly string[]): Reply => this.#perform(argv, { mayWrite, inScript: true });
+      const state = { hasWritten: false };
+      const call = (argv: readonly string[]): Reply => this.#perform(argv, { mayWrite, script: state });
       return answerOf(interpreter.run(script, keys.map(toBytes), args.map(toBytes), call));
     } finally {
       this.#frozenAt = undefined;
@@ -202,7 +213,12 @@ export class FakeRedis implements Host {
     argv: readonly string[],
     context: Pick<CommandContext, "mayWrite"> & Partial<CommandContext>,
   ): Reply {
-    return execute(this.#server, argv, { inScript: false, hasShards: this.hasShards, ...context });
+    return execute(this.#server, argv, {
+      script: undefined,
+      hasShards: this.hasShards,
+      isMemoryFull: this.#isMemoryFull,
+      ...context,
+    });
   }
 
   get #version(): string {

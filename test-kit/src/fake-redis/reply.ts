@@ -21,4 +21,5 @@ export const wrongType = "WRONGTYPE Operation against a key holding the wrong ki
 export const notAnInteger = "ERR value is not an integer or out of range";
 export const notAFloat = "ERR value is not a valid float";
 export const syntaxError = "ERR syntax error";
+export const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'.";
 export const readOnly = "READONLY You can't write against a read only replica.";

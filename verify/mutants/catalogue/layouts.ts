@@ -67,6 +67,37 @@ export const layouts: readonly Mutant[] = [
     killers: [byServer("integration/layouts/strings", "is extended and released by its holder only")],
   },
   {
+    name: "layout-adoption-without-a-ttl-lasts-a-day",
+    brokenRule:
+      "the validity of an adopted grant ends with its TTL, which a key without a TTL gets by the adoption",
+    edits: [edit(`${scripts}/common/operations.lua`, "if ttl == no_expiry then", "if ttl == 0 then")],
+    killers: [byServer("integration/persistent-keys", "from the process that adopts the lease")],
+  },
+  {
+    name: "layout-mutex-stays-without-a-ttl",
+    brokenRule: "a renewal gives its lock a TTL",
+    edits: [
+      edit(
+        redisson,
+        "local longest = is_endless and lock_mode() == 'read' and longest_reader()",
+        "local longest = is_endless and -1",
+      ),
+    ],
+    killers: [byServer("integration/persistent-keys", "from the next renewal of its mutex")],
+  },
+  {
+    name: "layout-waiter-needs-memory",
+    brokenRule: "with full memory a waiter of the queue gets a released lock",
+    edits: [
+      edit(
+        `${scripts}/common/operations.lua`,
+        "if redis.call('ZSCORE', queue, token) then\n    remove_entry(token)\n  end\n  local fence",
+        "local fence",
+      ),
+    ],
+    killers: [byServer("integration/memory-full", "gives a released lock to the process")],
+  },
+  {
     name: "layout-any-shedlock-value-is-own",
     brokenRule: "a value of ShedLock's form belongs to a token only if it ends with the token",
     edits: [

@@ -1,4 +1,4 @@
-import { byRules, edit, type Mutant } from "../mutant.ts";
+import { byRules, byServer, edit, type Mutant } from "../mutant.ts";
 
 /** Mutants of leases, their end and their renewal. */
 export const leases: readonly Mutant[] = [
@@ -48,8 +48,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "create-locks.ts",
-        "    const verified = await this.#driver.verify(key, token, fencingToken);\n    this.#coordinator.assertOpen(key);\n",
-        "    const verified = await this.#driver.verify(key, token, fencingToken);\n",
+        "fencingToken, options.ttlMs);\n    this.#coordinator.assertOpen(key);\n",
+        "fencingToken, options.ttlMs);\n",
       ),
     ],
     killers: [
@@ -58,6 +58,19 @@ export const leases: readonly Mutant[] = [
         "an adoption during close is refused, changes no holder, and leaves no timer",
       ),
     ],
+  },
+  {
+    name: "adoption-trusts-the-stored-ttl",
+    brokenRule:
+      "a grant whose stored TTL was removed is extended by its adoption, because nothing else would give it a TTL",
+    edits: [
+      edit(
+        "create-locks.ts",
+        'if (found.outcome === "valid" &&',
+        'if (ttlMs < 0 && found.outcome === "valid" &&',
+      ),
+    ],
+    killers: [byServer("integration/persistent-keys", "from the process that adopts the lease")],
   },
   {
     name: "late-adoption-is-renewed-as-a-new-lease",

@@ -33,7 +33,10 @@ export const singleServer: readonly Mutant[] = [
       ),
       lua("single/mutex", "  end\n  return 1\nend\n", "  end\n  raise_ttl(ttl)\n  return 1\nend\n"),
     ],
-    killers: [byServer("drivers/redis/protocol/scripts/extend", "whose memory is full")],
+    killers: [
+      bySim(1, 60, "full-memory"),
+      byServer("drivers/redis/protocol/scripts/extend", "whose memory is full"),
+    ],
   },
   {
     name: "release-without-comparing",

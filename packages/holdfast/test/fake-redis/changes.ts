@@ -3,7 +3,7 @@ import type { Step } from "./steps.ts";
 
 /** The commands that change the data of both servers without a script. */
 export function changes(
-  step: Exclude<Step, { type: "operate" | "mute" }>,
+  step: Exclude<Step, { type: "operate" | "mute" | "fill" }>,
   keys: LockKeys = ["", "", "", ""],
   micros: number,
   deadWaiter: (n: number) => string,

@@ -34,6 +34,7 @@ onRedis("the fake Redis beside a real one", () => {
 
   async function reset(): Promise<void> {
     await real.flushall();
+    await real.config("SET", "maxmemory", "0");
     fake = new FakeRedis({ clock });
     const [seconds, rest] = await real.time();
     micros = Number(seconds) * 1_000_000 + Number(rest);
@@ -75,6 +76,33 @@ onRedis("the fake Redis beside a real one", () => {
     );
   });
 
+  test("refuses the same commands while its memory is full, alone and in one script", async () => {
+    const refused = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(fc.array(commands, { minLength: 1, maxLength: 15 }), async (sequence) => {
+        await reset();
+        const rest = sequence.filter(([name]) => !["CONFIG", "FLUSHALL"].includes(name));
+        await real.config("SET", "maxmemory", "1");
+        fake.setMemoryFull(true);
+        for (const [name, ...args] of rest) {
+          const expected = await outcome(() => real.call(name, ...args));
+          const own = await outcome(() => fake.connect().command(name, args));
+          expect(String(own).includes(" OOM "), `${name} ${args.join(" ")}`).toBe(
+            String(expected).includes(" OOM "),
+          );
+          if (String(own).includes(" OOM ")) {
+            refused.add(name);
+          }
+        }
+        const expected = await outcome(() => realConnection.run(errorsOf, [], [JSON.stringify(rest)]));
+        const own = await outcome(() => fake.connect().run(errorsOf, [], [JSON.stringify(rest)]));
+        expect(own, JSON.stringify(rest)).toEqual(expected);
+      }),
+      { numRuns: 500 },
+    );
+    expect([...refused].toSorted()).toEqual(["HSET", "SET", "ZADD"]);
+  });
+
   describe("runs Lua as there:", () => {
     for (const [source, ...args] of scripts) {
       test(`${source} ${args.join(" ")}`, async () => {
@@ -91,6 +119,15 @@ const calling = scriptOf("return redis.call(unpack(ARGV))");
 const catching = scriptOf(
   "local found = redis.pcall(unpack(ARGV)) return { type(found), type(found) == 'table' and found.err or found, 'end' }",
 );
+
+/** The errors of commands in one script. */
+const errorsOf = scriptOf(`
+local errors = {}
+for i, words in ipairs(cjson.decode(ARGV[1])) do
+  local found = redis.pcall(unpack(words))
+  errors[i] = type(found) == 'table' and found.err or ''
+end
+return errors`);
 
 /** The features of Lua, and of Lua in Redis, that scripts use. */
 const scripts: readonly (readonly [source: string, ...args: string[]])[] = [

@@ -84,6 +84,7 @@ export class ServerPair {
       return isQuorum ? keys : [...keys, counterKey()];
     });
     await this.#mute(false);
+    await this.#fill(false);
     await this.#redis.flushall();
     for (const client of listening.keys()) {
       await this.#stage.received(client); // messages of a sequence that failed in the middle
@@ -139,6 +140,9 @@ export class ServerPair {
     if (step.type === "mute") {
       await this.#mute(step.fails);
       return [nothing, nothing];
+    } else if (step.type === "fill") {
+      await this.#fill(step.isFull);
+      return [nothing, nothing];
     }
     const keys = "lock" in step ? (this.#locks[step.lock] as LockKeys) : undefined;
     const commands = changes(step, keys, this.#micros, (n) => requester(1_000 + n, { client: 2 }).member);
@@ -156,6 +160,11 @@ export class ServerPair {
   async #mute(fails: boolean): Promise<void> {
     await this.#redis.call("ACL", "SETUSER", "app", fails ? "resetchannels" : "allchannels");
     this.#fake.failPublish(fails);
+  }
+
+  async #fill(isFull: boolean): Promise<void> {
+    await this.#redis.config("SET", "maxmemory", isFull ? "1" : "0");
+    this.#fake.setMemoryFull(isFull);
   }
 
   async #data(): Promise<[unknown[], unknown[]]> {
@@ -256,7 +265,9 @@ function plain(value: unknown, real: unknown): unknown {
   return value;
 }
 
+/** After its first write a script is refused nothing, also by a server with full memory. */
 const runAll = `
+redis.call('DEL', 'nothing')
 for _, command in ipairs(cjson.decode(ARGV[1])) do redis.call(unpack(command)) end
 local time = redis.call('TIME')
 return time[1] * 1000000 + time[2]`;

@@ -23,6 +23,8 @@ export type Step =
     }
   | { readonly type: "crowd"; readonly lock: number; readonly dead: number; readonly junk: boolean }
   | { readonly type: "mute"; readonly fails: boolean }
+  /** The memory of the servers is full, or no longer. */
+  | { readonly type: "fill"; readonly isFull: boolean }
   | { readonly type: "flush" };
 
 const parts = fc.nat(3);
@@ -77,6 +79,7 @@ const incidents = (isQuorum: boolean): Weighted<Step>[] => [
     }),
   },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("mute" as const), fails: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("fill" as const), isFull: fc.boolean() }) },
   { weight: 1, arbitrary: fc.constant({ type: "flush" as const }) },
 ];
 

@@ -44,6 +44,8 @@ interface Data {
   hset(key: string, field: string, value: string): Promise<unknown>;
   zadd(key: string, score: number, member: string): Promise<unknown>;
   zrange(key: string): Promise<string[]>;
+  /** Sets whether the server has reached `maxmemory`. */
+  setMemoryFull(isFull: boolean): Promise<unknown>;
 }
 
 /** Runs the same tests on a real server and on the fake Redis, each as a node of a quorum. */
@@ -100,6 +102,7 @@ export class QuorumScriptFixture {
       hset: (key, field, value) => redis.hset(key, field, value),
       zadd: (key, score, member) => redis.zadd(key, score, member),
       zrange: (key) => redis.zrange(key, "0", "-1"),
+      setMemoryFull: (isFull) => redis.config("SET", "maxmemory", isFull ? "1" : "0"),
     };
   }
 
@@ -215,5 +218,6 @@ function dataOf(server: FakeRedis): Data {
     hset: async (key, field, value) => server.call("HSET", key, field, value),
     zadd: async (key, score, member) => server.call("ZADD", key, score, member),
     zrange: async (key) => server.call("ZRANGE", key, 0, -1) as string[],
+    setMemoryFull: async (isFull) => server.setMemoryFull(isFull),
   };
 }

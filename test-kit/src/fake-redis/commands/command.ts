@@ -18,8 +18,11 @@ export interface Server {
 export interface Command {
   /** The number of arguments, including the name. A negative number is a minimum. */
   readonly arity: number;
-  /** `write`: rejected on a replica. `sharded`: only since version 7. `outside`: rejected in scripts. */
-  readonly flags?: readonly ("write" | "sharded" | "outside")[];
+  /**
+   * `write`: rejected on a replica. `memory`: rejected while the memory is full. `sharded`: only since version 7. `outside`: rejected in
+   * scripts.
+   */
+  readonly flags?: readonly ("write" | "memory" | "sharded" | "outside")[];
   /** @param args the arguments after the name, as texts of bytes */
   readonly run: (server: Server, ...args: string[]) => Reply;
 }

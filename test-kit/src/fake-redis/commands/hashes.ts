@@ -2,7 +2,7 @@ import { ServerError, type Reply } from "../reply.ts";
 import type { Commands, Server } from "./command.ts";
 
 export const hashes: Commands = {
-  hset: { arity: -4, flags: ["write"], run: hset },
+  hset: { arity: -4, flags: ["write", "memory"], run: hset },
   hget: { arity: 3, run: ({ store }, key = "", field = "") => store.hash(key)?.get(field) ?? null },
   hmget: {
     arity: -3,

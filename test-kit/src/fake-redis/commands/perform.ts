@@ -1,5 +1,5 @@
 import { fromBytes } from "../bytes.ts";
-import { readOnly, ServerError, type Reply } from "../reply.ts";
+import { outOfMemory, readOnly, ServerError, type Reply } from "../reply.ts";
 import type { Command, Commands, Server } from "./command.ts";
 import { hashes } from "./hashes.ts";
 import { keys } from "./keys.ts";
@@ -11,20 +11,31 @@ const groups: readonly Commands[] = [strings, keys, hashes, sortedSets, servers]
 const commands = new Map(groups.flatMap((group) => Object.entries(group)));
 
 export interface CommandContext {
-  readonly inScript: boolean;
+  /** Undefined: the command is in no script. */
+  readonly script: ScriptState | undefined;
   readonly mayWrite: boolean;
+  readonly isMemoryFull: boolean;
   readonly hasShards: boolean;
+}
+
+/** One run of a script. */
+export interface ScriptState {
+  /** A write was admitted, with or without effect. From then on a server with full memory rejects no command of the script. */
+  hasWritten: boolean;
 }
 
 /** Runs one command. @param argv the name and its arguments, as texts of bytes */
 export function execute(server: Server, argv: readonly string[], context: CommandContext): Reply {
   const [name = "", ...args] = argv;
   const command = commands.get(name.toLowerCase());
-  const refusal = context.inScript
+  const refusal = context.script
     ? refusalInScript(command, argv.length, context)
     : refusalOutside(command, argv, context);
   if (!command || refusal !== undefined) {
     return new ServerError(refusal ?? unknownCommand(argv));
+  }
+  if (context.script && command.flags?.includes("write")) {
+    context.script.hasWritten = true;
   }
   try {
     return command.run(server, ...args);
@@ -50,7 +61,7 @@ function refusalInScript(
   } else if (command.flags?.includes("outside")) {
     return "ERR This Redis command is not allowed from script";
   }
-  return isRefusedByReplica(command, context) ? readOnly : undefined;
+  return refusalOfWrite(command, context);
 }
 
 function refusalOutside(
@@ -63,7 +74,7 @@ function refusalOutside(
   } else if (!acceptsCount(command, argv.length)) {
     return `ERR wrong number of arguments for '${argv[0]?.toLowerCase()}' command`;
   }
-  return isRefusedByReplica(command, context) ? readOnly : undefined;
+  return refusalOfWrite(command, context);
 }
 
 function isMissing({ flags }: Command, { hasShards }: CommandContext): boolean {
@@ -74,8 +85,14 @@ function acceptsCount({ arity }: Command, count: number): boolean {
   return arity < 0 ? count >= -arity : count === arity;
 }
 
-function isRefusedByReplica({ flags }: Command, { mayWrite }: CommandContext): boolean {
-  return flags?.includes("write") === true && !mayWrite;
+function refusalOfWrite(
+  { flags }: Command,
+  { mayWrite, isMemoryFull, script }: CommandContext,
+): string | undefined {
+  if (flags?.includes("write") && !mayWrite) {
+    return readOnly;
+  }
+  return flags?.includes("memory") && isMemoryFull && script?.hasWritten !== true ? outOfMemory : undefined;
 }
 
 function unknownCommand([name = "", ...args]: readonly string[]): string {

@@ -4,7 +4,7 @@ import { SortedSet } from "../sorted-set.ts";
 import { unknownOption, type Commands, type Server } from "./command.ts";
 
 export const sortedSets: Commands = {
-  zadd: { arity: -4, flags: ["write"], run: zadd },
+  zadd: { arity: -4, flags: ["write", "memory"], run: zadd },
   zrem: { arity: -3, flags: ["write"], run: zrem },
   zpopmin: { arity: -2, flags: ["write"], run: zpopmin },
   zremrangebyscore: { arity: 4, flags: ["write"], run: zremrangebyscore },

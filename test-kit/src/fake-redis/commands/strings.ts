@@ -9,7 +9,7 @@ export const strings: Commands = {
     run: ({ store }, key = "", first = "", last = "") =>
       (store.string(key) ?? "").slice(integerOf(first), integerOf(last) + 1),
   },
-  set: { arity: -3, flags: ["write"], run: set },
+  set: { arity: -3, flags: ["write", "memory"], run: set },
 };
 
 function set({ store }: Server, key = "", value = "", ...options: string[]): Reply {

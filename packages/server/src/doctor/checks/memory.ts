@@ -36,7 +36,7 @@ const nearlyFull: Check = (facts) => {
     finding("risk", "memory-nearly-full", {
       observed: `${Math.round((100 * used) / limit)} % of maxmemory is used`,
       impact:
-        "with full memory the server refuses acquires and renewals: waiters fail, and held locks are lost",
+        "with full memory the server refuses acquires. Renewals, releases and waiters in its queues continue",
       fix: "raise maxmemory, or remove other data",
     })
   );

@@ -8,11 +8,13 @@
 --   ARGV[5+] field, value, ... of the hash
 --   Reply    { server time in microseconds, receivers, run id, server version, role, uptime in s }
 --            The uptime is negative if the server's clock was set back after the server started.
---   Effects  a primary writes the hash and publishes the text; a replica does neither
+--   Effects  a primary replaces the hash and publishes the text; a replica does neither
 
 local role = string.match(redis.call('INFO', 'replication'), 'role:(%a+)')
 -- A replica may be read-only. The script must not fail there, because its reply reports the role.
 if role == 'master' and ARGV[5] then
+  -- A server with full memory refuses HSET as the first write of a script.
+  redis.call('DEL', KEYS[1])
   redis.call('HSET', KEYS[1], unpack(ARGV, 5))
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end

@@ -18,11 +18,10 @@ local function digits(number)
   return string.format('%.0f', number)
 end
 
--- Raises the TTL of a key. A key without a TTL gets one.
+-- Raises the TTL of a key. A key without a TTL gets one. It always writes, so a replica refuses it. A server with full memory permits it,
+-- and then refuses no command of the script.
 local function keep(key, ttl)
-  if redis.call('PTTL', key) < ttl then
-    redis.call('PEXPIRE', key, ttl)
-  end
+  redis.call('PEXPIRE', key, digits(math.max(redis.call('PTTL', key), ttl)))
 end
 
 -- The remaining TTL of an existing key, ms, at least 1.

@@ -25,13 +25,16 @@ end
 
 local function grant(mode, ttl, metadata)
   local was_free = redis.call('EXISTS', lock_key) == 0
-  local fence, failure = next_fence() -- the first write: if the server refuses it, nothing is granted
+  -- A server with full memory refuses only the first write of a script. So it refuses new requests, and grants the lock to its waiters.
+  if redis.call('ZSCORE', queue, token) then
+    remove_entry(token)
+  end
+  local fence, failure = next_fence() -- if the server refuses this write, nothing is granted
   if not fence then
     return redis.error_reply(failure)
   end
   hold(mode, ttl)
   record(fence, metadata, ttl, was_free)
-  remove_entry(token)
   if mode == 'r' then
     wake_own_waiters() -- the next waiter may be a reader
   end
@@ -131,7 +134,11 @@ local function verify()
   if is_later(ARGV[7]) then
     return loss()
   end
-  return own_ttl(token) or loss()
+  local ttl = own_ttl(token)
+  if ttl == no_expiry then
+    return 0 -- an extension gives the grant a TTL, and its reply states the validity
+  end
+  return ttl or loss()
 end
 
 local function is_current()

@@ -37,9 +37,9 @@ local function enter(ticket, entry_ttl, owner, bound)
     redis.call('ZADD', queue, place, token)
     redis.call('HSET', notes, 'q:' .. token, owner)
   end
+  keep(queue, entry_ttl + 1000)
   redis.call('ZADD', seen, now + entry_ttl, token)
-  for _, key in ipairs({ queue, seen, notes }) do
-    keep(key, entry_ttl + 1000)
-  end
+  keep(seen, entry_ttl + 1000)
+  keep(notes, entry_ttl + 1000)
   return digits(tonumber(place))
 end

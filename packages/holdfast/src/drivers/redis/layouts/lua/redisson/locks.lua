@@ -95,11 +95,30 @@ local function own_ttl(holder)
   return redis.call('EXISTS', timer) == 1 and remaining_of(timer) or nil
 end
 
--- Raises the TTL of the hash. Its TTL is that of the longest holder, and a holder without expiry stays without.
+
+-- Returns the TTL of the longest reader in ms, -1 for a reader without expiry, or nil without readers. The counts of other clients may be above 1.
+local function longest_reader()
+  local longest
+  for _, field in ipairs(redis.call('HKEYS', lock_key)) do
+    local count = tonumber(redis.call('HGET', lock_key, field))
+    for i = 1, math.min(count or 0, 100) do
+      local ttl = redis.call('PTTL', timer_prefix .. field .. ':rwlock_timeout:' .. i)
+      if ttl == -1 then
+        return -1
+      elseif ttl > 0 then
+        longest = math.max(longest or 0, ttl)
+      end
+    end
+  end
+  return longest
+end
+
+-- Raises the TTL of the hash, which is that of the longest holder. With a reader without expiry, the hash stays without.
 local function keep_lock(ttl)
-  local present = redis.call('PTTL', lock_key)
-  if present ~= -1 and present < ttl then
-    redis.call('PEXPIRE', lock_key, ttl)
+  local is_endless = redis.call('PTTL', lock_key) == -1
+  local longest = is_endless and lock_mode() == 'read' and longest_reader()
+  if longest ~= -1 then
+    keep(lock_key, math.max(ttl, longest or 0))
   end
 end
 
@@ -151,23 +170,6 @@ local function end_mutex()
   redis.call('DEL', lock_key)
   publish(channel, '0')
   wake_fair_waiter()
-end
-
--- Returns the TTL of the longest reader in ms, -1 for a reader without expiry, or nil without readers. The counts of other clients may be above 1.
-local function longest_reader()
-  local longest
-  for _, field in ipairs(redis.call('HKEYS', lock_key)) do
-    local count = tonumber(redis.call('HGET', lock_key, field))
-    for i = 1, math.min(count or 0, 100) do
-      local ttl = redis.call('PTTL', timer_prefix .. field .. ':rwlock_timeout:' .. i)
-      if ttl == -1 then
-        return -1
-      elseif ttl > 0 then
-        longest = math.max(longest or 0, ttl)
-      end
-    end
-  end
-  return longest
 end
 
 local function end_writer(field)
@@ -222,7 +224,7 @@ local function downgrade()
   end
   redis.call('HDEL', lock_key, field .. ':write')
   redis.call('HSET', lock_key, 'mode', 'read', field, 1)
-  redis.call('SET', timer_of(field), 1, 'PX', remaining_of(lock_key))
+  redis.call('SET', timer_of(field), 1, 'PX', math.min(remaining_of(lock_key), max_shared_ttl))
   publish(channel_of_readers, '1')
   return 1
 end

@@ -34,7 +34,11 @@ end
 
 -- Adds a queue entry. A repeated request keeps its position. Returns 1 for a new entry, 0 for a present one.
 local function enqueue(token, queue_entry)
-  local added = redis.call('ZADD', queue, 'NX', ticket_of(token), queue_entry)
+  local added = redis.pcall('ZADD', queue, 'NX', ticket_of(token), queue_entry)
+  if type(added) == 'table' then
+    -- A server with full memory refuses ZADD also for a present entry, which needs no memory.
+    added = redis.call('ZSCORE', queue, queue_entry) and 0 or error(added.err, 0)
+  end
   redis.call('PEXPIRE', queue, 60000)
   return added
 end

@@ -10,6 +10,7 @@ local function recorded_break(perform, number, kind, reason, note)
   local last = redis.call('ZRANGE', audit, -1, -1, 'WITHSCORES')[2]
   local id = digits(math.max(now, (tonumber(last) or 0) + 1))
   local record = table.concat({ id, digits(now), 'broken', number, note }, ' ')
+  permit_writes()
   redis.call('ZADD', audit, id, record)
   local ok, answer = perform('breakGrant', number, kind, reason)
   if not ok or answer[1] == 0 then

@@ -160,6 +160,7 @@ end
 local function restore_remembered()
   local longest = now_ms
   local stored = redis.call('HGETALL', fence)
+  permit_writes()
   for i = 1, #stored, 2 do
     local expiry = string.match(stored[i], '^h%x') and tonumber(string.match(stored[i + 1], ' (%d+)$'))
     if expiry then
@@ -211,10 +212,10 @@ local function load_state(token, name)
     local expired = redis.call('ZRANGEBYSCORE', lock_key, '-inf', now_ms, 'LIMIT', 0, 64)
     for _, expired_token in ipairs(expired) do
       local _, weight, expired_at = holder_entry(expired_token)
+      remove(expired_token)
       if is_quorum and not is_ended_by(name, token, expired_token) then
         delay_votes(expired_at, weight < limit and 'alone' or 'notBefore')
       end
-      remove(expired_token)
     end
     has_more_expired = #expired == 64
   end

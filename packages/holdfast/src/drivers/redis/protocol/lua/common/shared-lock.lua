@@ -153,6 +153,7 @@ function shared.raiseFence(token, number)
   number = tonumber(number)
   if own_number < number then
     own_number = number
+    permit_writes()
     write_holder(token, number, weight, expiry)
     local _, last = grant_numbers()
     if last < number then
@@ -197,6 +198,7 @@ function shared.downgrade(token)
   end
   -- After a repeat the weight is already 1, and there may be other readers.
   used = used - weight + 1
+  permit_writes()
   write_holder(token, number, 1, expiry)
   local _, has_more = serve()
   return { 1, has_more and 1 or 0 }

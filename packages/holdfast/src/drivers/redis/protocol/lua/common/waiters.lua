@@ -1,5 +1,11 @@
 -- Reads tokens and queue entries, and publishes notifications to waiters.
 
+-- Writes without effect. A server with full memory refuses commands that may need memory, for example SET and ZADD. It refuses no command
+-- of a script that has written. So an operation on a present grant begins with a removal, PEXPIRE, or this.
+local function permit_writes()
+  redis.call('ZREM', queue, '')
+end
+
 -- The id of the server's run, read only if a reply or a notification needs it.
 local function run_id()
   if not known_run_id then

@@ -24,6 +24,7 @@ local function raise_fence(token, number, fence_count)
   number = tonumber(number)
   if not first or first < number then
     first, last = number, number + fence_count - 1
+    permit_writes()
     redis.call('HSET', fence, 'first', digits(first), 'last', digits(last))
     redis.call('PEXPIRE', fence, redis.call('PTTL', lock_key) + retention_ms)
   end

@@ -45,12 +45,13 @@ local function restore_vote(name, own)
   local token, expiry = string.match(stored[1] or '', '^(%S+) (%d+)$')
   expiry = tonumber(expiry)
   if expiry and expiry > now_ms then
+    permit_writes()
     redis.call('SET', lock_key, token, 'PX', digits(expiry - now_ms))
   elseif expiry then
+    forget_vote()
     if not is_ended_by(name, own, token) then
       delay_votes(expiry, 'notBefore')
     end
-    forget_vote()
   end
   return (tonumber(stored[2]) or 0) > 0
 end

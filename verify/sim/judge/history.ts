@@ -1,3 +1,5 @@
+import { LeaseLostError } from "holdfast";
+
 import { Arrivals } from "./arrivals.ts";
 import { ClientFaults } from "./disturbances.ts";
 import { Findings, type CheckName } from "./findings.ts";
@@ -6,7 +8,7 @@ import { LossNotices, type ProcessHealth } from "./losses.ts";
 import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
 import { OperatorHistory } from "./operator-history.ts";
 import { afterExpiryMs, faultFreeBoundMs, pollMs, slowestClockFactor } from "./patience.ts";
-import { isFaultFree, type Schedule, type Use } from "../plan/schedule.ts";
+import { isFaultFree, servesLeases, type Schedule, type Use } from "../plan/schedule.ts";
 import { ProgressCheck } from "./progress.ts";
 import { attemptKey, type SharedGroup } from "./shared-group.ts";
 import type { TrackedLease } from "./tracked-lease.ts";
@@ -196,11 +198,16 @@ export class History {
     }
   }
 
-  /** Reports a result that is wrong only in a schedule without faults. */
+  /** Reports a result for a lease that is wrong unless a fault explains it. */
   failUnlessFaulty(check: CheckName, text: string): void {
-    if (this.#isFaultFree) {
+    if (servesLeases(this.#schedule)) {
       this.fail(check, text);
     }
+  }
+
+  /** The codes with which a server with full memory refuses a request that is not for a lease. */
+  get refusalCodes(): readonly string[] {
+    return this.#schedule.scenario === "full-memory" ? ["engine-unavailable", "quorum-not-reached"] : [];
   }
 
   /** A node loses its grants now. */
@@ -252,6 +259,7 @@ export class History {
       for (const one of holdings.leases) {
         if (this.#losses.isReported(one)) {
           holdings.leases.delete(one);
+          this.#checkLoss(one);
         }
       }
       this.#progress.checkDelays(key, history);
@@ -264,6 +272,17 @@ export class History {
     }
   }
 
+  /** If each extension succeeds, a lease ends by its holder, or because its holder does not renew it. */
+  #checkLoss({ client, lease }: TrackedLease): void {
+    const loss: unknown = lease.signal.reason;
+    if (
+      loss instanceof LeaseLostError &&
+      (loss.reason === "engine-unreachable" || loss.reason === "stolen")
+    ) {
+      this.failUnlessFaulty("loss", `client ${client} lost ${lease.fencingToken}: ${loss.reason}`);
+    }
+  }
+
   #checkServers(): void {
     this.serverWatches.forEach((watch) => {
       watch.check();
@@ -272,8 +291,9 @@ export class History {
 
   /** Whether no fault has disturbed the client since then. */
   #isQuietSince(client: number, since: number): boolean {
-    const isStorm = this.#schedule.scenario === "storm"; // the other scenarios lose messages all the time
-    return this.#isFaultFree || (isStorm && this.disturbances.isQuietSince(client, since));
+    const { scenario } = this.#schedule;
+    const hasQuiet = scenario === "storm" || scenario === "full-memory"; // the other scenarios lose messages all the time
+    return this.#isFaultFree || (hasQuiet && this.disturbances.isQuietSince(client, since));
   }
 
   keyHistory(key: string): KeyHistory {

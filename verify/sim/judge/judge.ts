@@ -30,7 +30,9 @@ export class CallJudge {
     const isShortWait = kind !== "try" && waitMs !== null && waitMs < shortWaitMs;
     this.errorReported(
       error,
-      isShortWait ? ["wait-timeout", "quorum-not-reached", "engine-unavailable"] : ["wait-timeout"],
+      isShortWait
+        ? ["wait-timeout", "quorum-not-reached", "engine-unavailable"]
+        : ["wait-timeout", ...this.#history.refusalCodes],
     );
   }
 

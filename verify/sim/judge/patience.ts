@@ -40,6 +40,8 @@ export function quietBoundMs(schedule: Schedule, clients: readonly Client[]): nu
       // A waiter without a notification polls. On a quorum the votes may then be split, and are requested again. Each node may also keep
       // its vote for another waiter without a notification, until that waiter's claim expires.
       return pollMs + 300 + (engine === "quorum" ? Math.max(splitVoteMs, claimMs) : 0);
+    case "full-memory":
+      return pollMs + 1_000; // a refused request is repeated with growing pauses
     case "storm":
       return pollMs + 1_000 + deadClientsMs(schedule, clients) + recoveryMs(schedule);
   }

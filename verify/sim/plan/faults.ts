@@ -35,7 +35,9 @@ type NodeFault =
       /** The next run reports that each write is on its disk before the reply. */
       readonly becomesDurable?: true;
     }
-  | { readonly kind: "step node"; readonly node: number; readonly ms: number };
+  | { readonly kind: "step node"; readonly node: number; readonly ms: number }
+  /** The node refuses commands that may need memory, except after the first write of a script. */
+  | { readonly kind: "fill memory"; readonly node: number; readonly forMs: number };
 
 /** A fault between a client and a node. */
 export type LinkFault = { readonly client: number; readonly node: number } & (

@@ -3,6 +3,7 @@ import { drawRestartGuard, durabilityRandom, withDurability } from "./plan-durab
 import { planFaults } from "./plan-faults.ts";
 import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
 import { pauseRandom, planPauses, planSleeps, sleepRandom } from "./plan-sleeps.ts";
+import { fullMemoryRandom, withFullMemory } from "./plan-full-memory.ts";
 import { holdRandom, withShortestHolds } from "./plan-holds.ts";
 import { planTransfers, transferRandom } from "./plan-transfers.ts";
 import { planReorders, reorderRandom } from "./plan-reorders.ts";
@@ -48,9 +49,11 @@ export function planSchedule(seed: number): Schedule {
     ...planPauses(frame, pauseRandom(seed)),
     ...planTransfers(frame, transferRandom(seed)),
   ];
-  const scenario = reorders.length > 0 ? "reordered" : frame.scenario;
   const durable = withDurability(merged, frame, durability);
-  return { ...frame, scenario, steps: [...durable].sort((one, other) => one.at - other.at) };
+  const scenario = reorders.length > 0 ? "reordered" : frame.scenario;
+  const full = withFullMemory(durable, { ...frame, scenario }, fullMemoryRandom(seed));
+  const ordered = [...full.steps].sort((one, other) => one.at - other.at);
+  return { ...frame, scenario, ...full.frame, steps: ordered };
 }
 
 function planFrame(seed: number, random: SeededRandom): ScheduleFrame {

@@ -24,10 +24,17 @@ export const kinds: readonly Kind[] = [
  * The faults of a schedule. `storm`: all faults. `calm`: none. `lost-inquiries`: each inquiry is lost, by which a node requests a vote
  * back for an earlier waiter. `lost-notifications`: each notification is lost that wakes a waiter. `contention`: no faults, and several
  * callers try at the same time. `process-death`: no faults, except that a process dies. `reordered`: no message is lost, but nodes execute some
- * requests after later commands of the same connection.
+ * requests after later commands of the same connection. `full-memory`: no message is lost, but the memory of nodes is full for a time.
  */
 export type FaultScenario =
-  "storm" | "calm" | "lost-inquiries" | "lost-notifications" | "contention" | "process-death" | "reordered";
+  | "storm"
+  | "calm"
+  | "lost-inquiries"
+  | "lost-notifications"
+  | "contention"
+  | "process-death"
+  | "reordered"
+  | "full-memory";
 export const scenarios: readonly FaultScenario[] = [
   "storm",
   "calm",
@@ -36,6 +43,7 @@ export const scenarios: readonly FaultScenario[] = [
   "contention",
   "process-death",
   "reordered",
+  "full-memory",
 ];
 
 /** All steps of one simulated run. Plain JSON, so that a printed schedule can be run again. Times are ms. */
@@ -178,6 +186,11 @@ export function losesNothing(schedule: Schedule): boolean {
 /** Whether a schedule has no faults, so that an error of the engine is a failure. */
 export function isFaultFree({ scenario }: Schedule): boolean {
   return scenario === "calm" || scenario === "contention" || scenario === "process-death";
+}
+
+/** Whether each operation on a present lease succeeds. With full memory a server refuses only new requests. */
+export function servesLeases(schedule: Schedule): boolean {
+  return isFaultFree(schedule) || schedule.scenario === "full-memory";
 }
 
 /**

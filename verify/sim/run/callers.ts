@@ -79,7 +79,7 @@ export class Callers {
       this.#trace(`client ${index} has set the limit of ${key} to ${limit}`);
       return true;
     } catch (error) {
-      this.#judge.errorReported(error, []);
+      this.#judge.errorReported(error, this.#history.refusalCodes);
       return false;
     }
   }

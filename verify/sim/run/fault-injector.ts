@@ -21,6 +21,8 @@ export class WorldFaults {
   readonly #world: FaultContext;
   /** How many faults keep each link frozen. */
   readonly #freezes = new Map<FaultInjector, number>();
+  /** How many faults keep the memory of each server full. */
+  readonly #fills = new Map<ServerMachine, number>();
 
   constructor(world: FaultContext) {
     this.#world = world;
@@ -56,6 +58,9 @@ export class WorldFaults {
       case "step node":
         this.#step(this.#machine(fault.node), fault.ms);
         return;
+      case "fill memory":
+        this.#fill(this.#machine(fault.node), fault.forMs);
+        return;
     }
   }
 
@@ -65,6 +70,18 @@ export class WorldFaults {
     if (ms > 0) {
       this.#world.history.dataLost(); // the grants of the node expire early
     }
+  }
+
+  #fill(machine: ServerMachine, forMs: number): void {
+    const setFills = (by: number): void => {
+      const fills = (this.#fills.get(machine) ?? 0) + by;
+      this.#fills.set(machine, fills);
+      machine.server.setMemoryFull(fills > 0);
+    };
+    setFills(1);
+    this.#after(forMs, () => {
+      setFills(-1);
+    });
   }
 
   /** Records which clients a fault disturbs, and for how long. */

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, lua, type Mutant } from "../mutant.ts";
+import { byServer, lua, type Mutant } from "../mutant.ts";
 
 const scripts = "drivers/redis/protocol/scripts/full-memory";
 
@@ -46,10 +46,7 @@ export const fullMemory: readonly Mutant[] = [
         "    if not is_ended_by(name, own, token) then\n      delay_votes(expiry, 'notBefore')\n    end\n    forget_vote()\n",
       ),
     ],
-    killers: [
-      byRules(scripts, "serves the next waiter after a holder"),
-      byServer(scripts, "serves the next"),
-    ],
+    killers: [byServer(scripts, "serves the next waiter after a holder")],
   },
   {
     name: "restored-vote-needs-memory",
@@ -67,6 +64,6 @@ export const fullMemory: readonly Mutant[] = [
         "  write_holder(token, number, 1",
       ),
     ],
-    killers: [bySim(1, 400, "full-memory,read-write"), byServer(scripts, "makes a reader of a writer")],
+    killers: [byServer(scripts, "makes a reader of a writer")],
   },
 ];

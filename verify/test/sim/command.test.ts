@@ -59,7 +59,7 @@ test.each([
   [["--seed", "x"], 'Expected --seed to be an integer from 0 to 134217728, got "x"'],
   [
     ["--only", "rain"],
-    'Expected --only to be one of quorum, server, memory, mutex, read-write, semaphore, all, reentrant, election, latch, storm, calm, lost-inquiries, lost-notifications, contention, process-death, reordered, got "rain"',
+    'Expected --only to be one of quorum, server, memory, mutex, read-write, semaphore, all, reentrant, election, latch, storm, calm, lost-inquiries, lost-notifications, contention, process-death, reordered, full-memory, got "rain"',
   ],
   [["--trace", "--runs", "2"], 'Expected --runs to be 1 with --trace, got "2"'],
   [["--workers", ""], 'Expected --workers to be an integer from 1 to 256, got ""'],

@@ -19,7 +19,7 @@ export interface CommandContext {
 }
 
 /** One run of a script. */
-export interface ScriptState {
+interface ScriptState {
   /** A write was admitted, with or without effect. From then on a server with full memory rejects no command of the script. */
   hasWritten: boolean;
 }

@@ -134,6 +134,7 @@ export class LeaseUse {
         );
       }
       this.#judge.errorReported(error, ["lease-lost"]);
+      await writer.release().catch(() => false); // as a program does in `finally`: nothing else removes a queue entry on a node without its grant
       return undefined;
     } finally {
       this.#history.endsDowngrade(writer);

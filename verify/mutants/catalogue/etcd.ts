@@ -37,7 +37,7 @@ export const etcd: readonly Mutant[] = [
     name: "etcd-longer-ttl-without-a-new-lease",
     brokenRule: "a longer TTL needs another lease of etcd, because the TTL of a lease cannot change",
     edits: [
-      edit("drivers/etcd/store.ts", "if (ttl > grant.ttl) {", "if (grant.ttl < 0) {"),
+      edit("drivers/etcd/store.ts", "if (ttl !== grant.ttl) {", "if (ttl < grant.ttl) {"),
       edit("drivers/etcd/store.ts", "return isConfirmed ? renewed.ttl * 1_000", "return isConfirmed ? ttlMs"),
     ],
     killers: [
@@ -50,7 +50,7 @@ export const etcd: readonly Mutant[] = [
       "etcd: an extension leaves the grant for the requested TTL, if the rest of a longer TTL is shorter",
     edits: [
       edit("drivers/etcd/store.ts", "known?.ttl === ttl && !info", "known && !info"),
-      edit("drivers/etcd/store.ts", "if (ttl < grant.ttl) {", "if (grant.ttl < 0) {"),
+      edit("drivers/etcd/store.ts", "if (ttl !== grant.ttl) {", "if (ttl > grant.ttl) {"),
     ],
     killers: [byServer("integration/etcd/conformance", "once with ifCrashed keep ends with keepMs")],
   },

@@ -85,20 +85,22 @@ export class EtcdStore implements LeaseStore {
     const { grant, term } = await this.#read(key);
     if (grant?.token !== token || grant.fencingToken > fencingToken) {
       return this.#lossOf(key, token, grant);
-    } else if (ttl < grant.ttl) {
-      return this.#keepLonger(extension, grant);
-    } else if (ttl > grant.ttl) {
-      return this.#replace(extension, grant);
+    } else if (ttl !== grant.ttl) {
+      return this.#extendTo(extension, grant);
     }
     const isConfirmed = renewed?.id === grant.lease && renewed.ttl > 0 && renewed.term === term;
     return isConfirmed ? renewed.ttl * 1_000 : this.#rewrite(extension, grant);
   }
 
-  /** Extends a grant whose etcd lease has a longer TTL. That TTL is not started again, because a crash would then leave the grant for longer than the caller asked. */
-  async #keepLonger(extension: StoreExtension, grant: GrantView): Promise<number | LossReason> {
+  /**
+   * Extends a grant whose etcd lease has another TTL. A longer TTL is not started again, because a crash would then leave the grant for
+   * longer than the caller asked.
+   */
+  async #extendTo(extension: StoreExtension, grant: GrantView): Promise<number | LossReason> {
     const { key, token, ttlMs, info } = extension;
-    const remaining = await this.#leases.remaining(grant.lease);
-    if (remaining < secondsOf(ttlMs)) {
+    const ttl = secondsOf(ttlMs);
+    const remaining = ttl < grant.ttl ? await this.#leases.remaining(grant.lease) : 0;
+    if (remaining < ttl) {
       return this.#replace(extension, grant);
     }
     const isWritten = !info || (await this.#write(key, grant, { id: grant.lease, ttl: grant.ttl }, info));

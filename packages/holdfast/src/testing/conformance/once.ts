@@ -46,6 +46,8 @@ export const once: Cases = {
       const mostMs = Math.max(ttlMs, keepMs - elapsedMs) + roundingMs;
       assert.ok(remainingMs <= mostMs, `${remainingMs} ms remain after ${elapsedMs} ms`);
     };
-    assert.equal((await here.once(key, { keepMs, ttlMs, ifCrashed: "keep" }, work)).ran, true);
+    // On a busy machine a lease with a short TTL may be lost.
+    const options = { keepMs, ttlMs, ifCrashed: "keep", ifLost: "continue" } as const;
+    assert.equal((await here.once(key, options, work)).ran, true);
   },
 };

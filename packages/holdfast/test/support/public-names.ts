@@ -185,6 +185,7 @@ export const publicNames: Readonly<Record<string, { values: readonly string[]; t
         "NodeReader",
         "RegistryRecorder",
         "SeriesCache",
+        "holdEnd",
         "instrumentHoldfast",
         "instruments",
         "metricName",

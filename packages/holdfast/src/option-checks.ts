@@ -1,5 +1,6 @@
 import type { HolderInfo } from "./driver.ts";
 import { nodeModule } from "./runtime/node-modules.ts";
+import { follow, isLikeSignal } from "./runtime/foreign-signals.ts";
 import { utf8Bytes } from "./runtime/text.ts";
 
 export const minTtlMs = 100;
@@ -90,11 +91,15 @@ export function checkDuration(name: string, value: unknown, min: number): number
   return value;
 }
 
+/** A signal of this realm. A signal of another realm or of a polyfill is followed. */
 export function checkSignal(name: string, value: unknown): AbortSignal {
-  if (!(value instanceof AbortSignal)) {
+  if (value instanceof AbortSignal) {
+    return value;
+  }
+  if (!isLikeSignal(value)) {
     throw invalidValue(name, "an AbortSignal", value);
   }
-  return value;
+  return follow(value);
 }
 
 export function checkWatchTarget(

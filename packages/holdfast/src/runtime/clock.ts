@@ -1,5 +1,3 @@
-import { isWorkerd } from "./node-modules.ts";
-
 /** A timer, for {@link Clock.clearTimer}. */
 export type Timer = unknown;
 
@@ -47,29 +45,61 @@ export function parseHttpDate(header: string | null): number | undefined {
 }
 
 const maxTimerMs = 2 ** 31 - 1;
-/** `clearImmediate` of workerd refuses other timers. */
-const hasImmediates = "setImmediate" in globalThis && !isWorkerd();
+
+/** A browser has timers only. */
+const globals = globalThis as Partial<Pick<typeof globalThis, "setImmediate" | "clearImmediate" | "process">>;
+
+/**
+ * The timers and clocks that the process had when this module was loaded. A test runner may replace them later: its fake timers may never
+ * run, and it discards them when it restores the real ones.
+ */
+const real = {
+  setTimeout: globalThis.setTimeout.bind(globalThis),
+  clearTimeout: globalThis.clearTimeout.bind(globalThis),
+  setImmediate: globals.setImmediate?.bind(globalThis),
+  clearImmediate: globals.clearImmediate?.bind(globalThis),
+  now: performance.now.bind(performance),
+  wall: Date.now.bind(Date),
+  hrtime: globals.process?.hrtime,
+};
+
+/** Calls `action` after all promises of this turn of the event loop have run, and before the next turn. */
+export const afterPromises: (action: () => void) => void =
+  globals.process?.nextTick?.bind(process) ?? globalThis.queueMicrotask.bind(globalThis);
+
+/** Calls `action` after the present function and the microtasks that already wait. */
+export const asMicrotask: (action: () => void) => void = globalThis.queueMicrotask.bind(globalThis);
+
+/** An immediate of Node. The class separates it from a timer of `setTimeout`, which may be a number beside Node's immediates. */
+class ImmediateTimer {
+  readonly handle: NodeJS.Immediate;
+
+  constructor(handle: NodeJS.Immediate) {
+    this.handle = handle;
+  }
+}
 
 /** The clocks and timers of this process. */
 export const systemClock: Clock = {
-  now: () => performance.now(),
-  wall: () => Date.now(),
+  now: real.now,
+  wall: real.wall,
   setTimer(action, delayMs, keepsProcessAlive = false) {
     // Node.js may run a due timer repeatedly before it reads a reply. An immediate runs after the replies. The event loop does not wake
     // up for an unreferenced immediate, so an immediate keeps the process alive until it has run.
-    if (delayMs <= 0 && hasImmediates) {
-      return setImmediate(action);
+    if (delayMs <= 0 && real.setImmediate) {
+      return new ImmediateTimer(real.setImmediate(action));
     }
-    const timer = setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), maxTimerMs));
+    const timer = real.setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), maxTimerMs));
     if (!keepsProcessAlive) {
       (timer as Partial<NodeJS.Timeout>).unref?.(); // a browser has no such method
     }
     return timer;
   },
   clearTimer(timer) {
-    clearTimeout(timer as NodeJS.Timeout);
-    if (hasImmediates) {
-      clearImmediate(timer as NodeJS.Immediate);
+    if (timer instanceof ImmediateTimer) {
+      real.clearImmediate?.(timer.handle);
+    } else {
+      real.clearTimeout(timer as NodeJS.Timeout);
     }
   },
 };
@@ -80,11 +110,12 @@ export const systemClock: Clock = {
  * the smaller one never reads a time of that thread as too late.
  */
 export function sharedClockLead(): { readonly leastMs: number; readonly mostMs: number } {
+  const { hrtime = process.hrtime } = real;
   let [leastMs, mostMs] = [-Infinity, Infinity];
   for (let count = 0; count < 5; count += 1) {
-    const before = Number(process.hrtime.bigint()) / 1e6;
-    const now = performance.now();
-    const after = Number(process.hrtime.bigint()) / 1e6;
+    const before = Number(hrtime.bigint()) / 1e6;
+    const now = real.now();
+    const after = Number(hrtime.bigint()) / 1e6;
     leastMs = Math.max(leastMs, before - now);
     mostMs = Math.min(mostMs, after - now);
   }

@@ -1,5 +1,14 @@
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+import { nodeModule } from "./node-modules.ts";
+
+/** The environment of Jest with jsdom has Node's modules, but not these globals. */
+const codecs = ("TextEncoder" in globalThis ? globalThis : nodeModule("node:util")) as typeof globalThis;
+const encoder = new codecs.TextEncoder();
+const decoder = utf8Decoder();
+
+/** A decoder for one text, which may arrive in parts. */
+export function utf8Decoder(): InstanceType<typeof codecs.TextDecoder> {
+  return new codecs.TextDecoder();
+}
 
 export function utf8Bytes(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../runtime/clock.ts";
+import { afterPromises, type Clock, type Timer } from "../runtime/clock.ts";
 
 /** A clock that advances only by calls of its methods. Times are milliseconds. */
 export interface ManualClock extends Clock {
@@ -105,7 +105,7 @@ function nextTimer(timers: Iterable<PendingTimer>, end: number): PendingTimer | 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < settleTurns; turn += 1) {
     await new Promise<void>((resolve) => {
-      process.nextTick(resolve); // runs after the reactions of all promises that are settled by now
+      afterPromises(resolve); // runs after the reactions of all promises that are settled by now
     });
   }
 }

@@ -5,7 +5,7 @@ import type { ConnectOptions } from "../drivers/connect/index.ts";
 import type { Driver } from "../driver.ts";
 import type { BackedLease, RenewalBackup, RenewalBackupStarter } from "../lease/renewal-backup.ts";
 import { checkInteger, checkObject, checkOptionNames, checkText, invalidValue } from "../option-checks.ts";
-import { systemClock, type Timer } from "../runtime/clock.ts";
+import { asMicrotask, systemClock, type Timer } from "../runtime/clock.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 import type { ThreadData, ThreadLease, ThreadMessage, ThreadReport } from "./messages.ts";
 import { monotonicLeadMs, SharedValidity } from "./shared-validity.ts";
@@ -192,7 +192,7 @@ class WatchdogThread implements RenewalBackup {
   /** Sends all new leases of a turn in one message, before the caller of an acquire continues and may block the event loop. */
   #announce(lease: BackedLease): void {
     if (this.#announced.push(lease) === 1) {
-      queueMicrotask(() => {
+      asMicrotask(() => {
         const leases = this.#announced.splice(0).flatMap((one) => {
           const shared = this.#leases.get(one);
           return shared ? [threadLease(one, shared)] : [];

@@ -1,4 +1,5 @@
 import { parseHttpDate } from "../../runtime/clock.ts";
+import { utf8Decoder } from "../../runtime/text.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 import { EtcdError, needsNewToken, networkError, replyError } from "./errors.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -59,7 +60,7 @@ export class Gateway {
     const response = await this.#send((endpoint) =>
       this.#post(endpoint, path, body, AbortSignal.any([signal, this.#moved.signal])),
     );
-    const decoder = new TextDecoder();
+    const decoder = utf8Decoder();
     let rest = "";
     try {
       for await (const chunk of response.body ?? []) {

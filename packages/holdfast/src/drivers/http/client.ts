@@ -1,4 +1,5 @@
 import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
+import { utf8Decoder } from "../../runtime/text.ts";
 import { closedError, EngineError, isLockError } from "../../errors.ts";
 import { StaleConnection, type Transport, type TransportReply } from "./transport.ts";
 
@@ -152,7 +153,7 @@ export class Client {
 
 /** The parsed body of a reply; undefined if the body is not JSON, and so comes from a proxy rather than the service. */
 export async function bodyOf({ body }: TransportReply): Promise<unknown> {
-  const decoder = new TextDecoder();
+  const decoder = utf8Decoder();
   let text = "";
   let size = 0;
   for await (const chunk of body) {

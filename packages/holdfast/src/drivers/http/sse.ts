@@ -1,3 +1,5 @@
+import { utf8Decoder } from "../../runtime/text.ts";
+
 /** One server-sent event. */
 export interface ServerEvent {
   readonly event: string;
@@ -15,7 +17,7 @@ export async function* eventsOf(
   received: () => void,
 ): AsyncGenerator<ServerEvent, void, undefined> {
   let rest = "";
-  const decoder = new TextDecoder();
+  const decoder = utf8Decoder();
   for await (const chunk of body) {
     received();
     const blocks = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");

@@ -1,3 +1,4 @@
+import { asMicrotask } from "../../runtime/clock.ts";
 import type { SubscriptionListener } from "../../drivers/redis/clients/connection.ts";
 import type { DelayedLink } from "./delayed-link.ts";
 import type { FaultPlan } from "./fault-plan.ts";
@@ -47,7 +48,7 @@ export class FaultySubscription implements SubscriptionListener {
     this.disconnected();
     this.#isConnected = true;
     this.#isDropped = true;
-    queueMicrotask(() => {
+    asMicrotask(() => {
       this.#isDropped = false;
       if (this.#isConnected) {
         this.connected();

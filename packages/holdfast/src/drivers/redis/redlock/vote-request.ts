@@ -1,5 +1,5 @@
 import { EngineError } from "../../../errors.ts";
-import { instantNow } from "../../../runtime/clock.ts";
+import { asMicrotask, instantNow } from "../../../runtime/clock.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
 import type { RequestHistory } from "../server/request-history.ts";
 import { messageOf, serverRefusal } from "../server/errors.ts";
@@ -64,7 +64,7 @@ export class VoteRequest extends VoteState {
       return;
     }
     this.#recordQuarantine(quarantine);
-    queueMicrotask(() => this.#host.onReply(this));
+    asMicrotask(() => this.#host.onReply(this));
   }
 
   /** A notification grants the vote. */

@@ -1,4 +1,4 @@
-import { instantNow, type Clock, type Instant, type Timer } from "../../../runtime/clock.ts";
+import { afterPromises, instantNow, type Clock, type Instant, type Timer } from "../../../runtime/clock.ts";
 import type { Connection } from "../clients/connection.ts";
 import { isReadOnlyError, timeoutError } from "./errors.ts";
 import { lateTimerMs } from "./poll-delays.ts";
@@ -101,7 +101,7 @@ export class Batcher {
   #schedule(): void {
     if (!this.#isScheduled && this.#calls < maxCalls) {
       this.#isScheduled = true;
-      process.nextTick(this.#flush); // after all promises of this turn have run
+      afterPromises(this.#flush);
     }
   }
 

@@ -55,7 +55,7 @@ import { inspectAsJson } from "./runtime/plain-values.ts";
 import { remainingValidityMs, type Validity } from "./validity.ts";
 
 /**
- * Creates locks on the engine of `driver`.
+ * Creates locks on the engine of `driver`. A process needs one `Locks` for each engine, because each driver has connections of its own.
  * @throws {LockError} `closed`: the last `Locks` that used the driver has closed the driver
  */
 export function createLocks(driver: Driver, options?: LocksOptions): Locks {

@@ -2,7 +2,7 @@ import { LockError } from "../../errors.ts";
 import type { SerializedLease } from "../../lease/lease.ts";
 import { minTtlMs } from "../../option-checks.ts";
 import type { Locks } from "../../locks.ts";
-import type { PlainCommands } from "./shared-locks.ts";
+import type { PlainCommands } from "./clients.ts";
 
 /**
  * Finds the lease of the mutex that was acquired with this identifier and without renewal. The servers keep the identifier as a label

@@ -6,4 +6,4 @@ export type { LockLostCallback, LockOptions, TimeoutOptions } from "./options.ts
 export { RedlockMutex } from "./redlock-mutex.ts";
 export { RedlockMultiSemaphore, RedlockSemaphore } from "./redlock-semaphore.ts";
 export { MultiSemaphore, Semaphore } from "./semaphore.ts";
-export type { RedisClient } from "./shared-locks.ts";
+export type { RedisClient } from "./clients.ts";

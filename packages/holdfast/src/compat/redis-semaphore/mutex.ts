@@ -2,7 +2,7 @@ import { checkKey } from "../../option-checks.ts";
 import { findLease } from "./find-lease.ts";
 import { BaseLock } from "./base-lock.ts";
 import type { LockOptions } from "./options.ts";
-import { locksOf, type RedisClient } from "./shared-locks.ts";
+import { locksOf, type RedisClient } from "./clients.ts";
 
 /**
  * A mutex on the key `mutex:<key>`. It excludes `Mutex` objects of redis-semaphore with the same key, and is excluded by them.

@@ -3,7 +3,7 @@ import { checkKey } from "../../option-checks.ts";
 import { findLease } from "./find-lease.ts";
 import { BaseLock } from "./base-lock.ts";
 import type { LockOptions } from "./options.ts";
-import { locksOfQuorum, maxQuorumTtlMs, type RedisClient } from "./shared-locks.ts";
+import { locksOfQuorum, maxQuorumTtlMs, type RedisClient } from "./clients.ts";
 
 /**
  * A mutex on the key `mutex:<key>` of a majority of independent servers. It excludes `RedlockMutex` objects of redis-semaphore with

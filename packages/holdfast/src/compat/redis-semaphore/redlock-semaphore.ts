@@ -1,7 +1,7 @@
 import { LockError } from "../../errors.ts";
 import { BaseLock } from "./base-lock.ts";
 import type { LockOptions } from "./options.ts";
-import type { RedisClient } from "./shared-locks.ts";
+import type { RedisClient } from "./clients.ts";
 
 /**
  * Not supported, because a quorum of semaphores is not safe. With a limit of 3 on each of 5 nodes, 5 holders can have permits of 3 nodes.

@@ -1,7 +1,7 @@
 import { kindMismatch } from "../../errors.ts";
 import { systemClock, type Timer } from "../../runtime/clock.ts";
 import { claimSemaphoreKeyScript } from "./scripts.generated.ts";
-import type { PlainCommands } from "./shared-locks.ts";
+import type { PlainCommands } from "./clients.ts";
 
 /** How long the guard outlives its last holder, ms. */
 const guardTtlMs = 60_000;

@@ -4,7 +4,7 @@ import type { AcquireOptions } from "../../options.ts";
 import { BaseLock } from "./base-lock.ts";
 import type { LockOptions } from "./options.ts";
 import { SemaphoreKeyGuard } from "./semaphore-key-guard.ts";
-import { locksOf, type RedisClient } from "./shared-locks.ts";
+import { locksOf, type RedisClient } from "./clients.ts";
 
 interface Permits {
   readonly kind: string;

@@ -8,6 +8,7 @@ import { isLockError, QuorumError } from "../../errors.ts";
 import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
 import { systemClock } from "../../runtime/clock.ts";
+import { SharedLocks } from "../shared-locks.ts";
 import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from "./errors.ts";
 import { Lock, type LockHost } from "./lock.ts";
 import { checkDuration, defaultSettings, settingsFrom, waitMsOf, type Settings } from "./settings.ts";
@@ -20,6 +21,14 @@ type Routine<T> = (signal: RedlockAbortSignal) => Promise<T>;
 const noMajority = "The operation was unable to achieve a quorum during its retry window.";
 const locked = "A resource is locked by another holder, or the lock has ended.";
 
+/** Callers get leases of the full duration, in the order of all processes. */
+const sharedLocks = new SharedLocks((clients) => {
+  const [first] = clients;
+  const isSingle = first !== undefined && clients.length === 1;
+  const driver = isSingle ? redis(first, { prefix: "" }) : redlock(clients, { prefix: "" });
+  return createLocks(driver, { handover: false });
+});
+
 /**
  * The class `Redlock` of the package `redlock`, on Holdfast. The keys are the same, so processes with either library exclude each other.
  *
@@ -28,22 +37,18 @@ const locked = "A resource is locked by another holder, or the lock has ended.";
 export class Redlock extends EventEmitter implements LockHost {
   readonly clients: ReadonlySet<RedisClient>;
   readonly settings: Settings;
-  readonly #locks: Locks;
   readonly #leases = new WeakMap<Lock, Lease>();
 
   /** @param settings the defaults of each call */
   constructor(clients: Iterable<RedisClient>, settings?: Partial<Settings>) {
     super();
     const list = Array.from(new Set(clients));
-    const [first] = list;
-    if (first === undefined) {
+    if (list.length === 0) {
       throw new Error("Expected at least one Redis client, got none");
     }
     this.clients = new Set(list);
     this.settings = settingsFrom(settings, defaultSettings);
-    // Callers get leases of the full duration, in the order of all processes.
-    const driver = list.length === 1 ? redis(first, { prefix: "" }) : redlock(list, { prefix: "" });
-    this.#locks = createLocks(driver, { handover: false });
+    sharedLocks.of(list); // throws for an unsuitable client
     this.on("error", () => undefined); // an event without a listener would throw
   }
 
@@ -140,11 +145,16 @@ export class Redlock extends EventEmitter implements LockHost {
     });
   }
 
-  /** Releases all locks, and ends the connections of all clients. A client without `quit` stays connected. */
+  /** Releases all locks of its clients, and ends their connections. A client without `quit` stays connected. */
   async quit(): Promise<void> {
-    await this.#locks.close();
-    const clients = Array.from(this.clients) as unknown as { quit?(): Promise<unknown> }[];
-    await Promise.all(clients.map(async (client) => client.quit?.()));
+    const clients = Array.from(this.clients);
+    await sharedLocks.close(clients);
+    await Promise.all(clients.map(async (client) => (client as { quit?(): Promise<unknown> }).quit?.()));
+  }
+
+  /** Instances with the same clients share one. */
+  get #locks(): Locks {
+    return sharedLocks.of(Array.from(this.clients));
   }
 
   async #lease(
@@ -155,7 +165,8 @@ export class Redlock extends EventEmitter implements LockHost {
   ): Promise<Lease> {
     const keys = Array.from(new Set(resources));
     const [key] = keys;
-    const lockable = key !== undefined && keys.length === 1 ? this.#locks.mutex(key) : this.#locks.all(keys);
+    const locks = this.#locks;
+    const lockable = key !== undefined && keys.length === 1 ? locks.mutex(key) : locks.all(keys);
     const waitMs = waitMsOf(settingsFrom(settings, this.settings));
     try {
       return await lockable.acquire({ ttlMs: duration, waitMs, renew });

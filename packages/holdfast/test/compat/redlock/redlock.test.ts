@@ -51,6 +51,43 @@ onRedis("the class Redlock", () => {
     await (await other.acquire(resources, duration)).release();
   });
 
+  test("shares its connection with the other instances on its client, which are collected", async () => {
+    const client = new Redis(server.port, "127.0.0.1");
+    const instances: WeakRef<Redlock>[] = [];
+    const lockOnce = async (): Promise<void> => {
+      const redlock = new Redlock([client]);
+      instances.push(new WeakRef(redlock));
+      await (await redlock.acquire([newKey()], duration)).release();
+    };
+    const count = async (): Promise<number> => {
+      const list = String(await server.client().client("LIST"));
+      return list.split("\n").length;
+    };
+    await lockOnce();
+    const [connections, listeners] = [await count(), client.listenerCount("close")];
+    for (let made = 0; made < 150; made += 1) {
+      await lockOnce();
+    }
+    expect(await count()).toBeLessThan(connections + 10); // the connections of other tests may just end
+    expect(client.listenerCount("close")).toBe(listeners);
+    await waitUntil(() => {
+      (globalThis.gc as () => void)();
+      return instances.every((instance) => instance.deref() === undefined);
+    }, "all instances are collected");
+    await new Redlock([client]).quit();
+  });
+
+  test("works on a client that another instance has closed and its program connected again", async () => {
+    const client = new Redis(server.port, "127.0.0.1");
+    const [first, second] = [new Redlock([client]), new Redlock([client])];
+    opened.push(second);
+    await (await first.acquire([newKey()], duration)).release();
+    await first.quit();
+    await waitUntil(() => client.status === "end", "the client has ended");
+    await client.connect();
+    await (await second.acquire([newKey()], duration)).release();
+  });
+
   test("uses the name of the resource as the key", async () => {
     const key = newKey();
     const lock = await open().acquire([key], duration);

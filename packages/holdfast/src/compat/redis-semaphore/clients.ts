@@ -4,6 +4,7 @@ import type { RedisClient as HoldfastClient } from "../../drivers/redis/clients/
 import { redlock } from "../../drivers/redis/redlock/create.ts";
 import { invalidValue } from "../../option-checks.ts";
 import type { Locks } from "../../locks.ts";
+import { SharedLocks } from "../shared-locks.ts";
 
 /** An ioredis client (5 or 6), of one server, of Sentinels or of a cluster. */
 export type RedisClient = HoldfastClient & PlainCommands;
@@ -19,23 +20,17 @@ export const maxQuorumTtlMs = 60_000;
 /** Long enough for distant nodes. A larger value costs time only while most nodes do not reply. */
 const nodeTimeoutMs = 500;
 
-interface Quorum {
-  readonly clients: readonly RedisClient[];
-  readonly locks: Locks;
-}
+/** The keys are complete, because mutexes and semaphores have different prefixes. */
+const single = new SharedLocks<RedisClient>(([client]) =>
+  createLocks(redis(client as RedisClient, { prefix: "" })),
+);
+const quorum = new SharedLocks<RedisClient>((clients) =>
+  createLocks(redlock(clients, { prefix: "", nodeTimeoutMs, maxTtlMs: maxQuorumTtlMs })),
+);
 
-const ofClients = new WeakMap<RedisClient, Locks>();
-/** By the first client. */
-const ofQuorums = new WeakMap<RedisClient, Quorum[]>();
-
-/** The one `Locks` of a client. Its keys are complete, because mutexes and semaphores have different prefixes. */
+/** The one `Locks` of a client. */
 export function locksOf(client: RedisClient): Locks {
-  let locks = ofClients.get(client);
-  if (!locks) {
-    locks = createLocks(redis(client, { prefix: "" }));
-    ofClients.set(client, locks);
-  }
-  return locks;
+  return single.of([client]);
 }
 
 /** The one `Locks` of a list of clients, in this order. */
@@ -43,19 +38,5 @@ export function locksOfQuorum(clients: readonly RedisClient[]): Locks {
   if (!Array.isArray(clients)) {
     throw invalidValue("clients", "an array of ioredis clients", clients);
   }
-  const [first] = clients;
-  const known: readonly Quorum[] = (first && ofQuorums.get(first)) ?? [];
-  const same = known.find((quorum) => isSameList(quorum.clients, clients));
-  if (same) {
-    return same.locks;
-  }
-  const locks = createLocks(redlock(clients, { prefix: "", nodeTimeoutMs, maxTtlMs: maxQuorumTtlMs }));
-  if (first) {
-    ofQuorums.set(first, [...known, { clients: [...clients], locks }]);
-  }
-  return locks;
-}
-
-function isSameList(known: readonly RedisClient[], clients: readonly RedisClient[]): boolean {
-  return known.length === clients.length && known.every((client, index) => client === clients[index]);
+  return quorum.of(clients);
 }

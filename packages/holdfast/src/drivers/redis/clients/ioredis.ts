@@ -65,6 +65,8 @@ export class IoredisConnection implements Connection {
   readonly #database: number;
   /** The connections in addition to the command connection. */
   readonly #others = new Set<IoredisClient>();
+  /** Failed subscriptions since the last success. ioredis counts failures to connect only, and a proxy may end the connection at SUBSCRIBE. */
+  #failedSubscriptions = 0;
   /** The sockets that are being ended, because an end may take some time. */
   readonly #orphaned = new WeakSet<object>();
 
@@ -98,6 +100,8 @@ export class IoredisConnection implements Connection {
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
     const subscriber = this.#client.duplicate({
       ...reconnects,
+      retryStrategy: (times: number) => pauseMs(Math.max(times, this.#failedSubscriptions)),
+      autoResendUnfulfilledCommands: false, // `ready` subscribes again
       keyPrefix: "", // a subscriber has no keys
       lazyConnect: false,
       autoResubscribe: false,
@@ -105,18 +109,28 @@ export class IoredisConnection implements Connection {
     });
     this.#others.add(subscriber);
     const channels = new Set([channel]);
+    let isSubscribing = false;
     const subscribe = (): void => {
+      isSubscribing = true;
       (subscriber as { stream?: { unref?: () => void } }).stream?.unref?.();
       const subscribed =
         kind === "sharded" ? subscriber.ssubscribe(channel) : subscriber.subscribe(...channels);
       subscribed.then(
-        () => listener.connected(),
+        () => {
+          isSubscribing = false;
+          this.#failedSubscriptions = 0;
+          listener.connected();
+        },
         () => listener.disconnected(),
       );
     };
     subscriber.on("error", () => keepOverReconnects(subscriber));
     subscriber.on("ready", subscribe);
-    subscriber.on("close", () => listener.disconnected());
+    subscriber.on("close", () => {
+      this.#failedSubscriptions += isSubscribing ? 1 : 0;
+      isSubscribing = false;
+      listener.disconnected();
+    });
     subscriber.on(kind === "sharded" ? "smessage" : "message", (from: unknown, text: unknown) => {
       listener.message(String(text), String(from));
     });

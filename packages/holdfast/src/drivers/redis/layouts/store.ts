@@ -181,10 +181,9 @@ export class LayoutStore implements LeaseStore {
       parseHandshake(
         (await connection.run(handshakeScript, [clientKey("")], ["", "n", "", "1"])) as unknown[],
       );
-    const replication = (): Promise<unknown> => connection.command("INFO", ["replication"]);
     const notifications = this.#wakeUps.isConnected ? "verified" : "unverified";
     const source = { node: connection.name, clock, sent: instantNow(clock), notifications } as const;
-    return [await nodeStateOf(source, { handshake, replication })];
+    return [await nodeStateOf(source, handshake)];
   }
 
   failureOf(error: unknown): StoreFailure {

@@ -1,5 +1,5 @@
 import type { Clock, Instant } from "../../../runtime/clock.ts";
-import type { NodeState } from "../../../lock-state.ts";
+import type { NodeState, Replication } from "../../../lock-state.ts";
 import { parseReplication } from "./replication.ts";
 
 /** The reply of the script `handshake`. */
@@ -10,10 +10,11 @@ export interface HandshakeReply {
   readonly version: string;
   readonly role: string;
   readonly uptimeMs: number;
+  readonly replication: Replication | null;
 }
 
 export function parseHandshake(answer: readonly unknown[]): HandshakeReply {
-  const [serverMicros, receivers, runId, version, role, uptime] = answer;
+  const [serverMicros, receivers, runId, version, role, uptime, replication] = answer;
   return {
     serverMicros: Number(serverMicros),
     receivers: Number(receivers),
@@ -21,6 +22,7 @@ export function parseHandshake(answer: readonly unknown[]): HandshakeReply {
     version: String(version),
     role: String(role),
     uptimeMs: Number(uptime) * 1000,
+    replication: parseReplication(replication),
   };
 }
 
@@ -39,15 +41,12 @@ interface NodeStateSource {
 /** The state of a server as its handshake reports it. If the handshake fails, the state has the error instead. */
 export async function nodeStateOf(
   { node, clock, sent, notifications }: NodeStateSource,
-  requests: { handshake: () => Promise<HandshakeReply>; replication: () => Promise<unknown> },
+  handshake: () => Promise<HandshakeReply>,
 ): Promise<NodeState> {
   try {
-    const handshake = requests.handshake();
-    const replicating = requests.replication().catch(() => undefined);
-    const { serverMicros, version, role, runId, uptimeMs } = await handshake;
+    const { serverMicros, version, role, runId, uptimeMs, replication } = await handshake();
     const latencyMs = clock.now() - sent.now;
     const clockOffsetMs = serverMicros / 1000 - (sent.wall + latencyMs / 2);
-    const replication = parseReplication(await replicating);
     const reply = { latencyMs, version, role, replication, runId, uptimeMs, clockOffsetMs };
     return { node, reachable: true, ...reply, notifications, quarantine: null, error: null };
   } catch (error) {

@@ -201,10 +201,9 @@ export class RedisServer implements BatchListener {
   state(): Promise<NodeState> {
     const { connection, notificationStatus: notifications } = this;
     const { clock } = this.#options;
-    const replication = (): Promise<unknown> => this.#calls.command("INFO", ["replication"]);
     return nodeStateOf(
       { node: connection.name, clock, sent: instantNow(clock), notifications },
-      { handshake: () => this.#registration.send(null), replication },
+      () => this.#registration.send(null),
     );
   }
 

@@ -6,11 +6,12 @@
 --   ARGV[3]  the text to publish
 --   ARGV[4]  the TTL of the hash, ms
 --   ARGV[5+] field, value, ... of the hash
---   Reply    { server time in microseconds, receivers, run id, server version, role, uptime in s }
+--   Reply    { server time in microseconds, receivers, run id, server version, role, uptime in s, INFO replication }
 --            The uptime is negative if the server's clock was set back after the server started.
 --   Effects  a primary replaces the hash and publishes the text; a replica does neither
 
-local role = string.match(redis.call('INFO', 'replication'), 'role:(%a+)')
+local replication = redis.call('INFO', 'replication')
+local role = string.match(replication, 'role:(%a+)')
 -- A replica may be read-only. The script must not fail there, because its reply reports the role.
 if role == 'master' and ARGV[5] then
   -- A server with full memory refuses HSET as the first write of a script.
@@ -32,4 +33,5 @@ return {
   string.match(server, 'redis_version:([%d.]+)'),
   role,
   tonumber(string.match(server, 'uptime_in_seconds:(%-?%d+)')),
+  replication,
 }

@@ -1,4 +1,5 @@
 import type { Holder } from "./lock-state.ts";
+import { messageOf } from "./runtime/error-message.ts";
 import { fencingTokenAsText, withJson } from "./runtime/plain-values.ts";
 
 /**
@@ -139,7 +140,7 @@ export class LeaseLostError extends LockError {
     lostAt: number,
     more: { cause?: unknown; result?: unknown } = {},
   ) {
-    const why = more.cause instanceof Error ? ` (${more.cause.message})` : "";
+    const why = more.cause instanceof Error ? ` (${messageOf(more.cause)})` : "";
     super(`The lease of "${key}" is lost: ${reason}${why}`, { code: "lease-lost", key, cause: more.cause });
     this.reason = reason;
     this.lostAt = lostAt;

@@ -5,7 +5,11 @@ export class UnreachableError extends Error {
   override name = "UnreachableError";
 }
 
-/** The message of an error, without its stack. */
+/** The message of an error, without its stack. For a host with several addresses, Node's error has a message for each address only. */
 export function errorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : inspect(error);
+  if (!(error instanceof Error)) {
+    return inspect(error);
+  }
+  const { errors = [] } = error as Partial<AggregateError>;
+  return error.message || errors.map(errorMessage).join(", ") || error.name;
 }

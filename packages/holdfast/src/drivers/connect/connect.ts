@@ -1,4 +1,5 @@
 import { publish } from "../../diagnostics.ts";
+import { messageOf } from "../../runtime/error-message.ts";
 import type { Driver } from "../../driver.ts";
 import { systemRandom } from "../../runtime/random.ts";
 import { parseUrl, type ConnectionUrl } from "./url.ts";
@@ -105,9 +106,4 @@ function closeAll(owned: readonly OwnedClient[]): void {
   for (const client of owned) {
     client.close();
   }
-}
-
-/** Only the message of a client's error, because the error object may contain the failed command and so the password. */
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,5 @@
 import { publish } from "../../diagnostics.ts";
+import { messageOf } from "../../runtime/error-message.ts";
 import type { Driver } from "../../driver.ts";
 import { checkInteger } from "../../option-checks.ts";
 import { postgres, type PostgresOptions } from "../postgres/index.ts";
@@ -41,7 +42,7 @@ export async function connectPostgres(text: string, given: object): Promise<Driv
     application_name: url.searchParams.get("application_name") ?? "holdfast",
   });
   pool.on("error", (error) => {
-    publish("node", () => ({ node: url.host, event: "connection-failed", detail: error.message }));
+    publish("node", () => ({ node: url.host, event: "connection-failed", detail: messageOf(error) }));
   });
   return withClose(postgres(pool, { listen: true, ...driverOptions }), () => pool.end());
 }

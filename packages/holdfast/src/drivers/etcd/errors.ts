@@ -1,4 +1,5 @@
 import type { Outcome } from "../../errors.ts";
+import { messageOf } from "../../runtime/error-message.ts";
 import type { StoreFailure } from "../store/lease-store.ts";
 
 /** Codes of gRPC. */
@@ -63,8 +64,8 @@ function failureIn(body: string): GatewayFailure {
 
 /** The error of a request without a complete reply. */
 export function networkError(error: unknown): EtcdError {
-  const { cause } = error as { cause?: { code?: string; message?: string } };
-  const message = cause?.message || cause?.code || String(error);
+  const { cause } = error as { cause?: { code?: string } };
+  const message = messageOf(cause ?? error);
   const outcome = notSent.has(cause?.code ?? "") ? "none" : "unknown";
   return new EtcdError(message, { code: null, outcome, retryable: true, cause: error });
 }

@@ -1,4 +1,5 @@
 import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
+import { messageOf } from "../../runtime/error-message.ts";
 import { utf8Decoder } from "../../runtime/text.ts";
 import { closedError, EngineError, isLockError } from "../../errors.ts";
 import { StaleConnection, type Transport, type TransportReply } from "./transport.ts";
@@ -131,9 +132,9 @@ export class Client {
     if (isLockError(error)) {
       return error;
     }
-    const { code = "", message } = error as { code?: string; message?: string };
+    const { code = "" } = error as { code?: string };
     const isUntrusted = untrustedCertificate.test(code);
-    return new EngineError(`The lock service at ${this.node}: ${message ?? String(error)}`, {
+    return new EngineError(`The lock service at ${this.node}: ${messageOf(error)}`, {
       outcome: isUntrusted || notSent.has(code) ? "none" : "unknown",
       retryable: !isUntrusted,
     });

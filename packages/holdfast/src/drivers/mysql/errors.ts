@@ -1,3 +1,4 @@
+import { messageOf } from "../../runtime/error-message.ts";
 import type { StoreFailure } from "../store/lease-store.ts";
 
 const deadlock = 1213;
@@ -26,7 +27,7 @@ const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH
 
 export function mysqlFailure(error: unknown): StoreFailure {
   const { errno, code } = detailsOf(error);
-  const message = `MySQL: ${(error instanceof Error ? error.message : String(error)) || code}`;
+  const message = `MySQL: ${messageOf(error)}`;
   if (isInTransaction(error)) {
     const cause = "the connection has an open transaction, which the program left or shares with the driver";
     return { message: `MySQL: ${cause}`, outcome: "none", retryable: true };

@@ -1,4 +1,5 @@
 import type { Outcome } from "../../errors.ts";
+import { messageOf } from "../../runtime/error-message.ts";
 import type { StoreFailure } from "../store/lease-store.ts";
 
 /** Error codes in the replies of Nacos (`ErrorCode` of its source). */
@@ -64,8 +65,8 @@ function failureIn(body: string): { code: number | null; message: string; detail
 
 /** The error of a request without a complete reply. */
 export function networkError(error: unknown): NacosError {
-  const { cause } = error as { cause?: { code?: string; message?: string } };
-  const message = cause?.message || cause?.code || String(error);
+  const { cause } = error as { cause?: { code?: string } };
+  const message = messageOf(cause ?? error);
   const outcome = notSent.has(cause?.code ?? "") ? "none" : "unknown";
   return new NacosError(message, { outcome, retryable: true, cause: error });
 }

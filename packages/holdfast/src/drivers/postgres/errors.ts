@@ -1,3 +1,4 @@
+import { messageOf } from "../../runtime/error-message.ts";
 import type { StoreFailure } from "../store/lease-store.ts";
 
 /**
@@ -21,7 +22,7 @@ export function postgresFailure(error: unknown): StoreFailure {
     const cause = "the connection has an open transaction, which the program left or shares with the driver";
     return { message: `PostgreSQL: ${cause} (${messageOf(error)})`, outcome: "none", retryable: true };
   }
-  const message = `PostgreSQL: ${messageOf(error) || code}`;
+  const message = `PostgreSQL: ${messageOf(error)}`;
   if (/^[0-9A-Z]{5}$/.test(code)) {
     const outcome = unknownOutcome.test(code) ? "unknown" : "none";
     return { message, outcome, retryable: transient.test(code) };
@@ -65,8 +66,4 @@ function codeOf(error: unknown): string {
     one = cause;
   }
   return "";
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

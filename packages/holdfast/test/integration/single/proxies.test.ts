@@ -15,7 +15,10 @@ async function strictProxy(unknown: RegExp): Promise<{ readonly port: number; re
   const endedAt: number[] = [];
   const proxy = createServer((client) => {
     const server = connectTo(shared.port, "127.0.0.1");
-    const end = (): void => void [client, server].forEach((socket) => socket.destroy());
+    const end = (): void => {
+      client.destroy();
+      server.destroy();
+    };
     for (const socket of [client, server]) {
       socket.on("error", end);
       socket.on("close", end);
@@ -35,8 +38,8 @@ async function strictProxy(unknown: RegExp): Promise<{ readonly port: number; re
   return { port: (proxy.address() as AddressInfo).port, endedAt };
 }
 
-onSharedRedis("behind a proxy that ends a connection at SUBSCRIBE,", () => {
-  /** Not Valkey GLIDE, whose core connects again a thousand times a second by itself. It needs RESP 3, which such proxies lack. */
+onSharedRedis("through a proxy that ends a connection at SUBSCRIBE,", () => {
+  /** Not Valkey GLIDE, whose core connects again a thousand times a second, whatever the driver does. It needs RESP 3, which such proxies lack. */
   const libraries = [
     "ioredis 6",
     "ioredis 5",
@@ -67,7 +70,7 @@ onSharedRedis("behind a proxy that ends a connection at SUBSCRIBE,", () => {
   });
 });
 
-onSharedRedis("behind a proxy that ends a connection at INFO,", () => {
+onSharedRedis("through a proxy that ends a connection at INFO,", () => {
   test("`nodes` reports the server, and costs no connection", async () => {
     const proxy = await strictProxy(/^\*[12]\r\n\$4\r\nINFO\r\n/im);
     const client = new Ioredis5({ port: proxy.port, enableReadyCheck: false });

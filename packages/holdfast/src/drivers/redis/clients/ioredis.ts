@@ -53,6 +53,14 @@ export const reconnects: object = {
   sentinelRetryStrategy: pauseMs,
 };
 
+const subscriberOptions = {
+  ...reconnects,
+  keyPrefix: "", // a subscriber has no keys
+  lazyConnect: false,
+  autoResubscribe: false,
+  maxRetriesPerRequest: null,
+};
+
 export function isIoredis(client: object): client is IoredisClient {
   return "defineCommand" in client && "ssubscribe" in client && typeof client.ssubscribe === "function";
 }
@@ -99,13 +107,8 @@ export class IoredisConnection implements Connection {
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
     const subscriber = this.#client.duplicate({
-      ...reconnects,
+      ...subscriberOptions,
       retryStrategy: (times: number) => pauseMs(Math.max(times, this.#failedSubscriptions)),
-      autoResendUnfulfilledCommands: false, // `ready` subscribes again
-      keyPrefix: "", // a subscriber has no keys
-      lazyConnect: false,
-      autoResubscribe: false,
-      maxRetriesPerRequest: null,
     });
     this.#others.add(subscriber);
     const channels = new Set([channel]);
@@ -146,11 +149,11 @@ export class IoredisConnection implements Connection {
       },
       add: async (added) => {
         channels.add(added);
-        if (subscriber.status !== "ready") {
-          return false;
+        const isReady = subscriber.status === "ready";
+        if (isReady) {
+          await subscriber.subscribe(added);
         }
-        await subscriber.subscribe(added);
-        return true;
+        return isReady;
       },
       remove: (removed) => {
         channels.delete(removed);

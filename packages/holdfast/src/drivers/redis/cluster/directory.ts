@@ -222,7 +222,8 @@ export class ClusterDirectory implements ServerDirectory {
     const info = this.#inTime(this.#router.at(address).command("CLUSTER", ["INFO"])).catch(() => undefined);
     const state = await nodeStateOf(
       { node: address, clock: this.#settings.clock, sent, notifications: this.#notificationStatus(address) },
-      async () => parseHandshake((await this.#run(address, handshakeScript, ["", "n", "", "0"])) as unknown[]),
+      async () =>
+        parseHandshake((await this.#run(address, handshakeScript, ["", "n", "", "0"])) as unknown[]),
     );
     const fields = /cluster_state:(\w+)/.exec(String(await info))?.[1] ?? null;
     return {

@@ -1,5 +1,5 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
-import { engineError, isTransient, queueFullError } from "../server/errors.ts";
+import { engineError, isTransient, messageOf, queueFullError } from "../server/errors.ts";
 import type { VoteState } from "./vote-state.ts";
 import type { MajorityAttempt } from "./majority-attempt.ts";
 import type { NodeSet } from "./node-set.ts";
@@ -16,11 +16,14 @@ export function quorumNotReached(
   retryable = true,
 ): QuorumError {
   const voteRequests = attempt?.voteRequests ?? [];
-  const votes = nodeSet.nodes.map(({ name, index }): NodeVote => {
+  const votes = nodeSet.nodes.map(({ name, index, server }): NodeVote => {
     const voteRequest = voteRequests[index];
-    return voteRequest
-      ? nodeVote(voteRequest)
-      : { node: name, vote: "timeout", latencyMs: null, reason: "no request sent yet" };
+    if (voteRequest) {
+      return nodeVote(voteRequest);
+    }
+    const failure = server.connection.failure?.();
+    const reason = failure === undefined ? "no request sent yet" : `unreachable: ${messageOf(failure)}`;
+    return { node: name, vote: "timeout", latencyMs: null, reason };
   });
   const outcome = attempt?.outcome ?? "none";
   const cause = voteRequests.find(({ error }) => error !== undefined)?.error;

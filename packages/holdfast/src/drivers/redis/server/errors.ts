@@ -7,7 +7,10 @@ import {
   LockError,
   type Outcome,
 } from "../../../errors.ts";
+import { messageOf } from "../../../runtime/error-message.ts";
 import type { Connection } from "../clients/connection.ts";
+
+export { messageOf };
 
 /** Errors that persist until an operator or a program changes something. All other errors are transient. */
 const permanent =
@@ -160,10 +163,6 @@ export function unsupportedCluster(version: string): LockError {
 /** Removes the command from an error of a client library. The command has the token, which must not get into a log. */
 function withoutCommand(error: unknown): unknown {
   return error instanceof Error && ("command" in error || "previousErrors" in error)
-    ? new Error(error.message)
+    ? new Error(messageOf(error))
     : error;
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

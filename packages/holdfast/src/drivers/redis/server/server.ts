@@ -201,9 +201,8 @@ export class RedisServer implements BatchListener {
   state(): Promise<NodeState> {
     const { connection, notificationStatus: notifications } = this;
     const { clock } = this.#options;
-    return nodeStateOf(
-      { node: connection.name, clock, sent: instantNow(clock), notifications },
-      () => this.#registration.send(null),
+    return nodeStateOf({ node: connection.name, clock, sent: instantNow(clock), notifications }, () =>
+      this.#registration.send(null),
     );
   }
 

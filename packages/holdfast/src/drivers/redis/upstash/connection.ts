@@ -1,3 +1,4 @@
+import { messageOf } from "../../../runtime/error-message.ts";
 import type { Connection, Subscription } from "../clients/connection.ts";
 import { evalScript } from "../clients/connection.ts";
 import type { Script } from "../protocol/script.ts";
@@ -68,8 +69,11 @@ export class UpstashConnection implements Connection {
     try {
       return await reply;
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      throw new Error(message.replace(/, command was: .*$/s, "").replace(addedWords, ""));
+      throw new Error(
+        messageOf(error)
+          .replace(/, command was: .*$/s, "")
+          .replace(addedWords, ""),
+      );
     }
   }
 }

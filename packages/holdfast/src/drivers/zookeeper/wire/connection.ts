@@ -1,6 +1,7 @@
 import { connect as connectTcp, type Socket } from "node:net";
 
 import type { Clock, Timer } from "../../../runtime/clock.ts";
+import { messageOf } from "../../../runtime/error-message.ts";
 import { connectionError, protocolError, replyError, ZooKeeperError } from "./errors.ts";
 import { nameOf, type HostAndPort } from "./host.ts";
 import { FrameSplitter, JuteReader, JuteWriter } from "./jute.ts";
@@ -236,9 +237,8 @@ export class Connection {
   }
 
   #failed(error: Error): void {
-    const { code = "" } = error as NodeJS.ErrnoException;
     const outcome = this.#receivedAt === 0 ? "none" : "unknown";
-    this.#close(connectionError(error.message || code, outcome, error));
+    this.#close(connectionError(messageOf(error), outcome, error));
   }
 
   #close(reason: ZooKeeperError): void {

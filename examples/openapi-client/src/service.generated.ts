@@ -453,7 +453,7 @@ export interface components {
             status: number;
             detail: string;
             /** @enum {string} */
-            code: "wait-timeout" | "lease-lost" | "quorum-not-reached" | "engine-unavailable" | "replicas-not-reached" | "self-deadlock" | "kind-mismatch" | "limit-mismatch" | "too-many-waiters" | "latch-expired" | "unsupported" | "closed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "fence-mismatch" | "rate-limited" | "draining";
+            code: "wait-timeout" | "lease-lost" | "quorum-not-reached" | "engine-unavailable" | "replicas-not-reached" | "self-deadlock" | "kind-mismatch" | "limit-mismatch" | "too-many-waiters" | "latch-expired" | "unsupported" | "invalid-key" | "closed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "fence-mismatch" | "rate-limited" | "draining";
             key?: string;
             retryable: boolean;
             /** @enum {string} */

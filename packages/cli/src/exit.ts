@@ -50,6 +50,7 @@ const codes: Readonly<Record<string, number>> = {
   "kind-mismatch": exitCodes.config,
   "limit-mismatch": exitCodes.config,
   unsupported: exitCodes.config,
+  "invalid-key": exitCodes.usage,
   closed: exitCodes.internal,
 };
 

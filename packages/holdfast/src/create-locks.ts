@@ -1,7 +1,7 @@
 import { engineFacts, publish } from "./diagnostics.ts";
 import type { Capabilities, Driver, ExtendResult, VerifyResult } from "./driver.ts";
 import { addUser, checkDriver, removeUser } from "./driver-users.ts";
-import { LeaseLostError } from "./errors.ts";
+import { isLockError, LeaseLostError } from "./errors.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { assertSupported } from "./kinds/engine-kinds.ts";
 import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
@@ -101,33 +101,39 @@ class DriverLocks implements Locks {
   }
 
   tryAcquire(key: string, options?: TryOptions): Promise<Lease | null> {
-    return this.#mutexes.try(this.#key(key), this.#mutexes.resolveTry(options, this.#defaults));
+    return this.#forKey(key, () => this.#mutexes.try(key, this.#mutexes.resolveTry(options, this.#defaults)));
   }
 
   acquire(key: string, options?: AcquireOptions): Promise<Lease> {
-    return this.#mutexes.acquire(this.#key(key), this.#mutexes.resolve(options, this.#defaults));
+    return this.#forKey(key, () =>
+      this.#mutexes.acquire(key, this.#mutexes.resolve(options, this.#defaults)),
+    );
   }
 
   withLock<T>(key: string, ...args: [LockedCallback<T>] | [AcquireOptions, LockedCallback<T>]): Promise<T> {
-    return this.#mutex(key, this.#defaults).withLock(...(args as [AcquireOptions, LockedCallback<T>]));
+    return this.#forKey(key, () =>
+      this.#mutex(key).withLock(...(args as [AcquireOptions, LockedCallback<T>])),
+    );
   }
 
   tryWithLock<T>(
     key: string,
     ...args: [LockedCallback<T>] | [TryOptions, LockedCallback<T>]
   ): Promise<WithLockResult<T>> {
-    return this.#mutex(key, this.#defaults).tryWithLock(...(args as [TryOptions, LockedCallback<T>]));
+    return this.#forKey(key, () =>
+      this.#mutex(key).tryWithLock(...(args as [TryOptions, LockedCallback<T>])),
+    );
   }
 
   once<T>(key: string, options: OnceOptions, work: LockedCallback<T>): Promise<OnceResult<T>> {
-    this.#key(key);
-    checkWork(work);
-    return this.#once.run(key, this.#once.resolve(options, this.#defaults), work);
+    return this.#forKey(key, () => {
+      checkWork(work);
+      return this.#once.run(key, this.#once.resolve(options, this.#defaults), work);
+    });
   }
 
   mutex(key: string, defaults?: AcquireOptions): Lockable {
-    this.#key(key);
-    return this.#mutex(key, this.#ownDefaults(defaults));
+    return this.#mutex(this.#key(key), this.#ownDefaults(defaults));
   }
 
   reentrant(key: string, defaults?: ReentrantOptions): Lockable<ReentrantOptions> {
@@ -171,8 +177,9 @@ class DriverLocks implements Locks {
   }
 
   inspect(key: string): Promise<LockState> {
-    this.#key(key);
-    return this.#whileOpen(async () => this.#coordinator.withLocalState(await this.#driver.inspect(key)));
+    return this.#forKey(key, () =>
+      this.#whileOpen(async () => this.#coordinator.withLocalState(await this.#driver.inspect(key))),
+    );
   }
 
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }> {
@@ -199,12 +206,13 @@ class DriverLocks implements Locks {
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
-    this.#key(key);
-    checkFencingToken(fencingToken);
-    return this.#whileOpen(async () => {
-      const result = await this.#coordinator.checkFence(key, fencingToken);
-      publish("fence-check", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, result }));
-      return result;
+    return this.#forKey(key, () => {
+      checkFencingToken(fencingToken);
+      return this.#whileOpen(async () => {
+        const result = await this.#coordinator.checkFence(key, fencingToken);
+        publish("fence-check", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, result }));
+        return result;
+      });
     });
   }
 
@@ -213,19 +221,19 @@ class DriverLocks implements Locks {
   }
 
   breakLock(key: string, options: BreakOptions): Promise<boolean> {
-    return this.#operator.breakLock(this.#key(key), options);
+    return this.#forKey(key, () => this.#operator.breakLock(key, options));
   }
 
   breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult> {
-    return this.#operator.breakOwner(owner, options);
+    return this.#rejecting(() => this.#operator.breakOwner(owner, options));
   }
 
   processes(options?: ProcessesOptions): Promise<ProcessList> {
-    return this.#operator.processes(options);
+    return this.#rejecting(() => this.#operator.processes(options));
   }
 
   audit(options?: AuditOptions): Promise<AuditPage> {
-    return this.#operator.audit(options);
+    return this.#rejecting(() => this.#operator.audit(options));
   }
 
   held(): readonly HeldLease[] {
@@ -233,9 +241,11 @@ class DriverLocks implements Locks {
   }
 
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
-    const { key, token, fencingToken, info, ttlMs } = parseSerialized(serialized);
-    const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
-    return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
+    return this.#rejecting(() => {
+      const { key, token, fencingToken, info, ttlMs } = parseSerialized(serialized);
+      const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
+      return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
+    });
   }
 
   toJSON(): { owner: string; guarantee: Capabilities["guarantee"]; isClosed: boolean } {
@@ -257,8 +267,29 @@ class DriverLocks implements Locks {
     return key;
   }
 
-  #mutex(key: string, defaults: ResolvedAcquire): Lockable {
-    return lockable(this.#mutexes.strategy(this.#key(key), defaults), this.#runner);
+  /** Calls `call` if the engine can hold the key. */
+  #forKey<T>(key: string, call: () => Promise<T>): Promise<T> {
+    return this.#rejecting(() => {
+      this.#key(key);
+      return call();
+    });
+  }
+
+  /** A wrong key may come from a user, so the call rejects. A wrong option is a mistake of the program, and throws at once. */
+  #rejecting<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return call();
+    } catch (error) {
+      if (isLockError(error, "invalid-key")) {
+        return Promise.reject(error);
+      }
+      throw error;
+    }
+  }
+
+  /** @param key a key that the engine can hold */
+  #mutex(key: string, defaults: ResolvedAcquire = this.#defaults): Lockable {
+    return lockable(this.#mutexes.strategy(key, defaults), this.#runner);
   }
 
   get #defaults(): ResolvedAcquire {

@@ -212,7 +212,7 @@ export interface Driver {
 
   /** Sets the owner that the engine shows for holders and waiters. `createLocks` calls it first. */
   setOwner(owner: string): void;
-  /** Checks that the engine can hold the key. @throws {RangeError} */
+  /** Checks that the engine can hold the key. @throws {LockError} `invalid-key` */
   checkKey(key: string): void;
   /** The ticket of a caller that arrives now; undefined: not known yet, so the request gets one on its arrival. */
   ticket(key: string): number | undefined;

@@ -8,7 +8,8 @@ import { fencingTokenAsText, withJson } from "./runtime/plain-values.ts";
  * `engine-unavailable`: the engine is unreachable or failed. `replicas-not-reached`: too few replicas acknowledged the grant.
  * `self-deadlock`: the call would wait for its own caller. `kind-mismatch`: the key is another kind of lock.
  * `limit-mismatch`: the semaphore has another limit, or the latch another count. `too-many-waiters`: `maxWaiters` callers already wait.
- * `latch-expired`: the TTL of the latch has passed. `unsupported`: the engine or the lease cannot do this. `closed`: after `close()`.
+ * `latch-expired`: the TTL of the latch has passed. `unsupported`: the engine or the lease cannot do this. `invalid-key`: the engine
+ * cannot hold the key, for example because it is too long. `closed`: after `close()`.
  */
 export type LockErrorCode =
   | "wait-timeout"
@@ -22,6 +23,7 @@ export type LockErrorCode =
   | "too-many-waiters"
   | "latch-expired"
   | "unsupported"
+  | "invalid-key"
   | "closed";
 
 /**
@@ -45,7 +47,7 @@ interface LockErrorDetails {
   readonly cause?: unknown;
 }
 
-/** Base class of all errors of Holdfast but those for invalid arguments. Recognise it with {@link isLockError}. */
+/** Base class of all errors of Holdfast but those for invalid options. Recognise it with {@link isLockError}. */
 export class LockError extends Error {
   override readonly name: string = "LockError";
   readonly code: LockErrorCode;
@@ -61,7 +63,10 @@ export class LockError extends Error {
     Object.defineProperty(this, brand, { value: true });
   }
 
-  /** Safe to log: fencing tokens are decimal strings, and secrets are absent. */
+  /**
+   * Safe to log: fencing tokens are decimal strings, and secrets are absent. The JSON may name the holder: its host, process, `reason` and
+   * `labels`. So a reply to a stranger has `code` and `retryable` only.
+   */
   toJSON(): Record<string, unknown> {
     const { name, code, message, key, retryable } = this;
     return { name, code, message, key, retryable };
@@ -92,6 +97,11 @@ export class WaitTimeoutError extends LockError {
     const { holder, position } = this;
     return { ...super.toJSON(), holder: holder && fencingTokenAsText(holder), position };
   }
+}
+
+/** The engine cannot hold the key. A key may come from a user, so its error has a code, unlike those of other arguments. */
+export function invalidKey(message: string, key?: string): LockError {
+  return new LockError(message, { code: "invalid-key", key });
 }
 
 /** The key exists as another kind of lock. */

@@ -1,13 +1,24 @@
 import type { HolderInfo } from "./driver.ts";
+import { invalidKey } from "./errors.ts";
 import { nodeModule } from "./runtime/node-modules.ts";
 import { follow, isLikeSignal } from "./runtime/foreign-signals.ts";
 import { utf8Bytes } from "./runtime/text.ts";
 
 export const minTtlMs = 100;
 
-/** A key: 1 to 512 bytes of UTF-8. A lone surrogate is refused, because two such keys would have the same bytes. */
+const maxKeyBytes = 512;
+
+/**
+ * A key: 1 to 512 bytes of UTF-8. A lone surrogate is refused, because two such keys would have the same bytes.
+ * @throws {LockError} `invalid-key`
+ */
 export function checkKey(key: string): string {
-  return checkText("key", key, 512);
+  if (!isText(key, maxKeyBytes)) {
+    const size = typeof key === "string" ? `has ${utf8Bytes(key).length} bytes` : "is no string";
+    const rule = `a key is a string of 1 to ${maxKeyBytes} bytes of well-formed UTF-8`;
+    throw invalidKey(`The key ${formatValue(key)} ${size}; ${rule}`);
+  }
+  return key;
 }
 
 export function checkTtl(name: string, value: unknown, maxTtlMs: number): number {
@@ -33,11 +44,19 @@ export function checkInteger(name: string, value: unknown, min: number, max: num
 
 /** A text of 1 to `max` bytes of UTF-8. */
 export function checkText(name: string, value: unknown, max: number): string {
-  const isTooLong = typeof value === "string" && value.length * 3 > max && utf8Bytes(value).length > max;
-  if (typeof value !== "string" || value === "" || isTooLong || /\p{Surrogate}/u.test(value)) {
+  if (!isText(value, max)) {
     throw invalidValue(name, `a string of 1 to ${max} bytes of well-formed UTF-8`, value);
   }
   return value;
+}
+
+function isText(value: unknown, max: number): value is string {
+  return (
+    typeof value === "string" &&
+    value !== "" &&
+    !(value.length * 3 > max && utf8Bytes(value).length > max) &&
+    !/\p{Surrogate}/u.test(value)
+  );
 }
 
 export function checkBoolean(name: string, value: unknown): boolean {
@@ -157,7 +176,7 @@ function expectedType(expected: string): string | undefined {
 
 function formatValue(value: unknown): string {
   if (typeof value === "string") {
-    return JSON.stringify(value.slice(0, 80));
+    return value.length > 80 ? `${JSON.stringify(value.slice(0, 80))}…` : JSON.stringify(value);
   }
   const text = typeof value === "bigint" ? undefined : nodeModule("node:util")?.inspect(value, { depth: 0 });
   return (text ?? String(value)).slice(0, 80);

@@ -1,9 +1,10 @@
-import { createLocks, type Locks } from "holdfast";
+import { createLocks, isLockError, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis } from "holdfast/redis";
 import { manualClock } from "holdfast/testing";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { rejection } from "@holdfast/test-kit";
 
 import { throwsFor, type ErrorKind } from "./support/option-errors.ts";
 
@@ -20,32 +21,59 @@ afterAll(async () => {
   await locks.close();
 });
 
-const badKeys: [name: string, key: unknown, kind: ErrorKind, shown: string][] = [
-  ["an empty key", "", RangeError, '"" (string)'],
-  ["a key of 513 bytes", "a".repeat(513), RangeError, "(string)"],
-  ["a key of 257 letters of two bytes", "é".repeat(257), RangeError, "(string)"],
-  ["a key of 171 letters of three bytes", "€".repeat(171), RangeError, "(string)"],
-  ["a number as key", 5, TypeError, "5 (number)"],
-  ["no key", undefined, TypeError, "undefined (undefined)"],
-  ["null as key", null, TypeError, "null (null)"],
-  ["an object as key", { key: "a" }, TypeError, "(object)"],
-  ["a key with half of a surrogate pair", "order:\ud83d", RangeError, "(string)"],
+const badKeys: readonly [name: string, value: unknown, message: string][] = [
+  ["an empty key", "", 'The key "" has 0 bytes;'],
+  ["a key of 513 bytes", "a".repeat(513), `The key "${"a".repeat(80)}"… has 513 bytes;`],
+  ["a key of 257 letters of two bytes", "é".repeat(257), "has 514 bytes;"],
+  ["a key of 171 letters of three bytes", "€".repeat(171), "has 513 bytes;"],
+  ["a number as key", 5, "The key 5 is no string;"],
+  ["no key", undefined, "The key undefined is no string;"],
+  ["null as key", null, "The key null is no string;"],
+  ["an object as key", { key: "a" }, "is no string;"],
+  ["a key with half of a surrogate pair", "order:\ud83d", "has 9 bytes;"],
 ];
 
-test.each(badKeys)("%s is refused by every call", (_name, bad, kind, shown) => {
+test.each(badKeys)("%s, which may come from a user, makes every call reject", async (_name, bad, message) => {
   const key = bad as string;
-  const calls: (() => unknown)[] = [
+  const calls: (() => Promise<unknown>)[] = [
     () => locks.acquire(key),
     () => locks.tryAcquire(key),
     () => locks.withLock(key, () => 1),
     () => locks.tryWithLock(key, () => 1),
-    () => locks.mutex(key),
+    () => locks.once(key, { keepMs: 1_000, ifCrashed: "free" }, () => 1),
     () => locks.inspect(key),
     () => locks.checkFence(key, 1n),
     () => locks.breakLock(key, { fencingToken: 1n, reason: "test" }),
+    () => locks.processes({ key }),
+    () => locks.audit({ key }),
+  ];
+  for (const call of bad === undefined ? calls.slice(0, -2) : calls) {
+    const { error } = await rejection(call());
+    expect(
+      isLockError(error, "invalid-key") && !error.retryable && error.key === undefined,
+      String(call),
+    ).toBe(true);
+    expect((error as Error).message).toContain(message);
+    expect((error as Error).message).toContain("a key is a string of 1 to 512 bytes of well-formed UTF-8");
+    expect((error as Error).message.length).toBeLessThan(250);
+  }
+});
+
+test.each(badKeys)("%s makes a call that returns no promise throw", (_name, bad, message) => {
+  const key = bad as string;
+  const calls: (() => unknown)[] = [
+    () => locks.mutex(key),
+    () => locks.reentrant(key),
+    () => locks.readWrite(key),
+    () => locks.semaphore(key, { limit: 1 }),
+    () => locks.latch(key, { count: 1, ttlMs: 1_000 }),
+    () => locks.election(key),
+    () => locks.all([key]),
   ];
   for (const call of calls) {
-    throwsFor(call, kind, "Expected `key` to be a string of 1 to 512 bytes of well-formed UTF-8", shown);
+    expect(call, String(call)).toThrow(
+      expect.objectContaining({ code: "invalid-key", message: expect.stringContaining(message) as string }),
+    );
   }
 });
 
@@ -248,7 +276,7 @@ test("bad numbers and texts of the other calls are refused as well", () => {
   throwsFor(() => locks.breakLock("k", undefined as never), TypeError, "`options`", "undefined");
 });
 
-test("a serialized lease is checked, and its token is never shown", () => {
+test("a serialized lease is checked, and its token is never shown", async () => {
   const good = {
     version: 1,
     key: "k",
@@ -265,13 +293,13 @@ test("a serialized lease is checked, and its token is never shown", () => {
     [{ fencingToken: "0x5" }, RangeError, "`serialized.fencingToken`"],
     [{ owner: "" }, RangeError, "`serialized.owner`"],
     [{ ttlMs: 1 }, RangeError, "`serialized.ttlMs`"],
-    [{ key: "" }, RangeError, "`key`"],
     [{ more: 1 }, TypeError, "`more`"],
   ];
   for (const [change, kind, name] of bad) {
     throwsFor(() => locks.adopt({ ...good, ...change } as never), kind, name);
     expect(() => locks.adopt({ ...good, ...change } as never)).not.toThrow("secret");
   }
+  expect((await rejection(locks.adopt({ ...good, key: "" }))).error).toMatchObject({ code: "invalid-key" });
   throwsFor(() => locks.adopt(null as never), TypeError, "`serialized`", "null");
   throwsFor(() => locks.adopt(good, { renew: 1 } as never), TypeError, "`renew`");
 });

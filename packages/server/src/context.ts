@@ -1,5 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
 import { OpenAPIHono, type z } from "@hono/zod-openapi";
+import { LockError } from "holdfast";
 
 import type { AttemptCache } from "./attempts.ts";
 import type { Connections } from "./connection.ts";
@@ -63,7 +64,12 @@ export function newApp(): App {
   return new OpenAPIHono<RouteEnv>({
     defaultHook: (result) => {
       if (!result.success) {
-        throw new ServiceError("invalid", messageOf(result.error.issues[0], result.target === "query"));
+        const [issue] = result.error.issues;
+        const message = messageOf(issue, result.target === "query");
+        const isOfKey = issue?.path[0] === "key" || issue?.path[0] === "keys";
+        throw isOfKey
+          ? new LockError(message, { code: "invalid-key" })
+          : new ServiceError("invalid", message);
       }
     },
   });

@@ -152,6 +152,7 @@ const codes = Object.keys({
   "too-many-waiters": true,
   "latch-expired": true,
   unsupported: true,
+  "invalid-key": true,
   closed: true,
   invalid: true,
   unauthenticated: true,

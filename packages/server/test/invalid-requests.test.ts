@@ -24,9 +24,6 @@ test("an invalid request is refused with the reason", async () => {
     ["POST", "/v1/leases?hold=on", { key }, /hold/],
     ["POST", "/v1/leases", {}, /either `key` or `keys`/],
     ["POST", "/v1/leases", { key, keys: [key] }, /either `key` or `keys`/],
-    ["POST", "/v1/leases", { key: "" }, /key/],
-    ["POST", "/v1/leases", { key: "ä".repeat(300) }, /512 bytes/],
-    ["POST", "/v1/leases", { key: "\ud800" }, /well-formed/],
     ["POST", "/v1/leases", { key, ttlMs: 10 }, /ttlMs/],
     ["POST", "/v1/leases", { key, ttlMS: 1_000 }, /ttlMS/],
     ["POST", "/v1/leases", { key, mode: "semaphore" }, /`limit`/],
@@ -42,6 +39,20 @@ test("an invalid request is refused with the reason", async () => {
     ["GET", "/v1/nodes?all=1", undefined, /"all"/],
     ["DELETE", "/v1/leases/1.x.y?force=1", undefined, /"force"/],
   ];
+  const badKeys: typeof bad = [
+    ["POST", "/v1/leases", { key: "" }, /key/],
+    ["POST", "/v1/leases", { key: 5 }, /key/],
+    ["POST", "/v1/leases", { key: "x".repeat(600) }, /512/],
+    ["POST", "/v1/leases", { key: "ä".repeat(300) }, /has 600 bytes; .* 1 to 512 bytes/],
+    ["POST", "/v1/leases", { keys: ["a", "ä".repeat(300)] }, /512 bytes/],
+    ["POST", "/v1/leases", { key: "\ud800" }, /well-formed/],
+    ["GET", `/v1/lock?key=${"x".repeat(600)}`, undefined, /512/],
+  ];
+  for (const [method, path, body, detail] of badKeys) {
+    const problem = await refusal(url, method, path, body);
+    expect(problem).toMatchObject({ status: 400, code: "invalid-key", outcome: "none", retryable: false });
+    expect(problem.detail).toMatch(detail);
+  }
   for (const [method, path, body, detail] of bad) {
     const problem = await refusal(url, method, path, body);
     expect(problem, `${path} ${JSON.stringify(body)}`).toMatchObject({
@@ -104,7 +115,7 @@ test("a made-up lease id is refused", async () => {
     body: { released: false },
   });
   const noKey = made([1_000, ["0".repeat(32), "1"]], ["x".repeat(600)]);
-  expect(await refusal(url, "POST", `/v1/leases/${noKey}/renew`, {})).toMatchObject({ code: "invalid" });
+  expect(await refusal(url, "POST", `/v1/leases/${noKey}/renew`, {})).toMatchObject({ code: "invalid-key" });
   expect((await inspect(url, key)).holders).toHaveLength(1);
   expect(readLeaseId(leaseId)?.grants[0]?.key).toBe(key);
 });

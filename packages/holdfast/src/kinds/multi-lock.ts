@@ -1,5 +1,5 @@
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { isLockError, WaitTimeoutError } from "../errors.ts";
+import { invalidKey, isLockError, WaitTimeoutError } from "../errors.ts";
 import type { LeaseHandle } from "../lease/lease-handle.ts";
 import type { AcquireStrategy } from "./lockable.ts";
 import { invalidValue } from "../option-checks.ts";
@@ -166,14 +166,14 @@ export class MultiLock {
   }
 }
 
-/** The keys in sorted order, without duplicates. @throws {TypeError | RangeError} `keys` is not an array of 1 to 64 keys */
+/** The keys in sorted order, without duplicates. @throws {LockError} `invalid-key`: not 1 to 64 keys @throws {TypeError} `keys` is no array */
 export function distinctKeys(keys: readonly string[], check: (key: string) => string): readonly string[] {
   if (!Array.isArray(keys)) {
     throw invalidValue("keys", "an array of keys", keys);
   }
   const distinct = Array.from(new Set(keys.map(check))).sort();
   if (distinct.length === 0 || distinct.length > maxKeys) {
-    throw new RangeError(`Expected \`keys\` to have 1 to ${maxKeys} different keys, got ${distinct.length}`);
+    throw invalidKey(`\`keys\` has ${distinct.length} different keys; one lease has 1 to ${maxKeys}`);
   }
   return distinct;
 }

@@ -197,7 +197,8 @@ export class Redlock extends EventEmitter implements LockHost {
   /** The error of `redlock` for an error of Holdfast. Errors of arguments stay. */
   #failure(error: unknown): Error {
     const isHeld = isLockError(error) && (error.code === "wait-timeout" || error.code === "lease-lost");
-    if (!isLockError(error) && !(error instanceof ResourceLockedError)) {
+    const isOfLock = isLockError(error) && error.code !== "invalid-key";
+    if (!isOfLock && !(error instanceof ResourceLockedError)) {
       return error as Error;
     }
     const reason = isHeld ? new ResourceLockedError(locked, { cause: error }) : error;

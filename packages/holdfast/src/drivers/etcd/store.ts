@@ -1,5 +1,5 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
-import type { LossReason } from "../../errors.ts";
+import { invalidKey, type LossReason } from "../../errors.ts";
 import type { LockState, NodeState } from "../../lock-state.ts";
 import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 import type {
@@ -63,7 +63,10 @@ export class EtcdStore implements LeaseStore {
 
   checkKey(key: string): void {
     if (key.includes("\0")) {
-      throw new RangeError("Expected `key` to contain no NUL character, because it ends the key in etcd");
+      throw invalidKey(
+        `The key ${JSON.stringify(key)} has a NUL character, and it ends the key in etcd`,
+        key,
+      );
     }
   }
 

@@ -18,6 +18,7 @@ const lockCodes: ReadonlySet<string> = new Set<LockErrorCode>([
   "too-many-waiters",
   "latch-expired",
   "unsupported",
+  "invalid-key",
 ]);
 
 /** Codes of the service only. The error is an `EngineError` whose cause has the code. */

@@ -1,5 +1,5 @@
 import type { Capabilities, ListQuery } from "../../driver.ts";
-import { kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
+import { invalidKey, kindMismatch, limitMismatch, type LossReason } from "../../errors.ts";
 import type { HeldKind, LockState, NodeState } from "../../lock-state.ts";
 import type { AuditRecord, BreakNote } from "../../operator/audit.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -85,7 +85,10 @@ export class PostgresStore implements LeaseStore {
 
   checkKey(key: string): void {
     if (key.includes("\0")) {
-      throw new RangeError("Expected `key` to contain no NUL character, because PostgreSQL cannot store it");
+      throw invalidKey(
+        `The key ${JSON.stringify(key)} has a NUL character, and PostgreSQL cannot store it`,
+        key,
+      );
     }
   }
 

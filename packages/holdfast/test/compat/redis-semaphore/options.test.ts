@@ -86,8 +86,9 @@ describe("the options of holdfast/compat/redis-semaphore", () => {
   test("the other arguments are checked by the constructor", () => {
     const none = undefined as unknown as RedisClient;
     throwsFor(() => new Mutex(none, "key"), TypeError, "client");
-    throwsFor(() => new Mutex(client, ""), RangeError, "key");
-    throwsFor(() => new Mutex(client, 1 as unknown as string), TypeError, "key", "1");
+    for (const key of ["", 1 as unknown as string]) {
+      expect(() => new Mutex(client, key)).toThrow(expect.objectContaining({ code: "invalid-key" }));
+    }
     throwsFor(() => new Semaphore(client, "key", 0), RangeError, "limit", "0");
     throwsFor(() => new Semaphore(client, "key", "10" as unknown as number), TypeError, "limit", "10");
     throwsFor(() => new MultiSemaphore(client, "key", 2, 3), RangeError, "permits", "3");

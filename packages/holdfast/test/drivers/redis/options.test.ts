@@ -55,7 +55,9 @@ test("a client with a key prefix of its own is taken", () => {
 
 test("with an empty prefix a key cannot lead into our own name space", async () => {
   await using own = createLocks(redis(client, { prefix: "" }));
-  throwsFor(() => own.acquire("holdfast:queue:{x}"), RangeError, "`key`", '"holdfast:queue:{x}"');
+  const key = "holdfast:queue:{x}";
+  const message = `The key "${key}" must not begin with "holdfast:", which is reserved`;
+  await expect(own.acquire(key)).rejects.toMatchObject({ code: "invalid-key", key, message });
 });
 
 test("what is no client of one server is refused", () => {

@@ -85,7 +85,10 @@ onPostgres("postgres()", () => {
 
   test("refuses a key with a NUL character, which PostgreSQL cannot store", async () => {
     const locks = createLocks(postgres(pool));
-    expect(() => locks.tryAcquire("a\0b")).toThrow("Expected `key` to contain no NUL character");
+    await expect(locks.tryAcquire("a\0b")).rejects.toMatchObject({
+      code: "invalid-key",
+      message: 'The key "a\\u0000b" has a NUL character, and PostgreSQL cannot store it',
+    });
     const odd = `"'\\ $1 é 😀 ${"x".repeat(400)}`;
     expect(await locks.withLock(odd, async () => (await locks.inspect(odd)).key)).toBe(odd);
     await locks.close();

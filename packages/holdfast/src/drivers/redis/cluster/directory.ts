@@ -1,5 +1,5 @@
 import type { Timer } from "../../../runtime/clock.ts";
-import { invalidValue } from "../../../option-checks.ts";
+import { invalidKey } from "../../../errors.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import { instantNow } from "../../../runtime/clock.ts";
 import { withTimeout } from "../../../runtime/timeout.ts";
@@ -92,11 +92,9 @@ export class ClusterDirectory implements ServerDirectory {
   check([lock, ...derived]: LockKeys, key: string): void {
     const slot = slotOf(lock);
     if (derived.some((other) => slotOf(other) !== slot)) {
-      throw invalidValue(
-        "key",
-        "a complete hash tag or no braces, because all keys of a lock must be in one slot of the cluster",
-        key,
-      );
+      const rule =
+        "a complete hash tag or no braces, because all keys of a lock must be in one slot of the cluster";
+      throw invalidKey(`The key "${key}" needs ${rule}`, key);
     }
   }
 

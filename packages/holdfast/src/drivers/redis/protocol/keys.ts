@@ -1,3 +1,4 @@
+import { invalidKey } from "../../../errors.ts";
 import { invalidValue } from "../../../option-checks.ts";
 
 /** The keys of one lock: the lock key, its queue, its info, and its fence on a node of a quorum. */
@@ -43,7 +44,7 @@ export class KeySpace {
   #makeKeys(key: string): LockKeys {
     const lock = this.#prefix + key;
     if (isReserved(lock)) {
-      throw invalidValue("key", `not to begin with "${reservedPrefix}", which is reserved`, key);
+      throw invalidKey(`The key "${key}" must not begin with "${reservedPrefix}", which is reserved`, key);
     }
     const tagged = withHashTag(lock);
     const [queue, info] = [`${reservedPrefix}queue:${tagged}`, `${reservedPrefix}info:${tagged}`];

@@ -1,3 +1,4 @@
+import { LockError } from "holdfast";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
@@ -40,7 +41,7 @@ test("a server has one counter, and each slot of a cluster its own, in that slot
   expect(hashed(counterKey("a1"))).toBe("a1");
   for (const counter of [counterKey(), counterKey("a1")]) {
     expect(isReserved(counter)).toBe(true);
-    expect(() => new KeySpace("", "").keysOf(counter)).toThrow(RangeError);
+    expect(() => new KeySpace("", "").keysOf(counter)).toThrow(LockError);
   }
 });
 
@@ -85,7 +86,7 @@ test("no two locks share a derived key, and none is a derived key", () => {
   );
   for (const derived of [...space.keysOf("k").slice(1), clientKey("c"), channelOf("c")]) {
     expect(derived.startsWith("holdfast:")).toBe(true);
-    expect(() => bare.keysOf(derived)).toThrow(RangeError);
+    expect(() => bare.keysOf(derived)).toThrow(LockError);
   }
 });
 
@@ -99,7 +100,7 @@ test("no prefix reaches the library's own name space, however it is built", () =
       'Expected `prefix` to be not to begin with "holdfast:"',
     );
   }
-  expect(() => new KeySpace("", "hold").keysOf("fast:x")).toThrow(RangeError);
+  expect(() => new KeySpace("", "hold").keysOf("fast:x")).toThrow(LockError);
   expect(new KeySpace("", "holdfast").keysOf("x")[0]).toBe("holdfastx");
 });
 

@@ -50,12 +50,14 @@ export function detectConnection(client: RedisClient): Connection {
   }
   assertSupportedClient(client);
   if (isIoredis(client)) {
+    assertComplete(client, "ioredis", ioredisMethods);
     return usesSentinels(client) ? new IoredisSentinelConnection(client) : new IoredisConnection(client);
   }
   if (isNodeRedisSentinel(client)) {
     return new NodeRedisSentinelConnection(client);
   }
   if (isNodeRedis(client)) {
+    assertComplete(client, "node-redis", nodeRedisMethods);
     return new NodeRedisConnection(client);
   }
   if (isGlide(client)) {
@@ -77,6 +79,28 @@ export function connectionOfNode(client: RedisClient): Connection {
     });
   }
   return connection;
+}
+
+const ioredisMethods = [
+  "call",
+  "duplicate",
+  "sendCommand",
+  "subscribe",
+  "unsubscribe",
+  "disconnect",
+  "on",
+  "off",
+];
+const nodeRedisMethods = ["duplicate", "sendCommand", "on", "off"];
+
+/** A mock may have the shape of a client, and lack what runs scripts. */
+function assertComplete(client: object, library: string, methods: readonly string[]): void {
+  const missing = methods.find((name) => typeof (client as Record<string, unknown>)[name] !== "function");
+  if (missing !== undefined) {
+    throw new TypeError(
+      `Expected \`client\` to be a client of ${library}, got an object without \`${missing}\`, such as a mock; for tests without a server use memory() of holdfast/memory`,
+    );
+  }
 }
 
 function isConnection(client: object): client is Connection {

@@ -95,7 +95,7 @@ export class NodeRedisConnection implements Connection {
   }
 
   failure(): unknown {
-    return this.#client.isReady ? undefined : this.#failure;
+    return this.#client.isReady ? undefined : (this.#failure ?? notOpen(this.#client));
   }
 
   dedicatedConnection(): CommandConnection {
@@ -204,6 +204,10 @@ export class NodeRedisConnection implements Connection {
 
   readonly #send = (name: string, args: readonly string[]): Promise<unknown> =>
     this.#sender.send([name, ...args]);
+}
+
+function notOpen({ isOpen }: NodeRedisClient): Error | undefined {
+  return isOpen ? undefined : new Error("the client is not open; call its connect(), or it was closed");
 }
 
 function end(subscriber: Subscriber): void {

@@ -1,6 +1,6 @@
 import { afterPromises, instantNow, type Clock, type Instant, type Timer } from "../../../runtime/clock.ts";
 import type { Connection } from "../clients/connection.ts";
-import { isReadOnlyError, timeoutError } from "./errors.ts";
+import { isReadOnlyError, noScriptReply, timeoutError } from "./errors.ts";
 import { lateTimerMs } from "./poll-delays.ts";
 import { encode, encodeShared, type Operation } from "../protocol/operation.ts";
 import type { Script } from "../protocol/script.ts";
@@ -208,6 +208,9 @@ export class Batcher {
 
   /** Throws if the reply is not one of the script. */
   #parseReply(answers: unknown): [Header, readonly unknown[]] {
+    if (!Array.isArray(answers)) {
+      throw noScriptReply(answers);
+    }
     const [header, ...values] = answers as [unknown, ...unknown[]];
     const [micros, runId = "", uptime = 0] = this.#withRunId ? (header as unknown[]) : [header];
     const serverMicros = Number(micros);

@@ -25,9 +25,11 @@ export function isServerReply(error: unknown): boolean {
   return !isLockError(error) && refusedByServer.test(messageOf(error));
 }
 
-/** Whether a repeat may succeed without a change by an operator or a program. */
+/** Whether a repeat may succeed without a change by an operator or a program. A `TypeError` is a mistake of a program. */
 export function isTransient(error: unknown): boolean {
-  return isLockError(error) ? error.retryable : !permanent.test(messageOf(error));
+  return isLockError(error)
+    ? error.retryable
+    : !(error instanceof TypeError) && !permanent.test(messageOf(error));
 }
 
 /** Whether the command was sent to a replica. */
@@ -123,6 +125,12 @@ function detailsOf(error: EngineError, key: string, outcome: Outcome): EngineErr
   const code = error.code === "replicas-not-reached" ? error.code : "engine-unavailable";
   const text = error.outcome === "none" ? "none" : outcome;
   return new EngineError(message, { key, outcome: text, retryable, cause, code });
+}
+
+/** The reply to a script is not that of a server. */
+export function noScriptReply(reply: unknown): EngineError {
+  const message = `Redis: the reply to a script is of the type ${typeof reply}: is the client a mock, or does a program between it and the server change replies?`;
+  return new EngineError(message, { outcome: "unknown", retryable: false });
 }
 
 /** The script ran and refused one operation. The outcome is known. */

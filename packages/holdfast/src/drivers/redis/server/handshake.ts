@@ -1,5 +1,6 @@
 import type { Clock, Instant } from "../../../runtime/clock.ts";
 import type { NodeState, Replication } from "../../../lock-state.ts";
+import { noScriptReply } from "./errors.ts";
 import { parseReplication } from "./replication.ts";
 
 /** The reply of the script `handshake`. */
@@ -14,6 +15,9 @@ export interface HandshakeReply {
 }
 
 export function parseHandshake(answer: readonly unknown[]): HandshakeReply {
+  if (!Array.isArray(answer)) {
+    throw noScriptReply(answer);
+  }
   const [serverMicros, receivers, runId, version, role, uptime, replication] = answer;
   return {
     serverMicros: Number(serverMicros),

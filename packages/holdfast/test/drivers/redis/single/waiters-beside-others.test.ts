@@ -110,11 +110,12 @@ describeWaiters(() => {
       expect(() => redis(server.client({ keyPrefix: "hold" }), { prefix: "fast:" })).toThrow(message);
       const locks = open(context, {}, { prefix: "" });
       for (const key of ["holdfast:", "holdfast:queue:{lock:a}", "holdfast:fence:{lock:a}"]) {
-        expect(() => locks.acquire(key)).toThrow(message);
-        expect(() => locks.tryAcquire(key)).toThrow(message);
-        expect(() => locks.inspect(key)).toThrow(message);
+        await expect(locks.acquire(key)).rejects.toThrow(message);
+        await expect(locks.tryAcquire(key)).rejects.toThrow(message);
+        await expect(locks.inspect(key)).rejects.toThrow(message);
       }
-      expect(() => open(context, {}, { prefix: "hold" }).acquire("fast:queue:{lock:a}")).toThrow(message);
+      const other = open(context, {}, { prefix: "hold" });
+      await expect(other.acquire("fast:queue:{lock:a}")).rejects.toThrow(message);
       expect(await (await locks.acquire("holdfast")).release()).toBe(true);
     });
   });

@@ -1,3 +1,4 @@
+import { messageOf } from "../../../runtime/error-message.ts";
 import type { Script } from "../protocol/script.ts";
 
 /** How notifications are published. Pattern subscriptions of other programs do not match sharded channels, so the count of receivers is exact. */
@@ -44,6 +45,8 @@ export interface Connection {
   onDown(listener: () => void): () => void;
   /** Why the last attempt to connect failed; undefined while the connection is open. Absent if the client library does not report it. */
   failure?(): unknown;
+  /** The command of the program that blocks the connection now, in capitals. Absent if the client library does not show its queue. */
+  blockedBy?(): string | undefined;
   /**
    * Looks for the primary again, also for the subscriptions, after a missing reply or the reply of a replica. Only for a client that
    * finds its primary by sentinels. Absent if the client has only one server.
@@ -53,6 +56,20 @@ export interface Connection {
   dedicatedConnection?(): CommandConnection;
   /** Ends the connections that the adapter has opened. */
   close?(): void;
+}
+
+/** The failures of a server that accepts a connection and then speaks another protocol, or ends the connection. */
+const strange = /ECONNRESET|EPIPE|Socket closed unexpectedly|Unknown RESP type/;
+
+/** The failure of a connection that is not ready, with what to examine. @param error undefined: the client library has reported none */
+export function handshakeFailure(error: unknown): unknown {
+  if (error !== undefined && !strange.test(messageOf(error))) {
+    return error;
+  }
+  const fact = error === undefined ? "no handshake is complete" : messageOf(error);
+  const advice =
+    "is it a Redis, with TLS at both ends or at neither, and fewer than `maxclients` connections?";
+  return new Error(`${fact}; ${advice}`, error === undefined ? undefined : { cause: error });
 }
 
 /** A connection for commands only. */

@@ -2,6 +2,7 @@ import type { EventEmitter } from "node:events";
 
 import {
   evalScript,
+  handshakeFailure,
   type ChannelKind,
   type CommandConnection,
   type Connection,
@@ -61,6 +62,14 @@ const subscriberOptions = {
   maxRetriesPerRequest: null,
 };
 
+interface QueuedCommand {
+  readonly name?: string;
+  readonly args?: readonly unknown[];
+}
+
+/** The commands for which the server keeps a connection waiting. The two of streams do so with `BLOCK`. */
+const blocking = /^(b[lrz].*|wait|waitaof)$/;
+
 export function isIoredis(client: object): client is IoredisClient {
   return "defineCommand" in client && "ssubscribe" in client && typeof client.ssubscribe === "function";
 }
@@ -101,8 +110,17 @@ export class IoredisConnection implements Connection {
   }
 
   failure(): unknown {
-    const { connector } = this.#client as { connector?: { firstError?: unknown } };
-    return this.#client.status === "ready" ? undefined : connector?.firstError;
+    const { status, connector } = this.#client as IoredisClient & { connector?: { firstError?: unknown } };
+    const error = status === "ready" ? undefined : connector?.firstError;
+    const isIdle = status === "ready" || status === "wait" || status === "end";
+    return isIdle && error === undefined ? undefined : handshakeFailure(error);
+  }
+
+  blockedBy(): string | undefined {
+    const { commandQueue } = this.#client as { commandQueue?: { peekFront?(): { command?: QueuedCommand } } };
+    const { name = "", args = [] } = commandQueue?.peekFront?.()?.command ?? {};
+    const isBlocking = blocking.test(name) || (name.startsWith("xread") && /^block$/im.test(args.join("\n")));
+    return isBlocking ? name.toUpperCase() : undefined;
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {

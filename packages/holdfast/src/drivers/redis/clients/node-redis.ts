@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 
 import {
   evalScript,
+  handshakeFailure,
   type ChannelKind,
   type CommandConnection,
   type Connection,
@@ -95,7 +96,13 @@ export class NodeRedisConnection implements Connection {
   }
 
   failure(): unknown {
-    return this.#client.isReady ? undefined : (this.#failure ?? notOpen(this.#client));
+    const { isOpen, isReady } = this.#client;
+    if (isReady) {
+      return undefined;
+    }
+    return !isOpen && this.#failure === undefined
+      ? new Error("the client is not open; call its connect(), or it was closed")
+      : handshakeFailure(this.#failure);
   }
 
   dedicatedConnection(): CommandConnection {
@@ -204,10 +211,6 @@ export class NodeRedisConnection implements Connection {
 
   readonly #send = (name: string, args: readonly string[]): Promise<unknown> =>
     this.#sender.send([name, ...args]);
-}
-
-function notOpen({ isOpen }: NodeRedisClient): Error | undefined {
-  return isOpen ? undefined : new Error("the client is not open; call its connect(), or it was closed");
 }
 
 function end(subscriber: Subscriber): void {

@@ -65,16 +65,24 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
 }
 
 /** Adds the name of the server and, while the connection is down, the reason of its failure. */
-export function withServer(error: LockError, connection: Pick<Connection, "name" | "failure">): LockError {
+export function withServer(
+  error: LockError,
+  connection: Pick<Connection, "name" | "failure" | "blockedBy">,
+): LockError {
   if (!(error instanceof EngineError) || !/^Redis(?=:| d)/.test(error.message)) {
     return error;
   }
   const { key, outcome, retryable } = error;
   const code = error.code === "replicas-not-reached" ? error.code : "engine-unavailable";
   const server = `Redis at ${connection.name}`;
+  const blocker = / answer/.test(error.message) ? connection.blockedBy?.() : undefined;
+  const why =
+    blocker === undefined
+      ? ""
+      : `: the program's ${blocker} blocks the connection; give it a client of its own, such as client.duplicate()`;
   const failure = isServerReply(error.cause) ? undefined : connection.failure?.();
   return failure === undefined
-    ? new EngineError(error.message.replace("Redis", server), {
+    ? new EngineError(error.message.replace("Redis", server) + why, {
         key,
         outcome,
         retryable,

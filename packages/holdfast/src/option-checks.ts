@@ -50,6 +50,15 @@ export function checkText(name: string, value: unknown, max: number): string {
   return value;
 }
 
+/** A text about a holder or a break: 1 to `max` bytes of UTF-8 without NUL characters, which PostgreSQL cannot store. */
+export function checkNote(name: string, value: unknown, max: number): string {
+  const text = checkText(name, value, max);
+  if (text.includes("\0")) {
+    throw invalidValue(name, "a string without NUL characters", text);
+  }
+  return text;
+}
+
 function isText(value: unknown, max: number): value is string {
   return (
     typeof value === "string" &&
@@ -144,8 +153,8 @@ export function checkIfLost(value: unknown): "abort" | "continue" {
 /** Validates the metadata of a holder. */
 export function checkHolderInfo({ owner, reason, labels }: HolderInfo): HolderInfo {
   return {
-    owner: owner === undefined ? undefined : checkText("owner", owner, 512),
-    reason: reason === undefined ? undefined : checkText("reason", reason, 1024),
+    owner: owner === undefined ? undefined : checkNote("owner", owner, 512),
+    reason: reason === undefined ? undefined : checkNote("reason", reason, 1024),
     labels: labels === undefined ? undefined : checkLabels(labels),
   };
 }
@@ -158,8 +167,8 @@ function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<
   }
   return Object.fromEntries(
     entries.map(([name, value]) => [
-      checkText("label name", name, 64),
-      checkText(`labels.${name}`, value, 256),
+      checkNote("label name", name, 64),
+      checkNote(`labels.${name}`, value, 256),
     ]),
   );
 }

@@ -10,6 +10,7 @@ import {
   checkObject,
   checkOptionNames,
   checkSignal,
+  checkNote,
   checkText,
   checkTtl,
   invalidValue,
@@ -222,7 +223,7 @@ export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): Reso
   const instanceDefaults = { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) };
   return {
     handover: resolveHandover(handover),
-    owner: checkText("owner", owner, 512),
+    owner: checkNote("owner", owner, 512),
     maxWaiters: checkInteger("maxWaiters", maxWaiters, 1, 10_000_000),
     closeTimeoutMs: checkInteger("closeTimeoutMs", closeTimeoutMs, 0, dayMs),
     watchdog,

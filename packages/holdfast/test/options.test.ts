@@ -86,6 +86,22 @@ test.each([
   expect(create).not.toThrow("hidden");
 });
 
+test("a NUL character in a text about a holder or a break is refused on every engine, because PostgreSQL cannot store it", () => {
+  const text = "a\0b";
+  for (const options of [
+    { owner: text },
+    { reason: text },
+    { labels: { a: text } },
+    { labels: { [text]: "a" } },
+  ]) {
+    throwsFor(() => locks.acquire("key", options), RangeError, "to be a string without NUL characters");
+  }
+  const grant = { fencingToken: 1n, reason: "test" };
+  throwsFor(() => locks.breakLock("key", { ...grant, reason: text }), RangeError, "`reason`", "without NUL");
+  throwsFor(() => locks.breakLock("key", { ...grant, by: text }), RangeError, "`by`", "without NUL");
+  throwsFor(() => createLocks(memory(), { owner: text }), RangeError, "`owner`", "without NUL");
+});
+
 test("keys of exactly 512 bytes are accepted in any script", async () => {
   for (const key of ["a".repeat(512), "é".repeat(256), "😀".repeat(128), " ", "\0"]) {
     expect(await locks.withLock(key, () => "ran")).toBe("ran");

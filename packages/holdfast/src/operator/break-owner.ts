@@ -7,6 +7,7 @@ import {
   checkObject,
   checkOptionNames,
   checkSignal,
+  checkNote,
   checkText,
   invalidValue,
 } from "../option-checks.ts";
@@ -103,8 +104,8 @@ export function resolveBreakOwner(
   }
   return {
     owner: checkText("owner", owner, 512),
-    reason: checkText("reason", reason, 1024),
-    by: by === undefined ? undefined : checkText("by", by, 512),
+    reason: checkNote("reason", reason, 1024),
+    by: by === undefined ? undefined : checkNote("by", by, 512),
     prefix: prefix === "" ? "" : checkText("prefix", prefix, 512),
     grants,
     limit: checkInteger("limit", limit, 1, maxLimit),

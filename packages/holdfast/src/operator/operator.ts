@@ -6,7 +6,7 @@ import {
   checkInteger,
   checkKey,
   checkOptionNames,
-  checkText,
+  checkNote,
   invalidCursor,
   invalidValue,
 } from "../option-checks.ts";
@@ -51,8 +51,8 @@ export class Operator {
   breakLock(key: string, options: BreakOptions): Promise<boolean> {
     checkOptionNames(options, ["fencingToken", "reason", "by", "onResult"]);
     const fencingToken = checkFencingToken(options.fencingToken);
-    const reason = checkText("reason", options.reason, 1024);
-    const by = options.by === undefined ? undefined : checkText("by", options.by, 512);
+    const reason = checkNote("reason", options.reason, 1024);
+    const by = options.by === undefined ? undefined : checkNote("by", options.by, 512);
     const { onResult } = options;
     if (onResult !== undefined && typeof onResult !== "function") {
       throw invalidValue("onResult", "a function", onResult);

@@ -12,7 +12,8 @@ const advice = "is it a Redis, with TLS at both ends or at neither, and fewer th
 
 async function messageFor(url: string): Promise<string> {
   const locks = createLocks(await connect(url, { commandTimeoutMs: 500 }));
-  const { error } = await rejection(locks.acquire(newKey(), { waitMs: 1_000 })).finally(() => locks.close());
+  const { error } = await rejection(locks.acquire(newKey(), { waitMs: 1_000 }));
+  await locks.close();
   expect(isLockError(error, "engine-unavailable")).toBe(true);
   return (error as Error).message;
 }

@@ -154,9 +154,12 @@ describe("a signal of a polyfill or another realm", () => {
   );
 });
 
+/** Jest belongs to the example in NestJS. */
 function resolveFromJest(name: string): string {
-  const require = createRequire(join(dist, "..", "..", "..", "examples", "nestjs", "package.json"));
-  return name.startsWith("jest/")
-    ? join(dirname(require.resolve("jest/package.json")), name.slice("jest/".length))
-    : createRequire(require.resolve("jest/package.json")).resolve(name);
+  const jest = "jest";
+  const example = createRequire(join(dist, "..", "..", "..", "examples", "nestjs", "package.json"));
+  const manifest = example.resolve(`${jest}/package.json`);
+  return name.startsWith(`${jest}/`)
+    ? join(dirname(manifest), name.slice(`${jest}/`.length))
+    : createRequire(manifest).resolve(name);
 }

@@ -1,4 +1,4 @@
-import { type Holder, type Lease } from "holdfast";
+import { LockError, type Holder, type Lease } from "holdfast";
 import { expect, test } from "vitest";
 
 import { clock, lost, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
@@ -136,7 +136,7 @@ test("close() ends the campaign and the term, and the next candidate leads at on
 
 test("invalid options are refused before a request is sent", () => {
   const locks = open();
-  expect(() => locks.election("")).toThrow(RangeError);
+  expect(() => locks.election("")).toThrow(LockError);
   expect(() => locks.election("k", { attemptId: "x" })).toThrow(TypeError);
   expect(() => locks.election("k", { limit: 1 } as never)).toThrow(/Unknown option `limit`/);
   expect(() => locks.election("k").campaign({ ttlMs: 1 })).toThrow(RangeError);

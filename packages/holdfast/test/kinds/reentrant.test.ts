@@ -1,4 +1,4 @@
-import { isLockError, type Lease } from "holdfast";
+import { isLockError, LockError, type Lease } from "holdfast";
 import { describe, expect, test, vi } from "vitest";
 
 import {
@@ -285,5 +285,5 @@ test("invalid options are refused before a request is sent", () => {
   );
   expect(() => locks.reentrant("k", { attemptId: "x" })).toThrow(TypeError);
   expect(() => locks.reentrant("k").tryAcquire({ waitMs: 1 } as never)).toThrow(/Unknown option `waitMs`/);
-  expect(() => locks.reentrant("")).toThrow(RangeError);
+  expect(() => locks.reentrant("")).toThrow(LockError);
 });

@@ -29,7 +29,7 @@ export const lateReplies: readonly Mutant[] = [
   {
     name: "idle-loop-sleeps-through-a-due-timer",
     brokenRule: "a due timer runs although nothing else wakes the event loop",
-    edits: [edit("runtime/clock.ts", "return setImmediate(action);", "return setImmediate(action).unref();")],
+    edits: [edit("runtime/clock.ts", "real.setImmediate(action)", "real.setImmediate(action).unref()")],
     killers: [byRules("runtime/clock", "a process that only waits for input")],
   },
   {

@@ -14,14 +14,9 @@ import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts
 import type { AcquireOptions, AdoptOptions, ListOptions, TryOptions } from "./options.ts";
 
 /**
-<<<<<<< HEAD
  * Locks on one engine. A mutex has at most one lease per key at a time, granted in order of arrival (`handover`).
- * Invalid options and keys throw a `TypeError` or `RangeError` synchronously, before any I/O.
-=======
- * Locks on one engine. A mutex has at most one lease per key at a time, granted in order of arrival.
  * Invalid options throw a `TypeError` or `RangeError` synchronously, before any I/O. An invalid key may come from a user, so it rejects
  * with the code `invalid-key`. Calls that return no promise throw that error.
->>>>>>> 3cb6fc56 (Reject a key that the engine cannot hold with invalid-key)
  */
 export interface Locks extends AsyncDisposable {
   /** The number of this `Locks` in its process, from 1. The diagnostics channels name it. */

@@ -176,7 +176,7 @@ function throughJson(serialized: SerializedLease): SerializedLease {
 }
 
 /** A reason of the largest size, with characters that engines store and send in special ways. */
-const longReason = `\0\t\n"'\\\u2028\u{1f512}`.padEnd(1024 - 4, "x");
+const longReason = `\u0001\t\n"'\\\u2028\u{1f512}`.padEnd(1024 - 4, "x");
 
 /** Breaks a lease. @returns the lease, and the id of the record */
 async function brokenBy(

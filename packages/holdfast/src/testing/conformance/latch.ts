@@ -196,7 +196,7 @@ export const latch: Cases = {
       });
     }
     assert.throws(() => here.latch(key, { count: 1 } as Parameters<typeof here.latch>[1]), TypeError);
-    assert.throws(() => here.latch("", { count: 1, ttlMs }), RangeError);
+    assert.throws(() => here.latch("", { count: 1, ttlMs }), { code: "invalid-key" });
     const own = here.latch(key, { count: 1, ttlMs });
     assert.throws(() => own.countDown({ attemptId: "" }), RangeError);
     assert.throws(() => own.wait({ waitMs: -1 }), RangeError);

@@ -56,7 +56,8 @@ test.each(["mutex", "reader"])("the number of a %s that only one node has is sta
 
 test("a later number on one node makes the earlier numbers of a block stale", async () => {
   const lab = new FakeQuorum(3);
-  const [holder, operator] = [await lab.warmUp(), await lab.warmUp()];
+  const handover = { maxMs: 600_000 }; // until then no extension reports a last number
+  const [holder, operator] = [await lab.warmUp({ locks: { handover } }), await lab.warmUp()];
   const { fencingToken } = await lab.settleWithin(300, contended(holder.locks, "k", { ttlMs }));
   const check = (number: bigint) => lab.settleWithin(5_000, operator.locks.checkFence("k", number));
   expect(await check(fencingToken)).toBe("unknown");

@@ -38,6 +38,11 @@ export class LatchModel {
     return this.#current && remainingOf(this.#current);
   }
 
+  /** The remaining time of the latch, ms; 0 if no latch exists. */
+  get remainingMs(): number {
+    return this.#current ? this.#current.endsAt - this.now : 0;
+  }
+
   /** The remaining count, or the error code of a refusal. */
   countDown(handle: ModelHandle, attempt: string): number | "latch-expired" | "limit-mismatch" {
     const latch = this.#loadOrCreate(handle);

@@ -188,7 +188,12 @@ export type ExtendResult =
 
 /** Whether a token holds its lock at the engine. */
 export type VerifyResult =
-  | { readonly outcome: "valid"; readonly validity: Validity }
+  | {
+      readonly outcome: "valid";
+      readonly validity: Validity;
+      /** Another program removed the TTL of the grant. The validity has ended, and an extension gives the grant a TTL again. */
+      readonly hasNoTtl?: boolean | undefined;
+    }
   | { readonly outcome: "lost"; readonly reason: LossReason };
 
 /** The events that a driver reports. */

@@ -138,7 +138,11 @@ export class StoreDriver implements Driver {
       return { sent, remaining: await this.#store.verify(key, token, fencingToken) };
     });
     return typeof remaining === "number"
-      ? { outcome: "valid", validity: validFrom(sent, remaining - this.#calls.graceMs) }
+      ? {
+          outcome: "valid",
+          validity: validFrom(sent, Math.max(0, remaining) - this.#calls.graceMs),
+          hasNoTtl: remaining === -1,
+        }
       : { outcome: "lost", reason: remaining };
   }
 

@@ -56,7 +56,7 @@ export function parseAcquire(
 /** The TTL in force, or why the grant is lost. */
 export function parseRemaining(reply: unknown): number | LossReason {
   const text = String(reply);
-  return /^\d+$/.test(text) ? Number(text) : (text as LossReason);
+  return /^-?\d+$/.test(text) ? Number(text) : (text as LossReason);
 }
 
 /** The state of a lock. */

@@ -154,7 +154,8 @@ export class RedisDriver implements Driver {
     } else if (fencingToken !== undefined && Number(first) > fencingToken) {
       return { outcome: "lost", reason: "expired" };
     }
-    return { outcome: "valid", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
+    const validity = validFrom(reply.sent, Math.max(0, Number(remainingMs)));
+    return { outcome: "valid", validity, hasNoTtl: Number(remainingMs) === -1 };
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {

@@ -136,7 +136,7 @@ local function verify()
   end
   local ttl = own_ttl(token)
   if ttl == no_expiry then
-    return 0 -- an extension gives the grant a TTL, and its reply states the validity
+    return -1 -- an extension gives the grant a TTL, and its reply states the validity
   end
   return ttl or loss()
 end

@@ -86,6 +86,21 @@ test("a try whose requests were all refused by the server sends no clean-up", as
   expect(operations).not.toContain("release");
 });
 
+test("a request that the script refuses for a moment is sent again", async () => {
+  let refusals = 0;
+  const refusesOnce: Connection = altered(server.connect(), async (call, send) => {
+    if (refusals > 0 || commandText(call[2])[0] !== "acquire") {
+      return send();
+    }
+    refusals += 1;
+    const [serverMicros] = (await send()) as unknown[];
+    return [serverMicros, ["error", "LOADING Redis is loading the dataset in memory"]];
+  });
+  const locks = await opened(refusesOnce, 2);
+  await within(2_000, locks.acquire("k", { ttlMs, waitMs: 1_000 }));
+  expect(refusals).toBe(1);
+});
+
 test("a malformed reply does not leave the caller without a result", async () => {
   const malformed: Connection = altered(server.connect(), async (call, send) => {
     const reply = await send();

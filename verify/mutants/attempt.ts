@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 
 import type { Ended } from "./child.ts";
 import type { WorkingCopy } from "./copy.ts";
-import type { Killer, KeptKiller, SimKiller, TestKiller } from "./mutant.ts";
+import { bySim, type Killer, type KeptKiller, type SimKiller, type TestKiller } from "./mutant.ts";
 
 /** The result of a run in a copy. */
 export type KillResult = Failed | Passed;
@@ -28,7 +28,7 @@ export class RunTimedOut extends Error {}
 
 const simulation = "verify/dist/sim/main.js";
 const keptSchedules = "verify/test/sim/schedules";
-/** The timeouts of a run: of some tests or schedules, of the files near a source, and of a whole level. */
+/** The timeouts of a run: of some tests or schedules, of the files near a source, and of all killers of a level. */
 const timeoutsMs = {
   some: { kept: 60_000, sim: 180_000, rules: 120_000, server: 180_000 },
   near: { kept: 60_000, sim: 120_000, rules: 300_000, server: 400_000 },
@@ -47,10 +47,8 @@ export function runKillers(
 ): Promise<KillResult> {
   const [first] = killers;
   const timeoutMs = timeoutsMs[scope][first.level];
-  if (first.level === "sim") {
+  if (first.level === "sim" || first.level === "kept") {
     return runSimulation(copy, first, timeoutMs);
-  } else if (first.level === "kept") {
-    return replayKept(copy, first, timeoutMs);
   }
   const tests = killers.filter((killer) => "file" in killer);
   return runTests(copy, tests, timeoutMs);
@@ -58,56 +56,32 @@ export function runKillers(
 
 async function runSimulation(
   copy: WorkingCopy,
-  { seed, runs, only }: SimKiller,
+  killer: SimKiller | KeptKiller,
   timeoutMs: number,
 ): Promise<KillResult> {
-  const args = [
-    simulation,
+  const args = killer.level === "kept" ? ["--schedule", keptSchedules] : argsOf(killer);
+  const ended = await copy.run([simulation, ...args], timeoutMs);
+  const { code, output, seconds } = ended;
+  const failure = /^FAILED (?:seed )?(\S+): (.*)$/m.exec(output);
+  if (code === 0) {
+    return { outcome: "passed", seconds };
+  } else if (code !== 1 || !failure) {
+    throw timedOutOrBroken(ended, timeoutMs);
+  }
+  const [, name = "", message = ""] = failure;
+  const reproduction = killer.level === "kept" ? killer : bySim(Number(name), 1);
+  return { outcome: "failed", killedBy: `${name}: ${message}`, message, reproduction, seconds };
+}
+
+function argsOf({ seed, runs, only }: SimKiller): string[] {
+  const schedules = [
     "--seed",
     String(seed),
     "--runs",
     String(runs),
-    "--stop-at-first",
-    "--workers",
-    "1",
     ...(only === undefined ? [] : ["--only", only]),
   ];
-  const ended = await copy.run(args, timeoutMs);
-  const { code, output, seconds } = ended;
-  if (code === 0) {
-    return { outcome: "passed", seconds };
-  }
-  const failure = /^FAILED seed (\d+): (.*)$/m.exec(output);
-  if (code === 1 && failure) {
-    const [, failing = "", message = ""] = failure;
-    const run = Number(failing) - seed + 1;
-    const reproduction = { level: "sim", seed: Number(failing), runs: 1 } as const;
-    return {
-      outcome: "failed",
-      killedBy: `run ${run}, seed ${failing}: ${message}`,
-      message,
-      reproduction,
-      seconds,
-    };
-  }
-  throw timedOutOrBroken(ended, timeoutMs);
-}
-
-async function replayKept(
-  copy: WorkingCopy,
-  reproduction: KeptKiller,
-  timeoutMs: number,
-): Promise<KillResult> {
-  const ended = await copy.run([simulation, "--schedule", keptSchedules], timeoutMs);
-  const { code, output, seconds } = ended;
-  const failure = /^FAILED (\S+): (.*)$/m.exec(output);
-  if (code === 0) {
-    return { outcome: "passed", seconds };
-  } else if (code === 1 && failure) {
-    const [, name = "", message = ""] = failure;
-    return { outcome: "failed", killedBy: `${name}: ${message}`, message, reproduction, seconds };
-  }
-  throw timedOutOrBroken(ended, timeoutMs);
+  return [...schedules, "--stop-at-first", "--workers", "1"];
 }
 
 async function runTests(
@@ -128,7 +102,13 @@ async function runTests(
   if (ended.code === undefined || !existsSync(file)) {
     throw timedOutOrBroken(ended, timeoutMs);
   }
-  return judgeTests(killers, JSON.parse(readFileSync(file, "utf8")) as Results, ended);
+  const results = JSON.parse(readFileSync(file, "utf8")) as Results;
+  if (ended.code !== 0) {
+    return judgeTests(killers, results, ended);
+  } else if (results.numPassedTests === 0) {
+    throw new Error(`No test ran: ${ended.output.slice(-1_000)}`);
+  }
+  return { outcome: "passed", seconds: ended.seconds };
 }
 
 /** The part of Vitest's results that this file reads. */
@@ -148,41 +128,26 @@ interface Results {
 
 function judgeTests(
   killers: readonly TestKiller[],
-  { numPassedTests, testResults }: Results,
-  { code, output, seconds }: Ended,
+  { testResults }: Results,
+  { output, seconds }: Ended,
 ): KillResult {
-  if (code === 0) {
-    if (numPassedTests === 0) {
-      throw new Error(`No test ran: ${output.slice(-1_000)}`);
-    }
-    return { outcome: "passed", seconds };
-  }
-  const { level } = killers[0] as TestKiller;
   const file = testResults.find(({ status }) => status === "failed");
-  const test = file?.assertionResults.find(({ status }) => status === "failed");
-  if (file && test) {
-    const killedBy = test.fullName.trim();
-    // The title of a test with parameters may be shortened, so the whole file runs again, unless a killer names the test.
-    const named = killers.find((killer) => killer.test !== undefined && killedBy.includes(killer.test));
-    const reproduction = named ?? { level, file: file.name };
-    return {
-      outcome: "failed",
-      killedBy,
-      message: firstLine(test.failureMessages[0] ?? ""),
-      reproduction,
-      seconds,
-    };
-  } else if (file && file.assertionResults.length > 0) {
-    const killedBy = `a hook of ${file.name.split("/").at(-1)}`;
-    return {
-      outcome: "failed",
-      killedBy,
-      message: firstLine(file.message),
-      reproduction: { level, file: file.name },
-      seconds,
-    };
+  if (!file || file.assertionResults.length === 0) {
+    throw new Error(`No test could run: ${file?.message ?? output.slice(-1_000)}`);
   }
-  throw new Error(`No test could run: ${file?.message ?? output.slice(-1_000)}`);
+  const test = file.assertionResults.find(({ status }) => status === "failed");
+  const [killedBy, text = ""] = test
+    ? [test.fullName.trim(), test.failureMessages[0]]
+    : [`a hook of ${file.name.split("/").at(-1)}`, file.message];
+  const message = text.split("\n", 1)[0] as string;
+  const { level } = killers[0] as TestKiller;
+  const reproduction = killers.find(isNamedBy(killedBy)) ?? { level, file: file.name };
+  return { outcome: "failed", killedBy, message, reproduction, seconds };
+}
+
+/** The title of a test with parameters may be shortened, so the whole file runs again, unless a killer names the test. */
+function isNamedBy(title: string): (killer: TestKiller) => boolean {
+  return ({ test }) => test !== undefined && title.includes(test);
 }
 
 /** The error of a run without a result: a timeout, perhaps because of a busy machine, or a crash. */
@@ -196,8 +161,4 @@ function timedOutOrBroken({ code, output }: Ended, timeoutMs: number): Error {
 /** A regular expression that matches the text. */
 function patternOf(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
-}
-
-function firstLine(text: string): string {
-  return text.split("\n", 1)[0] ?? "";
 }

@@ -5,7 +5,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -15,10 +14,9 @@ import { tmpdir } from "node:os";
 import { basename, join, relative } from "node:path";
 
 import { runNode, type Ended } from "./child.ts";
-import { mutatedFiles } from "./edits.ts";
-import type { Mutant } from "./mutant.ts";
+import { mutatedFiles, type Mutant } from "./mutant.ts";
+import { Sources } from "./sources.ts";
 
-const generated = "packages/holdfast/src/drivers/redis/protocol/scripts.generated.ts";
 const compileMs = 120_000;
 
 /** The mutant does not compile. */
@@ -32,6 +30,7 @@ export class WorkingCopy implements Disposable {
   readonly #home: string;
   readonly #folder: string;
   readonly #temporary: string;
+  readonly #sources: Sources;
 
   constructor(root: string) {
     this.#home = mkdtempSync(join(realpathSync(tmpdir()), "holdfast-mutants-"));
@@ -42,6 +41,7 @@ export class WorkingCopy implements Disposable {
     mkdirSync(this.#temporary);
     copySources(root, this.#folder);
     linkPackages(root, this.#folder);
+    this.#sources = new Sources(this.#folder);
   }
 
   /** Runs a program of Node in the copy. */
@@ -58,23 +58,27 @@ export class WorkingCopy implements Disposable {
 
   /** Applies a mutant, builds the copy, runs an action, and restores the copy. */
   async withMutant<T>(mutant: Mutant, action: () => Promise<T>): Promise<T> {
-    const changed = mutatedFiles(this.#folder, mutant);
-    const originals = [...changed.keys(), generated].map((path) => [path, this.#read(path)] as const);
+    const changed = mutatedFiles(this.#sources, mutant);
+    const originals = [...changed.keys()].map((path) => [path, this.#sources.textOf(path)] as const);
     try {
-      this.#write(changed);
-      if ([...changed.keys()].some((path) => path.endsWith(".lua"))) {
-        await this.#runOrThrow(["scripts/build-lua.mjs"], `The mutant ${mutant.name}`);
-      }
-      await this.build(`The mutant ${mutant.name}`);
+      await this.#write(changed);
+      await this.build(`The mutant ${mutant.name}`, !mutant.changes.some((change) => "owner" in change));
       return await action();
     } finally {
-      this.#write(originals);
+      await this.#write(originals);
     }
   }
 
-  /** @throws {CompileError} if `target` does not compile */
-  async build(target: string): Promise<void> {
-    await this.#runOrThrow(["node_modules/typescript/bin/tsc", "-b", "packages/holdfast"], target);
+  /**
+   * @param checksTypes whether errors of types count: a mutant with an aim may leave a variable unused
+   * @throws {CompileError} if `target` does not compile
+   */
+  async build(target: string, checksTypes: boolean): Promise<void> {
+    const options = checksTypes ? [] : ["--noCheck"];
+    await this.#runOrThrow(
+      ["node_modules/typescript/bin/tsc", "-b", "packages/holdfast", ...options],
+      target,
+    );
   }
 
   [Symbol.dispose](): void {
@@ -88,18 +92,18 @@ export class WorkingCopy implements Disposable {
     }
   }
 
-  #read(path: string): string {
-    return readFileSync(join(this.#folder, path), "utf8");
-  }
-
-  #write(files: Iterable<readonly [path: string, text: string]>): void {
-    for (const [path, text] of files) {
+  async #write(files: Iterable<readonly [path: string, text: string]>): Promise<void> {
+    const texts = new Map(files);
+    for (const [path, text] of texts) {
       writeFileSync(join(this.#folder, path), text);
+    }
+    if ([...texts.keys()].some((path) => path.endsWith(".lua"))) {
+      await this.#runOrThrow(["scripts/build-lua.mjs"], "A script");
     }
   }
 }
 
-/** For an exit of this process while copies exist. */
+/** Removes all copies of this process. */
 export function removeCopies(): void {
   for (const home of open) {
     remove(home);

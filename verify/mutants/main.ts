@@ -1,48 +1,38 @@
 import { catalogue } from "./catalogue.ts";
-import { pendingMutants } from "./pending.ts";
 import { killAll } from "./child.ts";
 import { removeCopies } from "./copy.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import { verdictLine, mutantList, levelMatrix, pendingList, summaryOf, verdictTable } from "./report.ts";
-import { randomReportOf } from "./random/report.ts";
+import { mutantList, randomReportOf, summaryOf, verdictLine } from "./report.ts";
 import { randomMutants } from "./random/sample.ts";
 import { repositoryRoot } from "./root.ts";
 import { run } from "./run.ts";
+import { Sources } from "./sources.ts";
 import { killingFinding, type Verdict } from "./trial.ts";
 
 async function main(options: ResolvedOptions): Promise<boolean> {
-  const { workers, allLevels, expectedOnly, json, random, seed } = options;
+  const { workers, random, seed } = options;
   const root = repositoryRoot();
-  const mutants = random === null ? options.mutants : randomMutants(root, random, seed);
+  const mutants = random === null ? options.mutants : randomMutants(new Sources(root), random, seed);
   let judgedCount = 0;
   const verdicts = await run(mutants, {
     root,
     workers,
-    mode: allLevels ? "all" : random === null && !expectedOnly ? "first" : "expected",
     checksUnmutated: random === null, // people review the survivors of a random run
-    print: logLine,
     onVerdict: (verdict) => {
       judgedCount += 1;
       logLine(`${judgedCount} of ${mutants.length} ${verdictLine(verdict)}`);
     },
   });
-  if (json) {
-    writeLine(JSON.stringify(verdicts, null, 2));
-  } else if (random !== null) {
-    writeLine(randomReportOf(verdicts, seed));
-  } else {
-    const report = allLevels ? levelMatrix(verdicts) : verdictTable(verdicts);
-    writeLine(`${report}\n\n${pendingList(pendingMutants)}\n\n${summaryOf(verdicts)}`);
-  }
-  return random === null ? verdicts.every(isKilled) : verdicts.every(isJudged);
+  writeLine(random === null ? summaryOf(verdicts) : randomReportOf(verdicts, seed));
+  return verdicts.every((verdict) => isRight(verdict, random !== null));
 }
 
-function isJudged({ problem, cause }: Verdict): boolean {
-  return problem === undefined || cause !== undefined;
-}
-
-function isKilled(verdict: Verdict): boolean {
-  return verdict.problem === undefined && killingFinding(verdict) !== undefined;
+/** A random mutant may survive, but must be judged. */
+function isRight(verdict: Verdict, isRandom: boolean): boolean {
+  const { problem, cause } = verdict;
+  return problem === undefined
+    ? isRandom || killingFinding(verdict) !== undefined
+    : isRandom && cause !== undefined;
 }
 
 async function start(args: readonly string[]): Promise<number> {
@@ -58,7 +48,7 @@ async function start(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (options.list) {
-    writeLine(`${mutantList(options.mutants)}\n\n${pendingList(pendingMutants)}`);
+    writeLine(mutantList(options.mutants));
     return 0;
   }
   try {

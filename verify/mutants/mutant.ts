@@ -1,27 +1,19 @@
+import { resolve, type Aim, type FileChange } from "./aim.ts";
+import type { Sources } from "./sources.ts";
+
 /** The levels that may kill a mutant, the cheapest first. */
 export const levels = ["kept", "sim", "rules", "server"] as const;
 export type Level = (typeof levels)[number];
 
-/** The library with one deliberate error: an assumption that a developer might make, but that the design forbids. */
+/** The library with one deliberate error. */
 export interface Mutant {
   /** The error, in words joined by `-`. */
   readonly name: string;
-  /** The broken rule of the protocol, as a sentence. */
-  readonly brokenRule: string;
-  /** Whether a counterexample showed that the protocol needs the rule. Reports mark such rules with ▲. */
-  readonly hasCounterexample?: true;
-  readonly edits: readonly Edit[];
-  /** The runs that are expected to kill the mutant, the fastest first. */
+  /** The section and the sentence that the mutant breaks: `protocol#votes: Release and clean-up go to all nodes.` Or a random change. */
+  readonly breaks: string;
+  readonly changes: readonly (Aim | FileChange)[];
+  /** The runs that kill the mutant, the fastest first. */
   readonly killers: readonly [Killer, ...Killer[]];
-}
-
-/** A change of one file of the library. */
-export interface Edit {
-  /** Below `packages/holdfast/src`. */
-  readonly file: string;
-  /** Occurs exactly once in the file. */
-  readonly search: string;
-  readonly replace: string;
 }
 
 /** A run that fails on a mutant. */
@@ -50,18 +42,13 @@ export interface TestKiller {
   readonly test?: string;
 }
 
-export function edit(file: string, search: string, replace: string): Edit {
-  return { file, search, replace };
-}
-
-/** An edit of a script. */
-export function lua(file: string, search: string, replace: string): Edit {
-  return edit(`drivers/redis/protocol/lua/${file}.lua`, search, replace);
-}
-
-/** An edit of a file of the Redis driver. */
-export function redis(file: string, search: string, replace: string): Edit {
-  return edit(`drivers/redis/${file}.ts`, search, replace);
+export function mutant(
+  name: string,
+  breaks: string,
+  changes: Aim | readonly Aim[],
+  ...killers: readonly [Killer, ...Killer[]]
+): Mutant {
+  return { name, breaks, changes: [changes].flat(), killers };
 }
 
 export function byKept(): KeptKiller {
@@ -73,16 +60,40 @@ export function bySim(seed: number, runs: number, only?: string): SimKiller {
 }
 
 /** @param file a test file of the library, on nodes in the process */
-export function byRules(file: string, test?: string): TestKiller {
-  return byTest("rules", file, test);
+export function byRules(file: string, test: string): TestKiller {
+  return { level: "rules", file: `packages/holdfast/test/${file}.test.ts`, test };
 }
 
 /** @param file a test file of the library, on real servers */
-export function byServer(file: string, test?: string): TestKiller {
-  return byTest("server", file, test);
+export function byServer(file: string, test: string): TestKiller {
+  return { level: "server", file: `packages/holdfast/test/${file}.test.ts`, test };
 }
 
-function byTest(level: TestKiller["level"], file: string, test: string | undefined): TestKiller {
-  const path = file.startsWith("verify/") ? file : `packages/holdfast/test/${file}.test.ts`;
-  return test === undefined ? { level, file: path } : { level, file: path, test };
+/**
+ * The changed files of a mutant, by their paths below the root.
+ * @throws {Error} if an aim does not find exactly one place
+ */
+export function mutatedFiles(
+  sources: Sources,
+  { name, changes }: Pick<Mutant, "name" | "changes">,
+): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const { file, start, end, replacement } of resolved(sources, name, changes)) {
+    const text = texts.get(file) ?? sources.textOf(file);
+    if (text.slice(start, end) === replacement) {
+      throw new Error(`The mutant ${name} changes nothing in ${file}: ${replacement}`);
+    }
+    texts.set(file, text.slice(0, start) + replacement + text.slice(end));
+  }
+  return texts;
+}
+
+/** The changes by their places, the last of a file first. */
+function resolved(sources: Sources, name: string, changes: Mutant["changes"]): FileChange[] {
+  try {
+    const found = changes.map((change) => ("owner" in change ? resolve(sources, change) : change));
+    return found.sort((one, other) => other.start - one.start);
+  } catch (error) {
+    throw new Error(`The mutant ${name} ${(error as Error).message}`, { cause: error });
+  }
 }

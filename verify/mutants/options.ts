@@ -5,10 +5,6 @@ import type { Mutant } from "./mutant.ts";
 export interface ResolvedOptions {
   readonly help: boolean;
   readonly list: boolean;
-  readonly json: boolean;
-  readonly allLevels: boolean;
-  /** Runs only the expected killers of each mutant. */
-  readonly expectedOnly: boolean;
   readonly workers: number;
   readonly mutants: readonly Mutant[];
   /** The number of random mutants; null: the mutants of the catalogue. */
@@ -19,8 +15,7 @@ export interface ResolvedOptions {
 
 export const usage: string = `Usage: npm run verify:mutants -- [options]
 
-Breaks the library in a copy, once for each mutant, and reports the level that detects the mutant:
-the simulation, the tests of rules in the process, or the tests on real servers.
+Breaks a copy of the library once for each mutant, and runs the tests that the mutant names.
 Exit code 1: a mutant survives, or could not be judged.
 
   --only NAME      only mutants with NAME in their names; separate several by commas
@@ -28,12 +23,7 @@ Exit code 1: a mutant survives, or could not be judged.
                    Survivors are reported, but are no failure, because some have no effect.
   --seed S         selects the random mutants (default: 1)
   --workers N      the number of concurrent runs, each in its own copy (default: 2)
-  --all-levels     runs every level as a whole on each mutant, and prints the killers;
-                   takes minutes for each mutant
-  --expected-only  runs only the expected killers, which takes seconds for each mutant.
-                   A mutant that they do not kill counts as a survivor.
   --list           prints the mutants, and runs none
-  --json           the verdicts as JSON
   --help           this text
 `;
 
@@ -46,20 +36,14 @@ export function parseOptions(args: readonly string[], catalogue: readonly Mutant
       random: { type: "string" },
       seed: { type: "string", default: "1" },
       workers: { type: "string", default: "2" },
-      "all-levels": { type: "boolean", default: false },
-      "expected-only": { type: "boolean", default: false },
       list: { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
-  const { help, list, json, only } = values;
+  const { help, list, only } = values;
   return {
     help,
     list,
-    json,
-    allLevels: values["all-levels"],
-    expectedOnly: values["expected-only"],
     workers: parseInteger("workers", values.workers, [1, 64]),
     random: values.random === undefined ? null : parseInteger("random", values.random, [1, 10_000]),
     seed: parseInteger("seed", values.seed, [0, 2 ** 27]),

@@ -1,6 +1,5 @@
 import { levels, type Mutant } from "./mutant.ts";
-import type { PendingMutant } from "./pending.ts";
-import { killingFinding, type Finding, type Verdict } from "./trial.ts";
+import { killingFinding, type Verdict } from "./trial.ts";
 
 /** One line for each judged mutant. */
 export function verdictLine(verdict: Verdict): string {
@@ -10,91 +9,42 @@ export function verdictLine(verdict: Verdict): string {
     return `NOT JUDGED ${mutant.name}: ${problem}`;
   }
   return death
-    ? `${mutant.name}: killed by ${describeFinding(death)}`
-    : `SURVIVES ${mutant.name}: ${mutant.brokenRule}`;
-}
-
-/** The killer of each mutant. */
-export function verdictTable(verdicts: readonly Verdict[]): string {
-  const rows = verdicts.map((verdict) => {
-    const death = killingFinding(verdict);
-    const { mutant, findings } = verdict;
-    const seconds = findings.reduce((sum, finding) => sum + finding.seconds, 0);
-    const by = verdict.problem === undefined ? (death?.level ?? "SURVIVES") : "NOT JUDGED";
-    return [
-      mutant.name,
-      ruleText(mutant),
-      by,
-      death ? shorten(death.killedBy ?? "", 100) : "",
-      seconds.toFixed(1),
-    ];
-  });
-  return table(["mutant", "broken rule", "killed by", "test or schedule", "s"], rows);
-}
-
-/** The levels that kill each mutant. */
-export function levelMatrix(verdicts: readonly Verdict[]): string {
-  const rows = verdicts.map(({ mutant, findings, problem }) => {
-    const cells = levels.map((level) => {
-      const found = findings.find((finding) => finding.level === level);
-      return found === undefined ? "?" : found.killedBy === undefined ? "-" : shorten(found.killedBy, 60);
-    });
-    return [mutant.name, ruleText(mutant), ...cells, problem === undefined ? "" : "NOT JUDGED"];
-  });
-  return table(["mutant", "broken rule", ...levels, ""], rows);
+    ? `${mutant.name}: killed by ${death.level} in ${death.seconds.toFixed(1)} s: ${death.killedBy}`
+    : `SURVIVES ${mutant.name}: ${mutant.breaks}`;
 }
 
 export function mutantList(mutants: readonly Mutant[]): string {
-  const rows = mutants.map((mutant) => [mutant.name, ruleText(mutant), mutant.killers[0].level]);
-  return table(["mutant", "broken rule", "expected killer"], rows);
-}
-
-export function pendingList(notYet: readonly PendingMutant[]): string {
-  const rows = notYet.map(({ brokenRule, hasCounterexample, waitsFor }) => [
-    withMark(brokenRule, hasCounterexample),
-    waitsFor,
-  ]);
-  return table(["not yet possible", "waits for"], rows);
+  return mutants
+    .map(({ name, breaks, killers }) => `${name} (${killers[0].level})\n    ${breaks}`)
+    .join("\n");
 }
 
 /** The summary in the last line. */
 export function summaryOf(verdicts: readonly Verdict[]): string {
   const problems = verdicts.filter(({ problem }) => problem !== undefined).length;
   const killed = verdicts.filter((verdict) => verdict.problem === undefined && killingFinding(verdict));
-  const unexpected = killed.filter((verdict) => killingFinding(verdict)?.wasExpected === false).length;
   const survivors = verdicts.length - killed.length - problems;
-  const byLevel = levels.map(
-    (level) => `${killed.filter((verdict) => killingFinding(verdict)?.level === level).length} by ${level}`,
-  );
-  return `${verdicts.length} mutants: ${killed.length} killed (${byLevel.join(", ")}; ${unexpected} not by the expected killer), ${survivors} survive, ${problems} not judged`;
+  return `${verdicts.length} mutants: ${killed.length} killed (${byLevels(killed)}), ${survivors} survive, ${problems} not judged`;
 }
 
-function describeFinding({ level, killedBy, seconds, wasExpected }: Finding): string {
-  const note = wasExpected ? "" : " (whole level)";
-  return `${level}${note} in ${seconds.toFixed(1)} s: ${killedBy}`;
+/** How many mutants each level has killed. */
+function byLevels(killed: readonly Verdict[]): string {
+  const by = killed.map((verdict) => killingFinding(verdict)?.level);
+  return levels.map((level) => `${by.filter((one) => one === level).length} by ${level}`).join(", ");
 }
 
-function ruleText({ brokenRule, hasCounterexample }: Mutant): string {
-  return withMark(brokenRule, hasCounterexample);
-}
-
-function withMark(breaks: string, isMarked: boolean | undefined): string {
-  return isMarked === true ? `▲ ${breaks}` : breaks;
-}
-
-function shorten(text: string, most: number): string {
-  const plain = text.replaceAll(/\s+/g, " ").replaceAll("|", "/");
-  return plain.length <= most ? plain : `${plain.slice(0, most - 1)}…`;
-}
-
-/** A Markdown table with aligned columns, so that it is readable as plain text too. */
-function table(head: readonly string[], body: readonly (readonly string[])[]): string {
-  const widths = head.map((_, column) =>
-    Math.max(3, ...[head, ...body].map((row) => (row[column] ?? "").length)),
-  );
-  const line = (row: readonly string[]): string =>
-    `| ${widths.map((width, column) => (row[column] ?? "").padEnd(width)).join(" | ")} |`;
-  return [line(head), `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...body.map(line)].join(
-    "\n",
-  );
+/** The survivors, the levels that killed other mutants, and the share of killed mutants among those that compile. */
+export function randomReportOf(verdicts: readonly Verdict[], seed: number): string {
+  const broken = verdicts.filter(({ cause }) => cause === "compile").length;
+  const endless = verdicts.filter(({ cause }) => cause === "endless").length;
+  const unclear = verdicts.filter(({ problem, cause }) => problem !== undefined && cause === undefined);
+  const judged = verdicts.filter(({ problem }) => problem === undefined);
+  const survivors = judged.filter((verdict) => killingFinding(verdict) === undefined);
+  const all = judged.length + endless;
+  const killed = all - survivors.length;
+  return [
+    ...[...survivors, ...unclear].map(verdictLine),
+    `${verdicts.length} mutants of seed ${seed}: ${broken} do not compile, ${unclear.length} not judged`,
+    `${killed} of ${all} killed (${byLevels(judged)}, ${endless} by a timeout): ${((killed / all) * 100).toFixed(1)} %`,
+  ].join("\n");
 }

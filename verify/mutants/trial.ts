@@ -1,7 +1,6 @@
 import { runKillers, RunTimedOut } from "./attempt.ts";
 import { CompileError, type WorkingCopy } from "./copy.ts";
-import { levels, type Killer, type Level, type Mutant } from "./mutant.ts";
-import { fullSuites } from "./whole-levels.ts";
+import type { Killer, Level, Mutant } from "./mutant.ts";
 
 /** The result of one level for a mutant. */
 export interface Finding {
@@ -9,9 +8,7 @@ export interface Finding {
   /** Undefined: the mutant survived the level. */
   readonly killedBy: string | undefined;
   readonly seconds: number;
-  /** Whether the catalogue names this killer. */
-  readonly wasExpected: boolean;
-  /** A run that fails again, for a death by a test that the catalogue does not name. */
+  /** A run that fails again, for a death by a test that the mutant does not name. */
   readonly reproduction?: Killer;
 }
 
@@ -29,41 +26,20 @@ export function killingFinding({ findings }: Verdict): Finding | undefined {
   return findings.find(({ killedBy }) => killedBy !== undefined);
 }
 
-/** How a mutant is judged. */
-export type TrialMode =
-  /** Only by the killers of the catalogue. */
-  | "expected"
-  /** By the killers of the catalogue, and then level by level until one kills the mutant. */
-  | "first"
-  /** By every whole level. */
-  | "all";
-
-/** Applies a mutant to a copy, and finds its killer. */
-export async function judgeMutant(copy: WorkingCopy, mutant: Mutant, mode: TrialMode): Promise<Verdict> {
+/** Applies a mutant to a copy, and runs its killers until one kills it. */
+export async function judgeMutant(copy: WorkingCopy, mutant: Mutant): Promise<Verdict> {
   const findings: Finding[] = [];
   try {
     await copy.withMutant(mutant, async () => {
-      if (mode !== "all") {
-        for (const killers of groupByLevel([mutant])) {
-          const finding = await runLevel(copy, killers, true);
-          findings.push(finding);
-          if (finding.killedBy !== undefined) {
-            return;
-          }
-        }
-      }
-      for (const level of mode === "expected" ? [] : levels) {
-        const finding = await runLevel(copy, fullSuites[level], false);
+      for (const killers of groupByLevel([mutant])) {
+        const finding = await runLevel(copy, killers);
         findings.push(finding);
-        if (mode === "first" && finding.killedBy !== undefined) {
+        if (finding.killedBy !== undefined) {
           return;
         }
       }
     });
-    await checkUnmutated(
-      copy,
-      findings.find(({ killedBy }) => killedBy !== undefined),
-    );
+    await checkUnmutated(copy, findings.at(-1));
     return { mutant, findings };
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
@@ -78,23 +54,18 @@ function problemCause(error: unknown): Pick<Verdict, "cause"> {
   return error instanceof RunTimedOut ? { cause: "endless" } : {};
 }
 
-async function runLevel(
-  copy: WorkingCopy,
-  killers: readonly [Killer, ...Killer[]],
-  wasExpected: boolean,
-): Promise<Finding> {
+async function runLevel(copy: WorkingCopy, killers: readonly [Killer, ...Killer[]]): Promise<Finding> {
   const { level } = killers[0];
   const hasFiles = killers.some((killer) => "file" in killer && killer.test === undefined);
-  const found = await runKillers(copy, killers, wasExpected ? (hasFiles ? "near" : "some") : "whole");
+  const found = await runKillers(copy, killers, hasFiles ? "near" : "some");
   if (found.outcome === "passed") {
-    return { level, killedBy: undefined, seconds: found.seconds, wasExpected };
+    return { level, killedBy: undefined, seconds: found.seconds };
   }
   const { killedBy, message, reproduction, seconds } = found;
-  const isNamed = wasExpected && !hasFiles;
-  if (level === "server" || !isNamed) {
+  if (level === "server" || hasFiles) {
     await reproduces(copy, reproduction, `${killedBy} (${message})`);
   }
-  return { level, killedBy, seconds, wasExpected, ...(!isNamed && { reproduction }) };
+  return { level, killedBy, seconds, ...(hasFiles && { reproduction }) };
 }
 
 /** Requires a second failure, because a test on real servers may fail once on a busy machine. The effect of a mutant recurs. */
@@ -108,7 +79,7 @@ async function reproduces(copy: WorkingCopy, again: Killer, reproduction: string
 /** Requires that a test on real servers passes without the mutant, because an unnamed test may fail for another reason. */
 async function checkUnmutated(copy: WorkingCopy, death: Finding | undefined): Promise<void> {
   if (death?.level === "server" && death.reproduction) {
-    await copy.build("The library");
+    await copy.build("The library", false);
     const { outcome } = await runKillers(copy, [death.reproduction], "some");
     if (outcome === "failed") {
       throw new Error(`A test also fails without the mutant, so it kills no mutant: ${death.killedBy}`);
@@ -120,14 +91,10 @@ async function checkUnmutated(copy: WorkingCopy, death: Finding | undefined): Pr
  * Runs all killers on the unmutated library, where they must pass. Otherwise an unrelated failure could kill a mutant.
  * @returns the failures
  */
-export async function judgeUnmutated(
-  copy: WorkingCopy,
-  mutants: readonly Mutant[],
-  form: TrialMode,
-): Promise<string[]> {
-  await copy.build("The library");
+export async function judgeUnmutated(copy: WorkingCopy, mutants: readonly Mutant[]): Promise<string[]> {
+  await copy.build("The library", false);
   const failures: string[] = [];
-  for (const killers of form === "all" ? Object.values(fullSuites) : groupByLevel(mutants)) {
+  for (const killers of groupByLevel(mutants)) {
     const found = await runKillers(copy, killers, "whole");
     if (found.outcome === "failed") {
       failures.push(`${killers[0].level}: ${found.killedBy}`);

@@ -6,10 +6,11 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { withBounds } from "../../mutants/bounds.ts";
-import { bundleSimulation } from "../../mutants/bundle.ts";
-import { mutatedFiles } from "../../mutants/edits.ts";
+import { withBounds } from "./bounds.ts";
+import { bundleSimulation } from "./bundle.ts";
+import { mutatedFiles } from "../../mutants/mutant.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
+import { Sources } from "../../mutants/sources.ts";
 
 let folder: string;
 
@@ -24,7 +25,7 @@ afterAll(() => {
 test.each([1, 2, 3] as const)("no check fails in 40 schedules with all bounds set to %d", async (bound) => {
   const root = repositoryRoot();
   const program = join(folder, `${bound}.mjs`);
-  await bundleSimulation(root, mutatedFiles(root, withBounds(bound)), program);
+  await bundleSimulation(root, mutatedFiles(new Sources(root), withBounds(bound)), program);
   const args = [program, "--seed", "1", "--runs", "40", "--workers", "1"];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   expect(stdout).toContain("no failures");

@@ -7,11 +7,11 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { bundleSimulation } from "../../mutants/bundle.ts";
+import { bundleSimulation } from "./bundle.ts";
 import { catalogue } from "../../mutants/catalogue.ts";
-import { mutatedFiles } from "../../mutants/edits.ts";
-import type { Mutant } from "../../mutants/mutant.ts";
+import { mutatedFiles, type Mutant } from "../../mutants/mutant.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
+import { Sources } from "../../mutants/sources.ts";
 import type { Schedule } from "../../sim/plan/schedule.ts";
 
 const folder = fileURLToPath(new URL("schedules/", import.meta.url));
@@ -25,6 +25,8 @@ interface KeptSchedule extends Schedule {
   readonly kills: string;
 }
 
+const root = repositoryRoot();
+const sources = new Sources(root);
 let temporary: string;
 
 beforeAll(() => {
@@ -37,9 +39,8 @@ afterAll(() => {
 
 test.each(keptSchedules)("$file fails on the mutant $kills", async ({ file, kills }) => {
   const mutant = catalogue.find(({ name }) => name === kills) as Mutant;
-  const root = repositoryRoot();
   const program = join(temporary, `${kills}.mjs`);
-  await bundleSimulation(root, mutatedFiles(root, mutant), program);
+  await bundleSimulation(root, mutatedFiles(sources, mutant), program);
   const run = promisify(execFile)(process.execPath, [program, "--schedule", join(folder, file)]);
   await expect(run).rejects.toMatchObject({
     code: 1,

@@ -143,7 +143,7 @@ export const server: readonly Mutant[] = [
     "release-is-sent-once",
     "protocol#clean-up: `server/release-queue.ts` releases the token and retries, with growing pauses.",
     at("ReleaseQueue.retry", operand("isTransient"), by("false")),
-    byServer("integration/single/release-goes-on", ""),
+    byServer("integration/single/release-goes-on", "a release without a reply of the engine"),
   ),
   mutant(
     "clean-up-ends-with-its-first-reply",

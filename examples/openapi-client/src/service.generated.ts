@@ -150,7 +150,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Whether the lease with this fencing token holds the key now: `current` if it does, `stale` if it does not. `unknown`: the engine cannot say, as another process may have handed the lease on in memory */
+        /** Whether the lease with this fencing token holds the key now: `current` if it does, `stale` if it does not. `unknown`: the engine cannot say, as another process may hand the lease on in memory */
         post: operations["checkFence"];
         delete?: never;
         options?: never;

@@ -94,7 +94,7 @@ test("a key of a megabyte is refused in every place of a request", async () => {
   const key = "k".repeat(200_000);
   expect(await sendRequest(url, "POST", "/v1/leases", { key })).toMatchObject({
     status: 400,
-    body: { code: "invalid" },
+    body: { code: "invalid-key" },
   });
   const { socket, said, ended } = await dial();
   socket.write(`GET /v1/lock?key=${"k".repeat(1_000_000)} HTTP/1.1\r\n${json}\r\n`);

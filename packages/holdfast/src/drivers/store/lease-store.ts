@@ -110,7 +110,7 @@ export interface LeaseStore {
   extend(extension: StoreExtension): Promise<number | LossReason>;
   /**
    * @param fencingToken if given, a grant with a larger one is another grant
-   * @returns the remaining TTL, ms; -1: another program removed the TTL; or why the grant is lost
+   * @returns the remaining TTL, ms, or -1 if another program removed the TTL, or why the grant is lost
    */
   verify(key: string, token: string, fencingToken: bigint | undefined): Promise<number | LossReason>;
   /** Removes the token's grant and queue entry. @returns whether the grant was in force */

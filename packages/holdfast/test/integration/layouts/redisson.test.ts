@@ -6,7 +6,15 @@ import { expect, test } from "vitest";
 import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
-import { connect, direct, newKey, onCleanup, onSharedRedis, shared } from "../../support/fault-fixture.ts";
+import {
+  connect,
+  direct,
+  newKey,
+  onCleanup,
+  onSharedRedis,
+  shared,
+  slackMs,
+} from "../../support/fault-fixture.ts";
 import { messagesOn, openLayout, otherThread, ownField, soonMs, thread, waitsFor } from "./layout-fixture.ts";
 
 const layout = { layout: redisson };
@@ -57,7 +65,7 @@ onSharedRedis("a mutex in the layout of Redisson", () => {
     await redissonHolds(key, 60_000);
     const locks = openLayout(layout);
     expect(await locks.tryAcquire(key)).toBeNull();
-    const { error } = await rejection(locks.acquire(key, { waitMs: 300 }));
+    const { error } = await rejection(locks.acquire(key, { waitMs: slackMs }));
     expect(error).toMatchObject({ code: "wait-timeout", holder: { owner: `redisson ${thread}` } });
     const waiting = locks.acquire(key);
     await waitsFor(key, `redisson_lock__channel:{${key}}`);

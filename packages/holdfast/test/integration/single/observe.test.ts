@@ -3,7 +3,16 @@ import { expect, test } from "vitest";
 import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
-import { connect, direct, newKey, onSharedRedis, open, shared, warmUp } from "../../support/fault-fixture.ts";
+import {
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  open,
+  shared,
+  slackMs,
+  warmUp,
+} from "../../support/fault-fixture.ts";
 
 const thread = "1f3a2b4c-0d5e-4f60-8a7b-9c0d1e2f3a4b:57";
 const observe = { observe: ["redisson"] } as const;
@@ -34,7 +43,7 @@ onSharedRedis("a lock of Redisson", () => {
     expect(holders).toEqual([{ owner: `redisson ${thread}`, remainingMs: expect.any(Number) as number }]);
     expect(kind).toBe("mutex");
     expect(remainingMs).toBeGreaterThan(30_000);
-    const { error } = await rejection(locks.acquire(key, { waitMs: 300 }));
+    const { error } = await rejection(locks.acquire(key, { waitMs: slackMs }));
     expect(error).toMatchObject({ code: "wait-timeout", holder: { owner: `redisson ${thread}` } });
     expect(await direct.hgetall(`lock:${key}`)).toEqual({ [thread]: "1" });
     await direct.del(`lock:${key}`);

@@ -21,7 +21,7 @@ describeWaiters(() => {
       const locks = open(context);
       expect(await probe.set(`lock:${key}`, "theirs", "PX", 30_000, "NX")).toBe("OK");
       expect(await locks.tryAcquire(key)).toBeNull();
-      await expect(locks.acquire(key, { waitMs: 100 })).rejects.toMatchObject({ code: "wait-timeout" });
+      await expect(locks.acquire(key, { waitMs: 1_000 })).rejects.toMatchObject({ code: "wait-timeout" });
       expect(await probe.get(`lock:${key}`)).toBe("theirs");
       await probe.del(`lock:${key}`);
       const lease = await locks.acquire(key);

@@ -439,7 +439,7 @@ export interface components {
              * @example 30000
              */
             ttlMs: number;
-            /** @description The certain remaining validity, counted from `queuedMs` after the request was sent */
+            /** @description The certain remaining validity, counted from `queuedMs` after the request was sent. 0: not known, a renewal states it */
             validMs: number;
             /** @description By the service's clock, for display only */
             expiresAt: string;

@@ -310,13 +310,13 @@ class DriverLocks implements Locks {
     return LeaseState.create(this.#coordinator, grant, options).lease;
   }
 
-  /** The validity of another process's grant. A grant whose stored TTL was removed is extended. */
+  /** The validity of another process's grant. If the engine does not know it, the grant is extended. */
   async #validityOf(key: string, token: string, fencingToken: bigint, ttlMs: number): Promise<Validity> {
     const { clock } = this.#driver;
     let found: VerifyResult | ExtendResult = await this.#driver.verify(key, token, fencingToken);
     if (
       found.outcome === "valid" &&
-      found.hasNoTtl === true &&
+      found.hasUnknownEnd === true &&
       remainingValidityMs(found.validity, clock) <= 0
     ) {
       found = await this.#driver.extend({ key, token, fencingToken, ttlMs, info: undefined });

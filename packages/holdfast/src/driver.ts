@@ -191,8 +191,11 @@ export type VerifyResult =
   | {
       readonly outcome: "valid";
       readonly validity: Validity;
-      /** Another program removed the TTL of the grant. The validity has ended, and an extension gives the grant a TTL again. */
-      readonly hasNoTtl?: boolean | undefined;
+      /**
+       * How long the grant remains in force is not known, so `validity` has ended, and an extension states it: another program removed
+       * the TTL, or another driver gave the grant and the engine does not know its age.
+       */
+      readonly hasUnknownEnd?: boolean | undefined;
     }
   | { readonly outcome: "lost"; readonly reason: LossReason };
 

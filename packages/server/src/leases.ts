@@ -6,6 +6,7 @@ import {
   type Lease,
   type HolderInfo,
   type LossReason,
+  type VerifyResult,
 } from "holdfast";
 import type { LeaseParts, WireLease, WireMode } from "holdfast/http";
 
@@ -120,15 +121,30 @@ export class Leases {
     };
   }
 
-  /** @throws {LeaseLostError} */
+  /**
+   * Reads a lease, and never extends it. If the engine does not know its remaining time, `validMs` is 0.
+   * @throws {LeaseLostError}
+   */
   async findLease(parts: LeaseParts): Promise<WireLease> {
     const startedAt = performance.now();
-    const leases: Lease[] = [];
-    for (const grant of parts.grants) {
-      leases.push(await this.#adopt(grant, parts.ttlMs));
-    }
-    const kinds = parts.grants.map(({ kind }) => kind);
-    return this.#respond(leases, { ttlMs: parts.ttlMs, begun: startedAt, queuedMs: 0, kinds });
+    const times = await Promise.all(
+      parts.grants.map(async (grant) => {
+        const { key, token, fencingToken } = grant;
+        this.#engine.locks.mutex(key); // throws for an invalid key
+        const verified = await this.#engine.driver.verify(key, token, BigInt(fencingToken));
+        const elapsedMs = performance.now() - startedAt;
+        const leftMs = this.#remainingMs(grant, verified);
+        if (leftMs > 0) {
+          return { leftMs, validMs: elapsedMs + leftMs };
+        } else if (verified.outcome === "valid" && verified.hasUnknownEnd === true) {
+          return { leftMs: 0, validMs: 0 };
+        }
+        throw new LeaseLostError(key, "expired", this.#engine.driver.clock.wall());
+      }),
+    );
+    const leftMs = Math.min(...times.map((one) => one.leftMs));
+    const validMs = Math.min(...times.map((one) => one.validMs));
+    return this.#wire(parts, { leftMs, validMs, queuedMs: 0 });
   }
 
   /**
@@ -234,7 +250,7 @@ export class Leases {
   ): WireLease {
     const [first] = parts.grants;
     for (const grant of parts.grants) {
-      this.#metrics.leaseHeld(grant, parts.ttlMs, leftMs);
+      this.#metrics.leaseHeld(grant, parts.ttlMs, leftMs > 0 ? leftMs : parts.ttlMs);
     }
     return {
       leaseId: this.#ids.of(parts),
@@ -250,17 +266,19 @@ export class Leases {
     };
   }
 
-  #remainingMs({ key, token }: LeaseParts["grants"][number], extension: ExtendResult): number {
+  /** @throws {LeaseLostError} */
+  #remainingMs({ key, token }: LeaseParts["grants"][number], result: ExtendResult | VerifyResult): number {
     const { clock } = this.#engine.driver;
-    switch (extension.outcome) {
+    switch (result.outcome) {
+      case "valid":
       case "extended": {
-        const { until, untilWall } = extension.validity;
+        const { until, untilWall } = result.validity;
         return Math.max(0, Math.min(until - clock.now(), untilWall - clock.wall()));
       }
       case "lost":
-        throw new LeaseLostError(key, this.#engine.lossOf(token) ?? extension.reason, clock.wall());
+        throw new LeaseLostError(key, this.#engine.lossOf(token) ?? result.reason, clock.wall());
       case "unknown":
-        throw extension.error;
+        throw result.error;
     }
   }
 

@@ -102,7 +102,8 @@ export const leaseSchema: z.ZodType<WireLease> = z
     fencingTokens: z.record(z.string(), fencingToken),
     ttlMs,
     validMs: z.number().openapi({
-      description: "The certain remaining validity, counted from `queuedMs` after the request was sent",
+      description:
+        "The certain remaining validity, counted from `queuedMs` after the request was sent. 0: not known, a renewal states it",
     }),
     expiresAt: z.string().openapi({ description: "By the service's clock, for display only" }),
     queuedMs: z.number(),

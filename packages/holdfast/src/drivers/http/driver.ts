@@ -112,7 +112,8 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
   async verify(key: string, token: string): Promise<VerifyResult> {
     try {
       const { status, body, sent } = await this.#callOnce({ method: "GET", path: pathOf(key, token) }, key);
-      return { outcome: "valid", validity: validityOf(leaseOf(status, body), sent) };
+      const lease = leaseOf(status, body);
+      return { outcome: "valid", validity: validityOf(lease, sent), hasUnknownEnd: lease.validMs === 0 };
     } catch (error) {
       if (error instanceof LeaseLostError) {
         return { outcome: "lost", reason: error.reason };

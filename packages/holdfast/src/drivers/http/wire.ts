@@ -48,7 +48,10 @@ export interface WireLease {
   readonly fencingToken: string;
   readonly fencingTokens: Readonly<Record<string, string>>;
   readonly ttlMs: number;
-  /** The remaining validity, from `queuedMs` after the sending of the request. The travel time of the reply is already deducted. */
+  /**
+   * The remaining validity, ms, from `queuedMs` after the sending of the request. The travel time of the reply is already deducted. 0: the
+   * engine holds the lease, and does not know its remaining time. A renewal states it.
+   */
   readonly validMs: number;
   /** By the service's wall clock, for display only. */
   readonly expiresAt: string;

@@ -105,18 +105,16 @@ export class NacosStore implements LeaseStore {
     return inForce;
   }
 
-  /**
-   * Only the driver that has written a grant, and got the reply, knows its remaining TTL. Otherwise the TTL starts again, so that the
-   * driver knows it.
-   */
+  /** Only the driver that has written a grant, and got the reply, knows its remaining TTL. */
   async verify(key: string, token: string, fencingToken?: bigint): Promise<number | LossReason> {
     const own = this.#own.get(token);
-    const { document } = await this.#documents.read(key);
-    const grant = ownGrantIn(document, token, fencingToken);
-    if (grant === undefined || own?.version !== grant.version || own.isLate === true) {
-      return grant
-        ? this.extend({ key, token, fencingToken, ttlMs: 0, info: undefined })
-        : lossOf(document, token);
+    const view = await this.#documents.read(key);
+    const grant = ownGrantIn(view.document, token, fencingToken);
+    if (grant === undefined) {
+      return lossOf(view.document, token);
+    }
+    if (own?.version !== grant.version || own.isLate === true) {
+      return this.#observations.observe(view).remainingMs > 0 ? -1 : "expired";
     }
     const remainingMs = own.until - this.#clock.now();
     return remainingMs > 0 ? remainingMs : "expired";

@@ -109,8 +109,9 @@ export interface LeaseStore {
   /** @returns the TTL in force, ms, counted from the sending of the request, or why the grant is lost */
   extend(extension: StoreExtension): Promise<number | LossReason>;
   /**
-   * @param fencingToken if given, a grant with a larger one is another grant
-   * @returns the remaining TTL, ms, or -1 if another program removed the TTL, or why the grant is lost
+   * Only reads. @param fencingToken if given, a grant with a larger one is another grant
+   * @returns the remaining TTL, ms, or why the grant is lost. -1: it is not known, because another program removed the TTL, or because
+   * another driver has written the grant, and the engine does not know its age
    */
   verify(key: string, token: string, fencingToken: bigint | undefined): Promise<number | LossReason>;
   /** Removes the token's grant and queue entry. @returns whether the grant was in force */

@@ -141,7 +141,7 @@ export class StoreDriver implements Driver {
       ? {
           outcome: "valid",
           validity: validFrom(sent, Math.max(0, remaining) - this.#calls.graceMs),
-          hasNoTtl: remaining === -1,
+          hasUnknownEnd: remaining === -1,
         }
       : { outcome: "lost", reason: remaining };
   }

@@ -44,7 +44,7 @@ export class Observations {
   }
 
   /** Notes a grant that was just read. @returns how long it must stay unchanged until it is expired, ms */
-  remainingMs({ path, version, ttlMs }: GrantView): number {
+  remainingMs({ path, version, ttlMs }: Pick<GrantView, "path" | "version" | "ttlMs">): number {
     const now = this.#clock.now();
     const known = this.#seen.get(path);
     const seen = known?.version === version ? known : { version, since: now };

@@ -18,7 +18,7 @@ import { Inbox } from "./inbox.ts";
 import { LockNodes, orMissing } from "./lock-nodes.ts";
 import { nodeOf } from "./node.ts";
 import type { ResolvedOptions } from "./options.ts";
-import { OwnTokens } from "./own-tokens.ts";
+import { OwnTokens, type OwnGrant } from "./own-tokens.ts";
 import { decodeName, Paths } from "./paths.ts";
 import { holderOf, shownWaiters, stateOf } from "./states.ts";
 import { zooKeeperFailure } from "./wire/errors.ts";
@@ -48,6 +48,7 @@ export class ZooKeeperStore implements LeaseStore {
   readonly #nodes: LockNodes;
   readonly #audit: AuditNodes;
   readonly #acquires: Acquires;
+  readonly #observations: Observations;
 
   constructor(options: ResolvedOptions) {
     const { clock, random, credentials } = options;
@@ -67,7 +68,8 @@ export class ZooKeeperStore implements LeaseStore {
     this.#nodes = new LockNodes(host);
     const createParents = (): Promise<void> => inbox.createParents();
     this.#audit = new AuditNodes({ ...host, nodes: this.#nodes, createParents });
-    this.#acquires = new Acquires({ ...host, nodes: this.#nodes, observations: new Observations(clock) });
+    this.#observations = new Observations(clock);
+    this.#acquires = new Acquires({ ...host, nodes: this.#nodes, observations: this.#observations });
   }
 
   get isNotified(): boolean {
@@ -89,24 +91,23 @@ export class ZooKeeperStore implements LeaseStore {
   }
 
   async extend({ fencingToken, ...extension }: StoreExtension): Promise<number | LossReason> {
-    const path = await this.#grantPath(extension.key, extension.token, fencingToken);
-    const inForce = path === undefined ? undefined : await this.#nodes.extend({ ...extension, path });
+    const grant = await this.#grant(extension.key, extension.token, fencingToken);
+    const inForce = grant && (await this.#nodes.extend({ ...extension, path: grant.path }));
     return inForce ?? this.#lossOf(extension.key, extension.token);
   }
 
-  /** Only the driver that has written a grant knows its remaining TTL. Another driver starts the TTL again, to know it too. */
+  /** Only the driver that has written a grant knows its remaining TTL. */
   async verify(key: string, token: string, fencingToken?: bigint): Promise<number | LossReason> {
     const own = this.#own.get(token);
-    const path = await this.#grantPath(key, token, fencingToken);
-    if (path === undefined) {
+    const grant = await this.#grant(key, token, fencingToken);
+    if (grant === undefined) {
       return this.#lossOf(key, token);
     }
     if (own?.grant === undefined) {
-      const inForce = await this.#nodes.extend({ key, token, path, ttlMs: 0, info: undefined });
-      return inForce ?? this.#lossOf(key, token);
+      return this.#observations.remainingMs(grant) > 0 ? -1 : "expired";
     }
     const remainingMs = own.until - this.#options.clock.now();
-    return remainingMs > 0 && (await this.#nodes.exists(path)) ? remainingMs : this.#lossOf(key, token);
+    return remainingMs > 0 && (await this.#nodes.exists(grant.path)) ? remainingMs : this.#lossOf(key, token);
   }
 
   async release(key: string, token: string): Promise<boolean> {
@@ -248,14 +249,13 @@ export class ZooKeeperStore implements LeaseStore {
     }
   }
 
-  /** The node of a token's grant; undefined: it has none, or only a later grant. */
-  async #grantPath(key: string, token: string, fencingToken?: bigint): Promise<string | undefined> {
+  /** The grant of a token; undefined: it has none, or only a later grant. */
+  async #grant(key: string, token: string, fencingToken?: bigint): Promise<OwnGrant | GrantView | undefined> {
     const own = this.#own.grantOf(token);
     const view = own ? undefined : await this.#nodes.freshView(key);
-    const isOwn = own !== undefined || view?.held?.token === token;
-    const grant = own ?? (view && isOwn ? await this.#nodes.grant(view) : undefined);
+    const grant = own ?? (view?.held?.token === token ? await this.#nodes.grant(view) : undefined);
     const isLater = grant !== undefined && fencingToken !== undefined && grant.fencingToken > fencingToken;
-    return isLater ? undefined : grant?.path;
+    return isLater ? undefined : grant;
   }
 
   async #lossOf(key: string, token: string): Promise<LossReason> {

@@ -21,7 +21,7 @@ export function verifyGrant(
   const startedAt = clock.now();
   const isNew = !grant.isKnown;
   const held: Validity[] = [];
-  let hasNoTtl = false;
+  let hasUnknownEnd = false;
   const broadcast = new Broadcast<VerifyResult>(grant, nodes, noProposal, ["verify", grant.token]);
   return broadcast.run(
     (node, reply, reading) => {
@@ -38,7 +38,7 @@ export function verifyGrant(
         grant.members.add(node, Number(first), reply.runId);
       }
       if (isNew || grant.members.isUnbroken(node, Number(first), reply, startedAt)) {
-        hasNoTtl ||= Number(remainingMs) === -1;
+        hasUnknownEnd ||= Number(remainingMs) === -1;
         held.push(validFrom(reply.sent, Math.max(0, Number(remainingMs)), 0, driftFactor));
       }
       return "granted";
@@ -53,7 +53,7 @@ export function verifyGrant(
       const isEnough = restMs > 2 * (clock.now() - startedAt) && restMs > maxRemainingMs / 2;
       if (validity && (isComplete || isEnough)) {
         grant.verified(validity.until);
-        return { outcome: "valid", validity, hasNoTtl };
+        return { outcome: "valid", validity, hasUnknownEnd };
       }
       if (grant.isLost) {
         return { outcome: "lost", reason: grant.members.lossReason };

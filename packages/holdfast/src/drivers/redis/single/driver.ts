@@ -155,7 +155,7 @@ export class RedisDriver implements Driver {
       return { outcome: "lost", reason: "expired" };
     }
     const validity = validFrom(reply.sent, Math.max(0, Number(remainingMs)));
-    return { outcome: "valid", validity, hasNoTtl: Number(remainingMs) === -1 };
+    return { outcome: "valid", validity, hasUnknownEnd: Number(remainingMs) === -1 };
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {

@@ -48,23 +48,18 @@ export class Signals implements Disposable {
   /** Collects signals for the command that is about to start, so no signal is lost and none ends this process. */
   expectCommand(): void {
     this.#pendingSignals = [];
-    for (const name of [...forwarded, "SIGCONT"] as const) {
+    for (const name of [...forwarded, "SIGTSTP", "SIGCONT"] as const) {
       this.#on(name, () => {
         this.#forward(name);
       });
     }
   }
 
-  /** Forwards signals to the supervised command. At a SIGCONT the lease is checked before the command continues. */
+  /** Forwards signals to the supervised command, whose supervision has begun. At a SIGCONT the lease is checked before the command continues. */
   forwardTo(command: ChildCommand, inForeground: boolean): void {
     this.#command = command;
     this.#inForeground = inForeground;
-    this.#on("SIGTSTP", () => {
-      // While this process is stopped the lease is not renewed, so the command must be stopped as well.
-      if (!inForeground) command.signal("SIGSTOP");
-      process.kill(process.pid, "SIGSTOP");
-    });
-    this.#on("SIGCONT", () => command.signal("SIGCONT"));
+    this.#on("SIGCONT", () => this.#forward("SIGCONT")); // behind the listener that checks the lease
     for (const name of this.#pendingSignals ?? []) this.#forward(name);
     this.#pendingSignals = undefined;
   }
@@ -91,7 +86,13 @@ export class Signals implements Disposable {
 
   #forward(name: NodeJS.Signals): void {
     if (this.#pendingSignals !== undefined && this.#command === undefined) {
-      this.#pendingSignals.push(name);
+      // A stop that has ended already must not begin once the command runs.
+      const others = this.#pendingSignals.filter((one) => name !== "SIGCONT" || one !== "SIGTSTP");
+      this.#pendingSignals = [...others, name];
+    } else if (name === "SIGTSTP") {
+      // While this process is stopped the lease is not renewed, so the command must be stopped as well.
+      if (!this.#inForeground) this.#command?.signal("SIGSTOP");
+      process.kill(process.pid, "SIGSTOP");
     } else if (this.#command === undefined) {
       if ((interrupting as readonly string[]).includes(name)) this.#interrupt(name);
     } else if (!this.#inForeground || !fromTerminal.includes(name)) {

@@ -82,9 +82,9 @@ async function runCommand(held: Held, options: RunOptions, signals: Signals): Pr
   let command: ChildCommand;
   try {
     signals.interrupted.throwIfAborted();
-    lease.throwIfLost(); // this process may have been stopped since the grant
     signals.expectCommand();
     const env = environmentOf(lease);
+    lease.throwIfLost(); // this process may have been stopped since the grant
     command = await startCommand({ program, args, inForeground, env, began: guard.watch });
   } catch (error) {
     signals.stopForwarding();

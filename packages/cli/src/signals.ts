@@ -59,7 +59,7 @@ export class Signals implements Disposable {
   forwardTo(command: ChildCommand, inForeground: boolean): void {
     this.#command = command;
     this.#inForeground = inForeground;
-    this.#on("SIGCONT", () => this.#forward("SIGCONT")); // behind the listener that checks the lease
+    this.#on("SIGCONT", () => this.#forward("SIGCONT")); // after the listener that checks the lease
     for (const name of this.#pendingSignals ?? []) this.#forward(name);
     this.#pendingSignals = undefined;
   }

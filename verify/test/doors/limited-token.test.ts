@@ -346,7 +346,7 @@ describe.each(Object.entries(engines))("one limited token, on %s", (name, start)
       console.log(
         `${name}: renewals of the victim: median ${sorted[10]?.toFixed(1)} ms, longest ${sorted.at(-1)?.toFixed(1)} ms`,
       );
-      expect(sorted[10]).toBeLessThan(100 * timeFactor);
+      expect(sorted[10]).toBeLessThan(600 * timeFactor); // of the 20 s until the next one is due. After all requests of the flood it would wait for seconds
     },
   );
 });

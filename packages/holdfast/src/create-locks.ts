@@ -5,25 +5,29 @@ import { isLockError, LeaseLostError } from "./errors.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { assertSupported } from "./kinds/engine-kinds.ts";
 import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
-import { LockScope } from "./kinds/lock-scope.ts";
 import {
   checkWork,
   lockable,
-  LockRunner,
   type Lockable,
-  type WithLockResult,
   type LockedCallback,
+  LockRunner,
+  LockScope,
+  type WithLockResult,
 } from "./kinds/lockable.ts";
 import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
 import { OnceRunner, type OnceOptions, type OnceResult } from "./kinds/once.ts";
 import { KeyAcquirer } from "./kinds/key-acquirer.ts";
-import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
+import {
+  checkLimit,
+  readWrite,
+  type ReadWrite,
+  semaphore,
+  type Semaphore,
+  type SemaphoreOptions,
+} from "./kinds/shared.ts";
 import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
-import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
-import type { LeaseStateOptions } from "./lease/lease-host.ts";
-import { LeaseState } from "./lease/lease-state.ts";
-import type { Lease, SerializedLease } from "./lease/lease.ts";
-import { parseSerialized } from "./lease/serialized-lease.ts";
+import { LeaseState, type LeaseStateOptions } from "./lease/lease-state.ts";
+import { type Lease, parseSerialized, type SerializedLease } from "./lease/lease.ts";
 import { LocalCoordinator } from "./local/coordinator.ts";
 import type { HeldLease, LockEvent, LockState, NodeState } from "./lock-state.ts";
 import type { Locks } from "./locks.ts";

@@ -46,8 +46,8 @@ export {
 export type { Election } from "./kinds/election.ts";
 export type { CountDownOptions, Latch, LatchOptions, LatchWaitOptions } from "./kinds/latch.ts";
 export type { OnceOptions, OnceResult } from "./kinds/once.ts";
-export type { ReadWrite } from "./kinds/read-write.ts";
-export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
+export type { ReadWrite } from "./kinds/shared.ts";
+export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/shared.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
 export type {

@@ -1,5 +1,5 @@
 import type { AcquireTrace } from "./diagnostics.ts";
-import type { RenewalBackupStarter } from "./lease/renewal-backup.ts";
+import type { RenewalBackupStarter } from "./lease/watchdog.ts";
 import type { HolderInfo, LockMode } from "./driver.ts";
 import {
   checkBoolean,

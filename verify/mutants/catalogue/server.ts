@@ -141,7 +141,7 @@ export const server: readonly Mutant[] = [
   ),
   mutant(
     "release-is-sent-once",
-    "protocol#clean-up: `server/release-queue.ts` releases the token and retries, with growing pauses.",
+    "protocol#clean-up: `server/releases.ts` releases the token and retries, with growing pauses.",
     at("ReleaseQueue.retry", operand("isTransient"), by("false")),
     byServer("integration/single/release-goes-on", "a release without a reply of the engine"),
   ),

@@ -1,5 +1,5 @@
 import { LockError } from "../errors.ts";
-import type { LeaseHandle } from "../lease/lease-handle.ts";
+import type { LeaseHandle } from "../lease/lease-state.ts";
 import type { Lease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { Holder, LockEvent, LockState } from "../lock-state.ts";

@@ -1,5 +1,5 @@
 import { isLockError } from "../errors.ts";
-import type { LeaseHandle } from "../lease/lease-handle.ts";
+import type { LeaseHandle } from "../lease/lease-state.ts";
 import type { Holder } from "../lock-state.ts";
 import { checkObject, checkTtl, invalidValue } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire, TryOptions } from "../options.ts";

@@ -1,13 +1,11 @@
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import type { LockScope } from "./lock-scope.ts";
+import type { AcquireStrategy, LockScope } from "./lockable.ts";
 import type { InternalLease } from "../lease/lease.ts";
-import type { AcquireStrategy } from "./lockable.ts";
 import { checkText } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import { SharedAcquire } from "./shared-acquire.ts";
+import { NestedLease, ReentrantHold, SharedAcquire } from "./shared-acquire.ts";
 import type { KeyAcquirer } from "./key-acquirer.ts";
-import { ReentrantHold, NestedLease } from "./reentrant-hold.ts";
 import { AsyncMutex } from "./async-mutex.ts";
 
 /** Options of a reentrant acquire. */

@@ -1,23 +1,498 @@
-import { publish } from "../diagnostics.ts";
-import type { ExtendResult, Grant } from "../driver.ts";
-import { LeaseLostError, unsupportedLease, type LossReason } from "../errors.ts";
-import type { Holder } from "../lock-state.ts";
-import { remainingValidityMs } from "../validity.ts";
+import type { Driver, ExtendResult, Grant, HolderInfo, HolderReport, LockMode } from "../driver.ts";
+import { isLockError, LeaseLostError, type LossReason, unsupportedLease } from "../errors.ts";
+import type { ResolvedAcquire } from "../options.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Renewable, Watchdog, WatchedLease } from "./watchdog.ts";
+import { QueueNode } from "../runtime/linked-queue.ts";
 import {
-  downgradeGrant,
-  extendGrant,
-  releaseLostGrant,
-  requestExtension,
-  verifyGrant,
-} from "./engine-requests.ts";
-import type { Handoverable, HandoverRun } from "./handover-run.ts";
-import { LeaseGrant } from "./lease-grant.ts";
-import { LeaseHandle, type LeaseControl, type LossListener } from "./lease-handle.ts";
-import type { CreatedLease, LeaseHost, LeaseStateOptions } from "./lease-host.ts";
-import { HoldReport, reportLeakedLease, traceRelease } from "./lease-trace.ts";
-import type { SerializedLease } from "./lease.ts";
-import { serializeLease } from "./serialized-lease.ts";
-import type { Renewable, WatchedLease } from "./watchdog.ts";
+  engineOf,
+  type FactsHost,
+  hasSubscribers,
+  type HoldTrace,
+  kindOf,
+  type LeaseFacts,
+  modeOf,
+  publish,
+  type RenewTrace,
+  trace,
+  traces,
+} from "../diagnostics.ts";
+import { emitWarning } from "../runtime/node-modules.ts";
+import { engineExpiry, extendValidity, remainingValidityMs, type Validity } from "../validity.ts";
+import { checkTtl } from "../option-checks.ts";
+import {
+  BaseLease,
+  type InternalLease,
+  lossControllerOf,
+  type SerializedLease,
+  serializeLease,
+  type WriteLease,
+} from "./lease.ts";
+import type { Holder } from "../lock-state.ts";
+
+/** The surroundings of a lease in its process. `State` is the lease's state. */
+export interface LeaseHost<State> {
+  readonly driver: Driver;
+  readonly clock: Clock;
+  readonly watchdog: Watchdog;
+  readonly owner: string;
+  /** The number of the `Locks` in diagnostics. */
+  readonly instance: number;
+  /** Releases the lease: hands it over to the next local waiter, or releases its grant at the engine. */
+  release(lease: State): Promise<boolean>;
+  /** Releases the grant at the engine after `ms`, or leaves it to its TTL if the `Locks` is closed before. */
+  releaseAfter(lease: State, ms: number): void;
+  /** Declares every lease on the grant with this token lost. */
+  markLost(token: string, reason: LossReason): void;
+  /** Removes a lease that ended without a release from its queue, because the lease can no longer be handed over. */
+  leaseEnded(lease: State): void;
+  /** How long a grant may be handed over in memory, ms; 0: never. */
+  readonly handoverMs: number;
+  /** Whether a release of the lease may hand it over in memory. Once false, it stays false. */
+  mayHandOver(lease: State): boolean;
+  /**
+   * How many callers wait in memory for this lease, and for how long, as a report to the engine.
+   * Undefined: none wait, and the engine has no earlier report to correct.
+   */
+  localWaitersToReport(lease: State): Pick<HolderReport, "localWaiters" | "localWaitMs"> | undefined;
+}
+
+/** The options of an acquire that stay in force after the grant. */
+export type LeaseStateOptions = Pick<
+  ResolvedAcquire,
+  "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "info" | "trace"
+> & {
+  readonly minHoldMs?: number;
+  /** Selects the local queue of the lease. */
+  readonly lockMode?: LockMode | undefined;
+  /** The lease was adopted. It may have been adopted more than once, so other leases may use the same grant. */
+  readonly isAdopted?: boolean;
+};
+
+/** A lease's state, and the handle for its caller. */
+export interface CreatedLease<State> {
+  readonly state: State;
+  readonly lease: LeaseHandle;
+}
+
+/** The node of a lease in its local queue, with the number and the start of the hand-overs of its grant. */
+export class HandoverRun<Hold> extends QueueNode<Hold> {
+  readonly handovers: number;
+  readonly since: number;
+
+  constructor(hold: Hold, handovers: number, since: number) {
+    super(hold);
+    this.handovers = handovers;
+    this.since = since;
+  }
+}
+
+/** A lease that may be handed over. Only its local queue writes `handoverRun`. */
+export interface Handoverable<Hold> {
+  handoverRun: HandoverRun<Hold> | undefined;
+}
+
+/** A lease, as its events name it. */
+interface Described {
+  facts(): LeaseFacts;
+}
+
+/** The facts of a lease for its events. @param lockMode null: unknown */
+function leaseFacts(
+  host: FactsHost,
+  { key, fencingToken }: { readonly key: string; readonly fencingToken: bigint },
+  lockMode: LockMode | null | undefined,
+): LeaseFacts {
+  const { instance } = host;
+  const [engine, kind, mode] = [engineOf(host), kindOf(lockMode), modeOf(lockMode)];
+  return { key, instance, engine, kind, mode, fencingToken };
+}
+
+/** Reports a hold, from its grant to its end. */
+class HoldReport {
+  readonly #context: HoldTrace;
+  readonly #clock: Clock;
+  readonly #since: number;
+
+  private constructor(context: HoldTrace, clock: Clock) {
+    this.#context = context;
+    this.#clock = clock;
+    this.#since = clock.now();
+    traces.hold.start.publish(context);
+    traces.hold.end.publish(context);
+  }
+
+  /** Undefined: the channel has no subscribers. */
+  static start(lease: Described, options: LeaseStateOptions, clock: Clock): HoldReport | undefined {
+    if (!hasSubscribers(traces.hold)) {
+      return undefined;
+    }
+    const { key, instance, engine, kind, mode, fencingToken } = lease.facts();
+    const [ttlMs, call] = [options.ttlMs, options.trace?.call];
+    const end = { reason: undefined, heldMs: undefined, overrunMs: undefined };
+    return new HoldReport({ key, instance, engine, kind, mode, fencingToken, call, ttlMs, ...end }, clock);
+  }
+
+  /** @param remainingMs validity at the end, ms; negative if the validity ended first */
+  end(reason: LossReason | "transferred", remainingMs: number): void {
+    const context = this.#context;
+    context.reason = reason;
+    context.heldMs = this.#clock.now() - this.#since;
+    context.overrunMs = Math.max(0, -remainingMs);
+    traces.hold.asyncStart.publish(context);
+    traces.hold.asyncEnd.publish(context);
+  }
+}
+
+function traceRelease(lease: Described, release: () => Promise<boolean>): Promise<boolean> {
+  if (!hasSubscribers(traces.release)) {
+    return release();
+  }
+  return trace(
+    traces.release,
+    () => {
+      const { key, instance, engine, kind, mode, fencingToken } = lease.facts();
+      const end = undefined;
+      return { key, instance, engine, kind, mode, fencingToken, released: end, errorCode: end, error: end };
+    },
+    release,
+    (context, settled) => {
+      if ("result" in settled) {
+        context.released = settled.result;
+      } else if (isLockError(settled.error)) {
+        context.errorCode = settled.error.code;
+      }
+    },
+  );
+}
+
+/** Traces a renewal of the watchdog, or an `extend()` of the caller. @param margin the remaining validity at the start, ms */
+function traceRenewal(
+  lease: Described,
+  ttlMs: number,
+  margin: () => number,
+  renew: () => Promise<ExtendResult>,
+): Promise<ExtendResult> {
+  const describe = (): RenewTrace => ({
+    ...lease.facts(),
+    ttlMs,
+    marginMs: margin(),
+    outcome: undefined,
+    errorCode: undefined,
+  });
+  return trace(traces.renew, describe, renew, (context, settled) => {
+    if ("result" in settled) {
+      const { result } = settled;
+      context.outcome = result.outcome;
+      if (result.outcome === "unknown" && isLockError(result.error)) {
+        context.errorCode = result.error.code;
+      }
+    }
+  });
+}
+
+/** Reports a lease whose handle was garbage-collected without a release. */
+function reportLeakedLease(lease: Described & { readonly key: string }): void {
+  publish("leaked", () => lease.facts());
+  const message = `The lease of "${lease.key}" was garbage-collected without a release; it is no longer renewed`;
+  emitWarning(message, "HOLDFAST_LEAKED_LEASE");
+}
+
+/** The parts of a lease that its requests to the engine need. */
+interface GrantedLease {
+  readonly grant: Grant;
+  readonly fencingToken: bigint;
+  facts(): LeaseFacts;
+  /** The engine knows that the fencing token of this lease is the last one of its grant. */
+  lastConfirmed(): void;
+}
+
+/**
+ * Extends the grant of a lease, and declares every lease on the grant lost if the engine no longer has it.
+ * The request carries a report for `inspect` if the engine keeps one. The report replaces the last one.
+ */
+function requestExtension<State extends GrantedLease>(
+  host: LeaseHost<State>,
+  lease: State,
+  ttlMs: number,
+  info: HolderInfo | undefined,
+): Promise<ExtendResult> {
+  const margin = (): number => remainingValidityMs(lease.grant.validity, host.clock);
+  return traceRenewal(lease, ttlMs, margin, () => sendExtension(host, lease, ttlMs, info));
+}
+
+/**
+ * Extends the grant of a lease, and its validity. Rejects if the engine does not reply.
+ * @returns whether the engine has the grant
+ */
+async function extendGrant<State extends GrantedLease>(
+  host: LeaseHost<State>,
+  lease: State,
+  ttlMs: number,
+  info: HolderInfo | undefined,
+): Promise<boolean> {
+  const extension = await requestExtension(host, lease, ttlMs, info);
+  if (extension.outcome === "unknown") {
+    throw extension.error;
+  } else if (extension.outcome === "extended") {
+    extendValidity(lease.grant.validity, extension.validity, host.clock);
+  }
+  return extension.outcome === "extended";
+}
+
+async function sendExtension<State extends GrantedLease>(
+  host: LeaseHost<State>,
+  lease: State,
+  ttlMs: number,
+  info: HolderInfo | undefined,
+): Promise<ExtendResult> {
+  const { grant, fencingToken } = lease;
+  const { key, token, validity } = grant;
+  validity.engineUntil = Math.max(validity.engineUntil ?? 0, host.clock.now() + ttlMs);
+  const waiting = host.localWaitersToReport(lease);
+  const isLast = !host.mayHandOver(lease);
+  const isInBlock = grant.fencingCount > 1;
+  const hasReport = info !== undefined || isInBlock || waiting !== undefined;
+  const extension = await host.driver.extend({
+    key,
+    token,
+    fencingToken,
+    ttlMs,
+    info: hasReport ? { ...info, fencingToken, isLast, ...waiting } : undefined,
+  });
+  if (extension.outcome === "extended" && isLast) {
+    lease.lastConfirmed();
+  }
+  if (extension.outcome === "lost") {
+    host.markLost(token, extension.reason); // also a lease to which the grant was handed over during the request
+  }
+  return extension;
+}
+
+/** Declares every lease on the grant lost if the engine reports that the grant has ended. */
+async function verifyGrant<State>(host: LeaseHost<State>, { key, token }: Grant): Promise<void> {
+  const verified = await host.driver.verify(key, token).catch(() => undefined);
+  if (verified?.outcome === "lost") {
+    host.markLost(token, verified.reason);
+  }
+}
+
+/**
+ * Releases the grant of a lost lease without waiting for the reply, so that the next holder need not wait for the TTL.
+ * An adopted grant is not released, because another lease on it may be in force.
+ * @returns false, because the lease was lost before its release
+ */
+function releaseLostGrant<State>(
+  { driver }: LeaseHost<State>,
+  { key, token, validity }: Grant,
+  isAdopted = false,
+): Promise<boolean> {
+  if (!isAdopted) {
+    driver.release(key, token, engineExpiry(validity)).catch(() => false);
+  }
+  return Promise.resolve(false);
+}
+
+/** Turns a writer's grant into a reader's, and declares every lease on the grant lost if the engine no longer has it. */
+async function downgradeGrant<State>(host: LeaseHost<State>, { key, token, validity }: Grant): Promise<void> {
+  const confirmed = host.driver.downgrade(key, token, engineExpiry(validity));
+  if (!(await confirmed.catch(() => true))) {
+    host.markLost(token, "expired");
+  }
+}
+
+type LossListener = (loss: LeaseLostError) => void;
+
+/** The state that a handle shows and controls. */
+interface LeaseControl {
+  readonly key: string;
+  readonly owner: string;
+  readonly fencingToken: bigint;
+  readonly validity: Validity;
+  /** The end of `maxHoldMs`, on the scale of `clock.now()`. */
+  readonly endsAt: number;
+  readonly ttlMs: number;
+  readonly maxTtlMs: number;
+  readonly isTransferred: boolean;
+  readonly downgradedLease: InternalLease | undefined;
+  remainingMs(): number;
+  currentLoss(): LeaseLostError | undefined;
+  throwIfLost(): void;
+  /** Calls the listener when the lease is lost, also if it already is. With `ifLost: "continue"` the listener is never called. */
+  onLoss(listener: LossListener): void;
+  extend(ttlMs: number): Promise<void>;
+  endAfter(ms: number): void;
+  holdFor(ms: number): void;
+  stopRenewing(): void;
+  release(): Promise<boolean>;
+  orphan(): void;
+  transfer(): SerializedLease;
+  downgrade(): Promise<LeaseHandle>;
+}
+
+/**
+ * The lease in the hands of a caller. From its first renewal on, the library refers to it weakly until its `signal` is used, so that a
+ * dropped handle ends the renewals.
+ */
+export class LeaseHandle extends BaseLease implements InternalLease, WriteLease {
+  readonly #state: LeaseControl;
+  #controller: AbortController | undefined;
+
+  constructor(state: LeaseControl) {
+    super();
+    this.#state = state;
+  }
+
+  get key(): string {
+    return this.#state.key;
+  }
+
+  get keys(): readonly string[] {
+    return [this.#state.key];
+  }
+
+  get owner(): string {
+    return this.#state.owner;
+  }
+
+  get fencingToken(): bigint {
+    return this.#state.fencingToken;
+  }
+
+  get fencingTokens(): ReadonlyMap<string, bigint> {
+    return new Map([[this.key, this.fencingToken]]);
+  }
+
+  get validUntil(): number {
+    return Math.min(this.#state.validity.until, this.#state.endsAt);
+  }
+
+  /**
+   * Created at the first use, because most leases end without one. A caller may wait for the signal alone, and then nothing else refers to
+   * that caller. Therefore the library refers to the signal until the end of the lease, and the signal refers to this handle.
+   */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      const controller = lossControllerOf(this);
+      this.#controller = controller;
+      this.#state.onLoss((loss) => controller.abort(loss));
+    }
+    return this.#controller.signal;
+  }
+
+  /** See {@link LeaseControl.onLoss}. */
+  onLoss(listener: LossListener): void {
+    this.#state.onLoss(listener);
+  }
+
+  remainingMs(): number {
+    return this.#state.remainingMs();
+  }
+
+  throwIfLost(): void {
+    this.#state.throwIfLost();
+  }
+
+  extend(ttlMs?: number): Promise<void> {
+    const state = this.#state;
+    return state.extend(ttlMs === undefined ? state.ttlMs : checkTtl("ttlMs", ttlMs, state.maxTtlMs));
+  }
+
+  release(): Promise<boolean> {
+    return this.#state.release();
+  }
+
+  orphan(): void {
+    this.#state.orphan();
+  }
+
+  transfer(): SerializedLease {
+    return this.#state.transfer();
+  }
+
+  get isTransferred(): boolean {
+    return this.#state.isTransferred;
+  }
+
+  /** See {@link WriteLease.downgrade}. */
+  downgrade(): Promise<LeaseHandle> {
+    return this.#state.downgrade();
+  }
+
+  /** Extends the lease once more, and ends its renewals. */
+  async stopRenewingAfter(ttlMs: number): Promise<void> {
+    await this.#state.extend(ttlMs);
+    this.#state.stopRenewing();
+  }
+
+  override get isInForce(): boolean {
+    return (this.#state.downgradedLease ?? this).remainingMs() > 0;
+  }
+
+  /** Replaces the end of the lease: `ms` from now. */
+  holdFor(ms: number): void {
+    this.#state.holdFor(ms);
+  }
+
+  endAfter(ms: number): void {
+    this.#state.endAfter(ms);
+  }
+
+  currentLoss(): LossReason | undefined {
+    const { downgradedLease } = this.#state;
+    return downgradedLease ? downgradedLease.currentLoss() : this.#state.currentLoss()?.reason;
+  }
+}
+
+/** The grant of a lease, and its times and names. */
+abstract class LeaseGrant {
+  readonly key: string;
+  readonly grant: Grant;
+  readonly fencingToken: bigint;
+  readonly ttlMs: number;
+  readonly heldFrom: number; // when this process received the lease, on the scale of `clock.now()`
+  endsAt: number;
+  isClaim: boolean;
+  readonly #host: Pick<LeaseHost<never>, "owner" | "driver" | "instance">;
+  readonly #options: LeaseStateOptions;
+
+  protected constructor(
+    host: Pick<LeaseHost<never>, "owner" | "driver" | "instance" | "clock">,
+    grant: Grant,
+    options: LeaseStateOptions,
+    fencingToken: bigint,
+  ) {
+    this.key = grant.key;
+    this.grant = grant;
+    this.fencingToken = fencingToken;
+    this.ttlMs = options.ttlMs;
+    this.heldFrom = host.clock.now();
+    this.endsAt = this.heldFrom + options.maxHoldMs;
+    this.isClaim = grant.isClaim;
+    this.#host = host;
+    this.#options = options;
+  }
+
+  get owner(): string {
+    return this.#options.info?.owner ?? this.#host.owner;
+  }
+
+  get lockMode(): LockMode | undefined {
+    return this.#options.lockMode;
+  }
+
+  get validity(): Validity {
+    return this.grant.validity;
+  }
+
+  get maxTtlMs(): number {
+    return this.#host.driver.capabilities.maxTtlMs;
+  }
+
+  facts(): LeaseFacts {
+    return leaseFacts(this.#host, this, this.#options.isAdopted === true ? null : this.lockMode);
+  }
+}
 
 const shortestTtlMs = 100;
 

@@ -1,4 +1,15 @@
 import type { LossReason } from "../errors.ts";
+import type { Grant, HolderInfo } from "../driver.ts";
+import {
+  checkHolderInfo,
+  checkInteger,
+  checkKey,
+  checkOptionNames,
+  checkText,
+  invalidValue,
+  minTtlMs,
+} from "../option-checks.ts";
+import { inspectAsJson } from "../runtime/plain-values.ts";
 
 /**
  * Exclusive ownership for a limited time: while `remainingMs()` is positive, no other lease holds the lock, unless an operator broke
@@ -99,4 +110,103 @@ export interface InternalLease extends Lease {
   readonly isInForce: boolean;
   /** The reason of the loss, if the lease is lost. Reads the clocks. */
   currentLoss(): LossReason | undefined;
+}
+
+/** Validates the data of {@link Lease.transfer}. Error messages never contain the token. */
+export function parseSerialized(serialized: SerializedLease): {
+  key: string;
+  token: string;
+  fencingToken: bigint;
+  info: HolderInfo;
+  ttlMs: number;
+} {
+  if (typeof serialized !== "object" || serialized === null || Array.isArray(serialized)) {
+    const type = Array.isArray(serialized) ? "an array" : serialized === null ? "null" : typeof serialized;
+    throw new TypeError(
+      `Expected \`serialized\` to be the result of transfer() (parse its JSON first), got ${type}`,
+    );
+  }
+  checkOptionNames(serialized, [
+    "version",
+    "key",
+    "token",
+    "fencingToken",
+    "owner",
+    "reason",
+    "labels",
+    "ttlMs",
+  ]);
+  const { version, key, token, fencingToken, owner, reason, labels, ttlMs } = serialized;
+  if (version !== 1) {
+    throw invalidValue("serialized.version", "1", version);
+  }
+  if (typeof token !== "string" || token === "" || token.length > 512) {
+    throw new TypeError("Expected `serialized.token` to be the token of a transferred lease");
+  }
+  if (typeof fencingToken !== "string" || !/^\d{1,39}$/.test(fencingToken)) {
+    throw invalidValue("serialized.fencingToken", "a decimal number as text", fencingToken);
+  }
+  return {
+    key: checkKey(key),
+    token,
+    fencingToken: BigInt(fencingToken),
+    info: checkHolderInfo({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
+    ttlMs: checkInteger("serialized.ttlMs", ttlMs, minTtlMs, 86_400_000),
+  };
+}
+
+/** Writes a lease in the form that {@link parseSerialized} reads. The result contains the token, so it is secret. */
+export function serializeLease(
+  lease: {
+    readonly key: string;
+    readonly grant: Grant;
+    readonly fencingToken: bigint;
+    readonly owner: string;
+    readonly ttlMs: number;
+  },
+  { reason, labels }: HolderInfo = {},
+): SerializedLease {
+  const { key, grant, fencingToken, owner, ttlMs } = lease;
+  return {
+    version: 1,
+    key,
+    token: grant.token,
+    fencingToken: fencingToken.toString(),
+    owner,
+    ...(reason === undefined ? {} : { reason }),
+    ...(labels === undefined ? {} : { labels }),
+    ttlMs,
+  };
+}
+
+type LeaseJson = ReturnType<Lease["toJSON"]>;
+
+const keepsAlive = Symbol("holdfast.lease");
+
+/** The controller of a signal that refers to its lease. While anything refers to the signal, the lease is not garbage. */
+export function lossControllerOf(lease: Lease): AbortController {
+  const controller = new AbortController();
+  Object.defineProperty(controller.signal, keepsAlive, { value: lease });
+  return controller;
+}
+
+/** The members that all leases share. */
+export class BaseLease {
+  static {
+    inspectAsJson(this.prototype as unknown as Lease, "Lease");
+  }
+
+  get isInForce(): boolean {
+    return (this as unknown as Lease).remainingMs() > 0;
+  }
+
+  toJSON(this: Lease): LeaseJson {
+    const { key, keys, owner } = this;
+    return { key, keys, owner, fencingToken: this.fencingToken.toString(), remainingMs: this.remainingMs() };
+  }
+
+  async [Symbol.asyncDispose](this: Lease): Promise<void> {
+    // The engine retries the release in the background, so a failure must not break the scope.
+    await this.release().catch(() => false);
+  }
 }

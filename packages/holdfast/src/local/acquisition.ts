@@ -1,20 +1,149 @@
-import { publish, type GrantedVia, type WaitPlace } from "../diagnostics.ts";
-import type { AcquireResult, Grant, LockMode, PendingAcquire } from "../driver.ts";
-import { isLockError, WaitTimeoutError } from "../errors.ts";
-import type { LeaseHandle } from "../lease/lease-handle.ts";
-import type { CreatedLease, LeaseHost } from "../lease/lease-host.ts";
-import { LeaseState } from "../lease/lease-state.ts";
+import type { AcquireRequest, AcquireResult, Grant, LockMode, PendingAcquire } from "../driver.ts";
+import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
+import {
+  engineOf,
+  type FactsHost,
+  type GrantedVia,
+  isPublished,
+  kindOf,
+  type LockFacts,
+  modeOf,
+  nextNumber,
+  publish,
+  type WaitPlace,
+} from "../diagnostics.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { isLockError, LockError, WaitTimeoutError } from "../errors.ts";
+import { type CreatedLease, type LeaseHandle, type LeaseHost, LeaseState } from "../lease/lease-state.ts";
 import type { Waiter } from "../lock-state.ts";
-import type { ResolvedAcquire } from "../options.ts";
 import { onAbort } from "../runtime/abort-listeners.ts";
 import { QueueNode } from "../runtime/linked-queue.ts";
 import type { Scheduled, TimerQueue } from "../runtime/timer-queue.ts";
 import { absent, type Indexed, type UnorderedSet } from "../runtime/unordered-set.ts";
 import { remainingValidityMs } from "../validity.ts";
-import { requestFor, usesLocalQueue, type RequestHost } from "./acquire-request.ts";
-import type { KeyQueues } from "./key-queues.ts";
-import type { LocalQueue, LocalWaiter } from "./local-queue.ts";
-import { WaitReport } from "./wait-report.ts";
+import type { KeyQueues, LocalQueue, LocalWaiter } from "./local-queue.ts";
+import type { LocalCoordinator } from "./coordinator.ts";
+
+/** The facts about other callers of the process that a request depends on. */
+interface RequestHost {
+  readonly options: ResolvedLocks;
+  readonly usesLocalQueues: boolean;
+  /** Whether callers of this process wait in memory for the key in this mode, or already hold all of it. */
+  isContended(key: string, lockMode: LockMode | undefined): boolean;
+}
+
+/** The waiting call that a request belongs to. */
+interface WaitingCall {
+  readonly lockMode: LockMode | undefined;
+  readonly ticket: number | undefined;
+  onDequeued(): void;
+  onQueued(position: number | undefined): void;
+}
+
+/** More fencing tokens in one grant could run ahead of the engine's clock, which is their floor when the engine has lost its counter. */
+const maxHandovers = 64;
+
+/** The request of one call to the engine. @param wait absent: the call only tries */
+function requestFor(
+  host: RequestHost,
+  key: string,
+  options: ResolvedAcquire,
+  wait?: { readonly deadline: number; readonly caller: WaitingCall; readonly isRequeue: boolean },
+): AcquireRequest {
+  const isContended = wait?.isRequeue === true || host.isContended(key, options.lockMode);
+  return {
+    key,
+    lockMode: wait?.caller.lockMode ?? options.lockMode,
+    ttlMs: options.firstTtlMs ?? options.ttlMs,
+    deadline: wait?.deadline ?? null,
+    ticket: wait?.caller.ticket,
+    waiter: wait?.caller,
+    fencingCount: isContended ? fencingCountFor(host, options) : 1,
+    info: options.info,
+  };
+}
+
+/**
+ * How many fencing tokens to request: one for each possible hand-over. This applies only if another caller of this process waits, or has
+ * the lock. Such a caller often returns at once.
+ * A lone caller requests one fencing token, so the engine always knows the fencing token of its lease.
+ */
+function fencingCountFor(host: RequestHost, options: ResolvedAcquire): number {
+  const { handover } = host.options;
+  return handover && options.renew && usesLocalQueue(host, options)
+    ? Math.min(handover.max, maxHandovers) + 1
+    : 1;
+}
+
+/** Readers and writers do not queue locally, because a run of local readers would keep a writer waiting. */
+function usesLocalQueue({ usesLocalQueues }: RequestHost, { lockMode }: ResolvedAcquire): boolean {
+  return usesLocalQueues && lockMode?.kind !== "read-write";
+}
+
+type WaitHost = FactsHost & { readonly clock: Clock };
+
+/** Reports the wait of one call of acquire in diagnostics. A call that is never queued has none. */
+export class WaitReport {
+  readonly #host: WaitHost;
+  readonly #key: string;
+  readonly #options: ResolvedAcquire;
+  readonly #since: number;
+  #where: WaitPlace | undefined;
+  #call: number | undefined;
+  #queuedMs: number | undefined;
+
+  private constructor(host: WaitHost, key: string, options: ResolvedAcquire) {
+    this.#host = host;
+    this.#key = key;
+    this.#options = options;
+    this.#since = host.clock.now();
+  }
+
+  /** Undefined: nothing subscribes to waits. */
+  static begin(host: WaitHost, key: string, options: ResolvedAcquire): WaitReport | undefined {
+    const isObserved = options.trace !== undefined || isPublished("queued") || isPublished("granted");
+    return isObserved ? new WaitReport(host, key, options) : undefined;
+  }
+
+  /** Reports the first wait at each place. */
+  queued(where: WaitPlace, position: number | undefined): void {
+    if (this.#where !== where) {
+      this.#where = where;
+      publish("queued", () => ({ ...this.#facts(), where, position }));
+    }
+  }
+
+  granted(fencingToken: bigint, via: GrantedVia): void {
+    const queuedMs = this.ended();
+    const where = this.#where ?? "process";
+    publish("granted", () => ({ ...this.#facts(), where, queuedMs, via, fencingToken }));
+  }
+
+  /** Adds the time of this wait to the trace of the call, once. @returns that time, ms */
+  ended(): number {
+    if (this.#queuedMs === undefined) {
+      this.#queuedMs = this.#host.clock.now() - this.#since;
+      const { trace } = this.#options;
+      if (trace) {
+        trace.queuedMs = (trace.queuedMs ?? 0) + this.#queuedMs;
+      }
+    }
+    return this.#queuedMs;
+  }
+
+  #facts(): LockFacts & { call: number } {
+    const { trace, lockMode } = this.#options;
+    this.#call ??= trace?.call ?? nextNumber("call");
+    return {
+      call: this.#call,
+      key: this.#key,
+      instance: this.#host.instance,
+      engine: engineOf(this.#host),
+      kind: kindOf(lockMode),
+      mode: modeOf(lockMode),
+    };
+  }
+}
 
 /** The surroundings of an acquisition in its process. */
 export interface AcquisitionHost extends RequestHost, LeaseHost<LeaseState> {
@@ -272,4 +401,47 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
     }
     return true;
   }
+}
+
+/**
+ * Waits for the lock, first in the local queue and then at the engine.
+ * Rejects with a `WaitTimeoutError`, the signal's reason, `closed`, `too-many-waiters`, or the engine's error.
+ */
+export function acquire(
+  coordinator: LocalCoordinator,
+  key: string,
+  options: ResolvedAcquire,
+): Promise<LeaseHandle> {
+  const queues = coordinator.queuesOf(key);
+  if (queues.waiterCount >= coordinator.options.maxWaiters) {
+    const message = `${queues.waiterCount} callers of this process already wait for "${key}"; the limit is \`maxWaiters\``;
+    return Promise.reject(new LockError(message, { code: "too-many-waiters", key, retryable: true }));
+  }
+  return new Acquisition(coordinator, queues, key, options).start();
+}
+
+/** Tries once, without waiting. */
+export async function tryAcquire(
+  coordinator: LocalCoordinator,
+  key: string,
+  options: ResolvedAcquire,
+): Promise<{ lease: LeaseHandle } | { held: Extract<AcquireResult, { outcome: "held" }> }> {
+  const { driver } = coordinator;
+  const local = coordinator.holderOf(key);
+  if (local && options.lockMode === undefined) {
+    return { held: { outcome: "held", holder: local.describe() } };
+  }
+  const pending = driver.acquire(requestFor(coordinator, key, options));
+  const acquired = await coordinator.awaitCancellable(pending, options);
+  if (acquired.outcome === "held") {
+    return { held: acquired };
+  }
+  if (options.trace) {
+    options.trace.via = acquired.grant.via ?? "reply";
+  }
+  const { state: leaseState, lease } = LeaseState.create(coordinator, acquired.grant, options);
+  if (usesLocalQueue(coordinator, options)) {
+    coordinator.queuesOf(key).queueFor(options.lockMode).startRun(leaseState, coordinator.clock.now());
+  }
+  return { lease };
 }

@@ -2,8 +2,7 @@ import type { AcquireResult, Driver, Grant, HolderReport, LockMode, PendingAcqui
 import { nextNumber } from "../diagnostics.ts";
 import { closedError, type LossReason } from "../errors.ts";
 import type { LeaseState } from "../lease/lease-state.ts";
-import type { RenewalBackup } from "../lease/renewal-backup.ts";
-import { Watchdog } from "../lease/watchdog.ts";
+import { type RenewalBackup, Watchdog } from "../lease/watchdog.ts";
 import type { FenceState, HeldLease, LockEvent, LockState } from "../lock-state.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
 import { onAbort } from "../runtime/abort-listeners.ts";
@@ -14,10 +13,8 @@ import { UnorderedSet } from "../runtime/unordered-set.ts";
 import { addReporter } from "../processes/local-reports.ts";
 import { engineExpiry } from "../validity.ts";
 import type { Acquisition, AcquisitionHost } from "./acquisition.ts";
-import { heldLease } from "./held-lease.ts";
-import { KeyQueues } from "./key-queues.ts";
-import type { LocalQueue } from "./local-queue.ts";
-import { ownsFencingToken, withLocalQueues } from "./local-view.ts";
+import { heldLease, ownsFencingToken, withLocalQueues } from "./local-view.ts";
+import { KeyQueues, type LocalQueue } from "./local-queue.ts";
 
 /**
  * Up to this many keys keep their idle queues, because a key may be used again. More queues would outlive the collections of young

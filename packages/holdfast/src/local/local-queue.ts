@@ -1,6 +1,7 @@
-import { HandoverRun, type Handoverable } from "../lease/handover-run.ts";
+import { type Handoverable, HandoverRun } from "../lease/lease-state.ts";
 import { LinkedQueue, type QueueNode } from "../runtime/linked-queue.ts";
 import type { Waiter } from "../lock-state.ts";
+import type { LockMode } from "../driver.ts";
 
 /** A caller in a local queue. The queue decides its turn, and the caller dequeues itself when it stops waiting. */
 export interface LocalWaiter<Hold> {
@@ -23,13 +24,13 @@ export interface LocalWaiter<Hold> {
 }
 
 /** The bounds of the hand-overs of one grant, before other processes get their turn. */
-export interface HandoverLimits {
+interface HandoverLimits {
   readonly max: number;
   readonly maxMs: number;
 }
 
 /** The result of a release: handed over to a local caller, requeued at the engine, or to be released at the engine. */
-export type ReleaseDecision =
+type ReleaseDecision =
   | { readonly to: "caller" }
   | { readonly to: "others"; readonly released: Promise<boolean> | undefined }
   | { readonly to: "engine" };
@@ -200,5 +201,53 @@ export class LocalQueue<Hold extends Handoverable<Hold>> {
     waiter.isAtEngine = false;
     this.#atEngineCount -= 1;
     return true;
+  }
+}
+
+/** Up to this many queues of a semaphore are kept, also idle ones. */
+const idleQueuesKept = 8;
+
+const none: readonly LocalQueue<never>[] = [];
+
+/** All local queues of one key. Callers share a queue if their requests are equal: for a semaphore, equal permits and limit. */
+export class KeyQueues<Hold extends Handoverable<Hold>> {
+  readonly mutex: LocalQueue<Hold> = new LocalQueue<Hold>(1, 0);
+  #semaphores: Map<string, LocalQueue<Hold>> | undefined;
+  /** How many callers wait for the key at the engine, each without a local queue. */
+  directWaiters = 0;
+
+  get isEmpty(): boolean {
+    return this.directWaiters === 0 && this.queues.every((queue) => queue.isEmpty);
+  }
+
+  /** How many callers of this process wait for the key. */
+  get waiterCount(): number {
+    let count = this.directWaiters + this.mutex.waiterCount;
+    for (const queue of this.#semaphores?.values() ?? none) {
+      count += queue.waiterCount;
+    }
+    return count;
+  }
+
+  get queues(): readonly LocalQueue<Hold>[] {
+    return this.#semaphores ? [this.mutex, ...this.#semaphores.values()] : [this.mutex];
+  }
+
+  /** The first waiter of a semaphore is always queued at the engine, so that the engine remembers the limit. */
+  queueFor(lockMode: LockMode | undefined): LocalQueue<Hold> {
+    if (lockMode?.kind !== "semaphore") {
+      return this.mutex;
+    }
+    const { permits, limit } = lockMode;
+    const name = `${permits}/${limit}`;
+    let queue = this.#semaphores?.get(name);
+    if (!queue) {
+      queue = new LocalQueue(Math.floor(limit / permits), 1);
+      const existing = [...(this.#semaphores ?? [])];
+      const retained =
+        existing.length < idleQueuesKept ? existing : existing.filter(([, { isEmpty }]) => !isEmpty);
+      this.#semaphores = new Map([...retained, [name, queue]]);
+    }
+    return queue;
   }
 }

@@ -1,6 +1,15 @@
 import type { LeaseState } from "../lease/lease-state.ts";
-import { localWaitersOf, lockState, type Holder, type LockState, type Waiter } from "../lock-state.ts";
+import {
+  type HeldLease,
+  type Holder,
+  localWaitersOf,
+  lockState,
+  type LockState,
+  type Waiter,
+} from "../lock-state.ts";
 import type { LocalQueue } from "./local-queue.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { withJson } from "../runtime/plain-values.ts";
 
 /** At most this many waiters are listed. All are counted. */
 const maxWaitersShown = 100;
@@ -108,4 +117,26 @@ function withLocalHolders(
     holders: described,
     fencingToken: numbers.reduce((max, each) => (each > max ? each : max), fencingToken ?? 0n),
   };
+}
+
+/** The public values of a lease. */
+export function heldLease(lease: LeaseState, clock: Clock, localWaiters: number): HeldLease {
+  const { key, lockMode, ttlMs, fencingToken } = lease;
+  const heldMs = clock.now() - lease.heldFrom;
+  const { owner, reason, labels, remainingMs = 0 } = lease.describe();
+  return withJson({
+    key,
+    kind: lockMode?.kind ?? "mutex",
+    ...(lockMode?.kind === "read-write" && { mode: lockMode.mode }),
+    ...(lockMode?.kind === "semaphore" && { permits: lockMode.permits }),
+    owner,
+    ...(reason !== undefined && { reason }),
+    ...(labels && { labels }),
+    fencingToken,
+    since: clock.wall() - heldMs,
+    heldMs,
+    ttlMs,
+    remainingMs,
+    localWaiters,
+  });
 }

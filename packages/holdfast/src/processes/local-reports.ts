@@ -3,7 +3,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { hostAndPid } from "../runtime/node-modules.ts";
 import { withJson } from "../runtime/plain-values.ts";
 import { driftAllowanceMs, remainingValidityMs } from "../validity.ts";
-import { heldLease } from "../local/held-lease.ts";
+import { heldLease } from "../local/local-view.ts";
 import type { LeaseState } from "../lease/lease-state.ts";
 import { version } from "../version.ts";
 import type { ProcessHold, ProcessState, ProcessWait, ReportQuery } from "./process-state.ts";

@@ -1,2 +1,2 @@
 export { watchdogThread, type WatchdogThreadOptions } from "./watchdog-thread.ts";
-export type { RenewalBackup, RenewalBackupStarter, BackedLease } from "../lease/renewal-backup.ts";
+export type { RenewalBackup, RenewalBackupStarter, BackedLease } from "../lease/watchdog.ts";

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 // oxlint-disable-next-line no-restricted-imports -- the thread opens a driver of its own
 import type { ConnectOptions } from "../drivers/connect/index.ts";
 import type { Driver } from "../driver.ts";
-import type { BackedLease, RenewalBackup, RenewalBackupStarter } from "../lease/renewal-backup.ts";
+import type { BackedLease, RenewalBackup, RenewalBackupStarter } from "../lease/watchdog.ts";
 import { checkInteger, checkObject, checkOptionNames, checkText, invalidValue } from "../option-checks.ts";
 import { asMicrotask, systemClock, type Timer } from "../runtime/clock.ts";
 import { withTimeout } from "../runtime/timeout.ts";

@@ -1,7 +1,7 @@
 import { isLockError } from "holdfast";
 import { beforeEach, expect, test } from "vitest";
 
-import { LockScope } from "../../src/kinds/lock-scope.ts";
+import { LockScope } from "../../src/kinds/lockable.ts";
 import type { InternalLease } from "../../src/lease/lease.ts";
 
 let frames: LockScope;

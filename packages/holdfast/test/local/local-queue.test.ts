@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 
-import type { Handoverable } from "../../src/lease/handover-run.ts";
-import { KeyQueues } from "../../src/local/key-queues.ts";
-import { LocalQueue, type LocalWaiter } from "../../src/local/local-queue.ts";
+import type { Handoverable } from "../../src/lease/lease-state.ts";
+import { KeyQueues, LocalQueue, type LocalWaiter } from "../../src/local/local-queue.ts";
 import { QueueNode } from "../../src/runtime/linked-queue.ts";
 
 interface FakeHold extends Handoverable<FakeHold> {

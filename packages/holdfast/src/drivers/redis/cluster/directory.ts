@@ -1,7 +1,6 @@
-import type { Timer } from "../../../runtime/clock.ts";
+import { instantNow, type Timer } from "../../../runtime/clock.ts";
 import { invalidKey } from "../../../errors.ts";
 import type { NodeState } from "../../../lock-state.ts";
-import { instantNow } from "../../../runtime/clock.ts";
 import { withTimeout } from "../../../runtime/timeout.ts";
 import {
   checkCursor,
@@ -15,11 +14,10 @@ import { parseHandshake, nodeStateOf } from "../server/handshake.ts";
 import { readAudits } from "./audits.ts";
 import { slotOf, tagOf } from "./hash-slot.ts";
 import { clientKey, type KeySpace, type LockKeys } from "../protocol/keys.ts";
-import { RedisServer, type ServerListener } from "../server/server.ts";
-import type { ClusterSlot } from "../server/server-options.ts";
+import { type ClusterSlot, RedisServer, type ServerListener } from "../server/server.ts";
 import type { RedisSettings } from "../options.ts";
 import type { Script } from "../protocol/script.ts";
-import type { DirectoryLink } from "../processes/directory-link.ts";
+import type { DirectoryLink } from "../processes/directory.ts";
 import {
   clientInfoScript,
   handshakeScript,

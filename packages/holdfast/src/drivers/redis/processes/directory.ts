@@ -1,3 +1,4 @@
+import type { RedisServer } from "../server/server.ts";
 import type {
   ProcessDirectory,
   ProcessList,
@@ -5,18 +6,152 @@ import type {
   ProcessState,
   ReportQuery,
 } from "../../../processes/process-state.ts";
-import { EngineError } from "../../../errors.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import type { Random } from "../../../runtime/random.ts";
+import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { pause, withTimeout } from "../../../runtime/timeout.ts";
 import type { ProcessAnswer, ProcessQuestion } from "../protocol/messages.ts";
+import { encodeAnswer, parseAnswer } from "./process-answer.ts";
+import { EngineError } from "../../../errors.ts";
+import type { Random } from "../../../runtime/random.ts";
 import { channelOf } from "../protocol/keys.ts";
 import { isTransient, messageOf } from "../server/errors.ts";
-import { AnswerCollector, type AskedClient } from "./collector.ts";
-import type { RedisServer } from "../server/server.ts";
-import type { DirectoryLink } from "./directory-link.ts";
-import { encodeAnswer } from "./process-answer.ts";
-import { DirectoryRegistration } from "./registration.ts";
+
+/** A server with an entry of each client, and the script of the directory there. */
+export interface DirectoryLink {
+  /** Its subscription receives the questions to this client. */
+  readonly server: RedisServer;
+  /** Whether the server counts all subscribers of a channel. A cluster counts those of one node. */
+  readonly countsReceivers: boolean;
+  readonly run: (args: readonly string[]) => Promise<unknown>;
+}
+
+/** A registered client that was asked. */
+interface AskedClient {
+  readonly clientId: string;
+  /** Whether a process subscribes to the client's channel. A cluster does not report it. */
+  readonly isSubscribed: boolean;
+  /** The time since its last registration, ms. */
+  readonly seenMs: number;
+}
+
+/** Collects the answers to one question. An unexpected answer is ignored. */
+class AnswerCollector {
+  readonly answers: Map<string, ProcessState[]> = new Map();
+  readonly #expected = new Set<string>();
+  readonly #ended = new AbortController();
+  #isAsking = true;
+
+  /** A client may answer before the reply to the question, so answers of unknown clients are kept until {@link wait}. */
+  received({ clientId, body }: ProcessAnswer): void {
+    if (this.answers.has(clientId) || (!this.#isAsking && !this.#expected.has(clientId))) {
+      return;
+    }
+    const states = parseAnswer(body);
+    if (states) {
+      this.answers.set(clientId, states);
+      this.#expected.delete(clientId);
+      this.#endIfComplete();
+    }
+  }
+
+  /** Waits until all subscribed clients have answered, for at most `timeoutMs`. */
+  async wait(clients: readonly AskedClient[], clock: Clock, timeoutMs: number): Promise<void> {
+    this.#isAsking = false;
+    const known = new Set(clients.map(({ clientId }) => clientId));
+    for (const clientId of this.answers.keys()) {
+      if (!known.has(clientId)) {
+        this.answers.delete(clientId);
+      }
+    }
+    for (const { clientId, isSubscribed } of clients) {
+      if (isSubscribed && !this.answers.has(clientId)) {
+        this.#expected.add(clientId);
+      }
+    }
+    this.#endIfComplete();
+    await pause(clock, timeoutMs, true, this.#ended.signal);
+  }
+
+  end(): void {
+    this.#ended.abort();
+  }
+
+  #endIfComplete(): void {
+    if (!this.#isAsking && this.#expected.size === 0) {
+      this.end();
+    }
+  }
+}
+
+/** A process that ends sooner is not registered, because a short program would leave an entry and cost two commands. */
+const firstDelayMs = 1_000;
+const renewalMs = 60_000;
+const ttlMs = 180_000;
+const maxRegistered = 10_000;
+
+/** Registers this client in the directory of each server, once a minute. The timer does not keep the process alive. */
+class DirectoryRegistration {
+  readonly #clock: Clock;
+  readonly #links: () => readonly DirectoryLink[];
+  readonly #clientId: () => string;
+  #timer: Timer;
+  #isUsed = false;
+  #isRegistered = false;
+  #isClosed = false;
+
+  constructor(clock: Clock, links: () => readonly DirectoryLink[], clientId: () => string) {
+    this.#clock = clock;
+    this.#links = links;
+    this.#clientId = clientId;
+  }
+
+  get isUsed(): boolean {
+    return this.#isUsed;
+  }
+
+  /** The process acquires. Called at each acquire. */
+  used(): void {
+    if (!this.#isUsed && !this.#isClosed) {
+      this.#isUsed = true;
+      this.#registerIn(firstDelayMs);
+    }
+  }
+
+  /** Notifications arrive again, perhaps from another server, which has no entry of this client. */
+  verified(): void {
+    if (this.#isRegistered) {
+      this.#registerIn(firstDelayMs);
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#clock.clearTimer(this.#timer);
+    if (this.#isRegistered) {
+      this.#send(["leave", this.#clientId()]);
+    }
+  }
+
+  #registerIn(delayMs: number): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#clock.clearTimer(this.#timer);
+    this.#timer = this.#clock.setTimer(() => {
+      this.#isRegistered = true;
+      this.#send(["register", this.#clientId(), String(ttlMs), String(maxRegistered)]);
+      this.#registerIn(renewalMs);
+    }, delayMs);
+  }
+
+  /** A failure is not reported: an entry that is missing or stale only makes the directory incomplete. */
+  #send(args: readonly string[]): void {
+    for (const { server, run } of this.#links()) {
+      if (server.notificationStatus === "verified") {
+        run(args).catch(() => undefined);
+      }
+    }
+  }
+}
 
 interface DirectoryOptions {
   readonly clock: Clock;
@@ -26,7 +161,7 @@ interface DirectoryOptions {
   readonly clientId: () => string;
 }
 
-const maxClients = 1_000;
+const maxAsked = 1_000;
 /** All answers together must fit into the output buffer of the subscription, by default 8 MB for a minute. */
 const answersLength = 4_000_000;
 const ownLength = 16_000_000;
@@ -92,7 +227,7 @@ export class RedisProcessDirectory implements ProcessDirectory {
       return {
         processes: [...own, ...answers, ...silent],
         scope: "engine",
-        complete: problem === null && silent.length === 0 && registered <= maxClients,
+        complete: problem === null && silent.length === 0 && registered <= maxAsked,
         problem,
         asOf,
       };
@@ -148,7 +283,7 @@ export class RedisProcessDirectory implements ProcessDirectory {
   async #ask(link: DirectoryLink, question: string, query: ProcessQuery): Promise<Asked> {
     await this.#verified(link.server, query);
     const kind = link.server.breakChannel.slice(0, 1);
-    const limits = [String(maxClients), String(answersLength)];
+    const limits = [String(maxAsked), String(answersLength)];
     const reply = await link.run(["ask", channelOf(""), kind, question, query.key ?? "", ...limits]);
     return parseAsked(reply, link);
   }

@@ -4,7 +4,7 @@ import { backoffMs } from "../../../runtime/random.ts";
 import type { Scheduled } from "../../../runtime/timer-queue.ts";
 import { MajorityAttempt, type MajorityAttemptListener } from "./majority-attempt.ts";
 import { withKey } from "./quorum-error.ts";
-import type { QuorumHost } from "./request-host.ts";
+import type { QuorumHost } from "./quorum-acquire.ts";
 
 /** The request of a series. */
 interface AttemptSeriesListener extends MajorityAttemptListener {

@@ -1,7 +1,7 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf, serverRefusal } from "../server/errors.ts";
 import { withProposedFence, type Operation, type Reply } from "../protocol/operation.ts";
-import { readingOf, type ClockReading } from "./clock-reading.ts";
+import { readingOf, type ClockReading } from "./clock-agreement.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 

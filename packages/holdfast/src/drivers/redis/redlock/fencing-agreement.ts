@@ -2,8 +2,7 @@ import { agreedRange, type FencingRange } from "./majority.ts";
 import type { VoteRequest } from "./vote-request.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { NodeSet } from "./node-set.ts";
-import type { VoteOperations } from "./vote-operations.ts";
-import type { Vote } from "./vote.ts";
+import type { Vote, VoteOperations } from "./vote.ts";
 
 /** After this many rounds without one number, the attempt is replaced. */
 const maxRounds = 3;

@@ -5,15 +5,14 @@ import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { engineExpiry } from "../../../validity.ts";
 import type { KeySpace } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
-import { queueEntryExpiry, type PendingRelease } from "../server/pending-release.ts";
+import { queueEntryExpiry, type PendingRelease } from "../server/releases.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
 import type { VoteRequest } from "./vote-request.ts";
 import type { MajorityAttempt, MajorityGrant } from "./majority-attempt.ts";
 import type { NodeSet } from "./node-set.ts";
 import { HeldGrant, type HeldGrantHost } from "./held-grant.ts";
 import { QuorumRelease } from "./release.ts";
-import type { AttemptResidue } from "./vote-residue.ts";
-import { countsFrom, type Vote } from "./vote.ts";
+import { type AttemptResidue, countsFrom, type Vote } from "./vote.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 
 interface GrantRegistryOptions {

@@ -4,15 +4,14 @@ import type { Validity } from "../../../validity.ts";
 import { RequestHistory } from "../server/request-history.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import { withProposedFence, type Reply } from "../protocol/operation.ts";
-import { queueEntryExpiry, type EarlierRequests } from "../server/pending-release.ts";
-import { readingOf, type ClockReading } from "./clock-reading.ts";
+import { queueEntryExpiry, type EarlierRequests } from "../server/releases.ts";
+import { readingOf, type ClockReading } from "./clock-agreement.ts";
 import { GrantMembers } from "./grant-members.ts";
 import type { FencingRange } from "./majority.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { QuorumNode } from "./quorum-node.ts";
 import { quarantineMessage } from "./restart-guard.ts";
-import type { AttemptResidue } from "./vote-residue.ts";
-import { countsFrom } from "./vote.ts";
+import { type AttemptResidue, countsFrom } from "./vote.ts";
 
 export interface HeldGrantHost {
   readonly nodeSet: NodeSet;

@@ -4,17 +4,13 @@ import type { Outcome } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { Validity } from "../../../validity.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import { validityOf, type FencingRange } from "./majority.ts";
-import { VoteRequest } from "./vote-request.ts";
+import { competingVotes, type FencingRange, validityOf } from "./majority.ts";
+import { VoteRequest, type VoteRequestHost } from "./vote-request.ts";
 import type { QuorumNode } from "./quorum-node.ts";
-import type { AttemptResidue } from "./vote-residue.ts";
+import { type AttemptResidue, type Vote, VoteOperations } from "./vote.ts";
 import type { NodeSet } from "./node-set.ts";
-import type { VoteRequestHost } from "./vote-request-host.ts";
-import { competingVotes } from "./majority-verdict.ts";
 import { FencingAgreement, type ElectedVote } from "./fencing-agreement.ts";
 import type { HeldGrant } from "./held-grant.ts";
-import type { Vote } from "./vote.ts";
-import { VoteOperations } from "./vote-operations.ts";
 
 /** The request of a majority attempt. */
 export interface MajorityAttemptListener {

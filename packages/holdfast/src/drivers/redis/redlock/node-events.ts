@@ -9,7 +9,7 @@ import type { NotificationStatus } from "../server/subscriber.ts";
 import type { GrantRegistry } from "./grant-registry.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { QuorumNode } from "./quorum-node.ts";
-import type { QuorumRequest } from "./request.ts";
+import type { QuorumRequest } from "./quorum-acquire.ts";
 
 export interface NodeEventsHost {
   readonly nodeSet: NodeSet;

@@ -1,6 +1,6 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { engineError, isTransient, messageOf, queueFullError } from "../server/errors.ts";
-import type { VoteState } from "./vote-state.ts";
+import type { VoteState } from "./vote.ts";
 import type { MajorityAttempt } from "./majority-attempt.ts";
 import type { NodeSet } from "./node-set.ts";
 import { quarantineMessage, type Quarantine } from "./restart-guard.ts";

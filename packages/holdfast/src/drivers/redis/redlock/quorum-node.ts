@@ -2,7 +2,7 @@ import type { Timer } from "../../../runtime/clock.ts";
 import { publish } from "../../../diagnostics.ts";
 import { RedisServer, type ServerListener, type ServerOptions } from "../server/server.ts";
 import { maxSkewWaitMs, type RestartGuardPolicy } from "../options.ts";
-import { ReleaseQueue } from "../server/release-queue.ts";
+import { ReleaseQueue } from "../server/releases.ts";
 import { RestartGuard } from "./restart-guard.ts";
 
 const healthCheckMs = 60_000;

@@ -5,7 +5,7 @@ import {
   type ReleaseOperation,
   type PendingRelease,
   type ReleaseListener,
-} from "../server/pending-release.ts";
+} from "../server/releases.ts";
 import type { NodeSet } from "./node-set.ts";
 import type { HeldGrant } from "./held-grant.ts";
 import type { QuorumNode } from "./quorum-node.ts";

@@ -6,8 +6,8 @@ import { remainingValidityMs, validFrom, type Validity } from "../../../validity
 import type { Reply } from "../protocol/operation.ts";
 import { lossReasonOf } from "../protocol/metadata.ts";
 import { Broadcast } from "./broadcast.ts";
-import type { ClockReading } from "./clock-reading.ts";
-import { countedVote } from "./vote-diagnostics.ts";
+import type { ClockReading } from "./clock-agreement.ts";
+import { countedVote } from "./vote.ts";
 import type { HeldGrant } from "./held-grant.ts";
 import { validityOf } from "./majority.ts";
 import type { NodeSet } from "./node-set.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import type { RestartGuardPolicy } from "../options.ts";
-import type { ServerHealth } from "../server/health.ts";
+import type { ServerHealth } from "../server/handshake.ts";
 
 /** Added to the largest TTL of a grant, because uptimes are whole seconds and clocks drift. */
 const marginMs = 2_400;

@@ -1,19 +1,123 @@
-import { EngineError } from "../../../errors.ts";
-import { asMicrotask, instantNow } from "../../../runtime/clock.ts";
+import { asMicrotask, type Clock, instantNow, type Timer } from "../../../runtime/clock.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import type { RequestHistory } from "../server/request-history.ts";
-import { messageOf, serverRefusal } from "../server/errors.ts";
-import type { PushedGrant } from "../protocol/messages.ts";
+import type { NodeSet } from "./node-set.ts";
+import {
+  nextRequestFor,
+  type Vote,
+  voteByNotification,
+  voteByReply,
+  type VoteContext,
+  type VoteOperations,
+  VoteState,
+  VoteYield,
+} from "./vote.ts";
+import { messageOf, serverRefusal, unresponsiveError } from "../server/errors.ts";
+import type { LockKeys } from "../protocol/keys.ts";
 import { acquireStatus, type Reply } from "../protocol/operation.ts";
-import { foreignPollDelay, unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
-import type { VoteRequestHost } from "./vote-request-host.ts";
-import { VoteState } from "./vote-state.ts";
-import { readingOf } from "./clock-reading.ts";
-import { VoteSender, type SentVoteRequest } from "./vote-sender.ts";
-import { quarantineRetryMs, quarantineMessage, type Quarantine } from "./restart-guard.ts";
-import { nextRequestFor, voteByNotification, voteByReply, type Vote } from "./vote.ts";
+import { EngineError } from "../../../errors.ts";
+import type { RequestHistory } from "../server/request-history.ts";
+import type { PushedGrant } from "../protocol/messages.ts";
+import { foreignPollDelay, queuedPollDelay, unqueuedPollDelay } from "../server/poll-delays.ts";
+import { readingOf } from "./clock-agreement.ts";
+import { type Quarantine, quarantineMessage, quarantineRetryMs } from "./restart-guard.ts";
 import type { QuorumNode } from "./quorum-node.ts";
-import { VoteYield } from "./vote-yield.ts";
+
+/**
+ * The majority attempt of a vote request.
+ * @typeParam Request - the class of the vote requests
+ */
+export interface VoteRequestHost<Request> extends VoteContext, VoteSenderHost {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly nodeSet: NodeSet;
+  /** Whether replies still matter. */
+  readonly isOpen: boolean;
+  /** The attempt has a majority, and yields no vote. */
+  readonly hasMajority: boolean;
+  /** A vote was counted or lost, or a pending reply arrived. */
+  onReply(voteRequest: Request): void;
+  /** A reply to an ended attempt shows a grant or a queue entry on the node. */
+  handleLateReply(voteRequest: Request, vote: Vote | undefined): void;
+  /** The node cannot vote: its residue must be cleaned up. */
+  cleanUp(voteRequest: Request): void;
+}
+
+interface VoteSenderHost {
+  readonly clock: Clock;
+  readonly keys: LockKeys;
+  readonly token: string;
+  readonly nodeTimeoutMs: number;
+  readonly waits: boolean;
+  readonly operations: VoteOperations;
+}
+
+interface SentVoteRequest {
+  /** The number of the vote that the request yields; 0: none. */
+  readonly yielded: number;
+  /** The position of the request among all requests to this node. */
+  readonly requestNumber: number;
+}
+
+interface VoteReplyListener {
+  answered(reply: Reply, request: SentVoteRequest): void;
+  failed(error: unknown): void;
+}
+
+/** Sends the requests for one node's vote, and records what each request may leave on the node. */
+class VoteSender {
+  /** The requests sent so far. */
+  count = 0;
+  /** Whether the last request asked for a queue entry as well. */
+  requestedQueueing = false;
+  readonly #host: VoteSenderHost;
+  readonly #state: VoteState;
+  readonly #listener: VoteReplyListener;
+
+  constructor(host: VoteSenderHost, state: VoteState, listener: VoteReplyListener) {
+    this.#host = host;
+    this.#state = state;
+    this.#listener = listener;
+  }
+
+  /** @param yielded the number of the vote that the request yields; 0: none */
+  send(yielded: number, proposedFence: string): void {
+    const { keys, operations, token, waits } = this.#host;
+    const { node, residue, mayQueue } = this.#state;
+    this.requestedQueueing = waits && mayQueue;
+    node.releaseQueue.cancelCleanUp(token); // a clean-up from a quarantine of the node would end the new request
+    const args =
+      yielded > 0
+        ? operations.yield(node, yielded, proposedFence)
+        : operations.request(node, proposedFence, this.requestedQueueing);
+    residue.history.sent(Number(args.at(-1)));
+    residue.add();
+    this.count += 1;
+    const request = { yielded, requestNumber: this.count };
+    node.server.perform({
+      keys,
+      args,
+      answered: (reply) => this.#listener.answered(reply, request),
+      failed: (error) => this.#listener.failed(error),
+    });
+  }
+
+  /**
+   * Connects to a node that was never reached. After `nodeTimeoutMs` the node counts as unresponsive, but a later handshake still
+   * calls `connected`.
+   */
+  connect(connected: () => void, failed: (error: unknown) => void): void {
+    const { clock, nodeTimeoutMs } = this.#host;
+    const handshakeFailed = (error: unknown): void => {
+      clock.clearTimer(timer);
+      failed(error);
+    };
+    const timer: Timer = clock.setTimer(() => handshakeFailed(unresponsiveError()), nodeTimeoutMs);
+    this.#state.node.handshake().then(() => {
+      clock.clearTimer(timer);
+      connected();
+    }, handshakeFailed);
+  }
+}
 
 /**
  * The request of one majority attempt for one node's vote: sends the request, retries it, and reads the node's replies and

@@ -1,13 +1,12 @@
 import { LockError } from "../../../errors.ts";
-import { Batcher } from "../server/batch.ts";
-import { singleServerBatches } from "../server/batch-settings.ts";
+import { Batcher, singleServerBatches } from "../server/batch.ts";
 import type { CommandConnection, Connection } from "../clients/connection.ts";
 import { replicasError } from "../server/errors.ts";
 import { performOnce } from "../server/perform-once.ts";
 import { counterKey, type LockKeys } from "../protocol/keys.ts";
 import type { Reply } from "../protocol/operation.ts";
 import type { OneServerSettings } from "../options.ts";
-import { Responsiveness } from "../server/responsiveness.ts";
+import { Responsiveness } from "../server/bounded-calls.ts";
 
 /** A grant that replicas must acknowledge. */
 export interface AckRequest {

@@ -1,10 +1,42 @@
-import { afterPromises, instantNow, type Clock, type Instant, type Timer } from "../../../runtime/clock.ts";
+import { maxSkewWaitMs } from "../options.ts";
+import { executeQuorumScript, executeSingleScript } from "../protocol/scripts.generated.ts";
+import { afterPromises, type Clock, type Instant, instantNow, type Timer } from "../../../runtime/clock.ts";
 import type { Connection } from "../clients/connection.ts";
 import { isReadOnlyError, noScriptReply, timeoutError } from "./errors.ts";
 import { lateTimerMs } from "./poll-delays.ts";
 import { encode, encodeShared, type Operation } from "../protocol/operation.ts";
 import type { Script } from "../protocol/script.ts";
-import type { CallNumber, Responsiveness } from "./responsiveness.ts";
+import type { CallNumber, Responsiveness } from "./bounded-calls.ts";
+
+interface QuorumNodeLimits {
+  readonly nodeTimeoutMs: number;
+  readonly maxClockDifferenceMs?: number | undefined;
+  readonly retentionMs?: number | undefined;
+  readonly queueBound: number;
+}
+
+/** Batches for a server that decides alone. */
+export function singleServerBatches(counter: string, queueBound: number, timeoutMs: number): BatcherSettings {
+  return {
+    script: executeSingleScript,
+    keys: [counter],
+    args: [String(queueBound)],
+    timeoutMs,
+    withRunId: false,
+  };
+}
+
+/** Batches for a node of a quorum. */
+export function quorumNodeBatches(limits: QuorumNodeLimits): BatcherSettings {
+  const { nodeTimeoutMs, maxClockDifferenceMs = 0, retentionMs = 0, queueBound } = limits;
+  return {
+    script: executeQuorumScript,
+    keys: [],
+    args: [String(retentionMs), String(queueBound), String(maxSkewWaitMs(maxClockDifferenceMs))],
+    timeoutMs: nodeTimeoutMs,
+    withRunId: true,
+  };
+}
 
 /** The first element of a reply, before the replies of the operations. */
 export interface Header {
@@ -15,7 +47,7 @@ export interface Header {
   readonly uptimeMs: number;
 }
 
-export interface BatcherSettings {
+interface BatcherSettings {
   readonly script: Script;
   /** The keys before the keys of the operations. */
   readonly keys: readonly string[];

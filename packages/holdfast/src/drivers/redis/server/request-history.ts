@@ -1,6 +1,6 @@
 import type { Outcome } from "../../../errors.ts";
 import { outcomeOf } from "./errors.ts";
-import type { EarlierRequests } from "./pending-release.ts";
+import type { EarlierRequests } from "./releases.ts";
 
 /** The repeats of one request: their number, their failures, and whether one of them may still take effect on the server. */
 export class RequestHistory implements EarlierRequests {

@@ -1,24 +1,68 @@
-import { instantNow, type Instant } from "../../../runtime/clock.ts";
+import { type Clock, type Instant, instantNow } from "../../../runtime/clock.ts";
+import type { Random } from "../../../runtime/random.ts";
+import type { Connection } from "../clients/connection.ts";
+import {
+  NotificationDispatcher,
+  type NotificationListener,
+  type NotificationStatus,
+  Subscriber,
+} from "./subscriber.ts";
+import { GrantAgeEstimator, latestTime, ServerClock } from "./server-clock.ts";
 import { publish } from "../../../diagnostics.ts";
 import type { NodeState } from "../../../lock-state.ts";
-import { Batcher, type BatchListener, type Header } from "./batch.ts";
-import { quorumNodeBatches, singleServerBatches } from "./batch-settings.ts";
-import { BoundedCalls } from "./bounded-calls.ts";
-import { ClientRegistration } from "./client-registration.ts";
-import { GrantAgeEstimator } from "./grant-age.ts";
-import type { Connection } from "../clients/connection.ts";
+import { Batcher, type BatchListener, type Header, quorumNodeBatches, singleServerBatches } from "./batch.ts";
+import { BoundedCalls, Responsiveness } from "./bounded-calls.ts";
+import {
+  ClientRegistration,
+  type HandshakeReply,
+  isRedis7,
+  nodeStateOf,
+  requestHealth,
+  type ServerHealth,
+} from "./handshake.ts";
 import { clonedError } from "./errors.ts";
-import { hasTokenOf } from "./former-tokens.ts";
-import { isRedis7, nodeStateOf, type HandshakeReply } from "./handshake.ts";
-import { requestHealth, type ServerHealth } from "./health.ts";
+import { hasTokenOf } from "./releases.ts";
 import { clientKey, counterKey } from "../protocol/keys.ts";
-import { NotificationDispatcher } from "./notification-dispatcher.ts";
 import type { Operation } from "../protocol/operation.ts";
 import { clientInfoScript } from "../protocol/scripts.generated.ts";
-import { latestTime, ServerClock } from "./server-clock.ts";
-import { Responsiveness } from "./responsiveness.ts";
-import { Subscriber, type NotificationStatus } from "./subscriber.ts";
-import type { ServerEvents, ServerSettings } from "./server-options.ts";
+
+/** Receives the notifications of one server, and the changes of its state. */
+interface ServerEvents<Server> extends NotificationListener {
+  /** The state of the subscription changed. Waiting requests must be sent again. */
+  notificationStatusChanged(status: NotificationStatus, server: Server): void;
+  /** The server was unresponsive and replies again. Failed requests should be repeated at once. */
+  recovered(server: Server): void;
+  /** The run of the server that replied, and its uptime. Only for a node of a quorum, and before the replies. */
+  identified?(runId: string, uptimeMs: number): void;
+}
+
+/** The properties of a server that is one slot of a cluster. */
+export interface ClusterSlot {
+  /** The hash tag that leads to the slot. Undefined for the slot of the client's own description: it has the break subscription. */
+  readonly tag: string | undefined;
+  /** The clock of the slot's own server. */
+  ownClock(): ServerClock;
+  /** The clock of the slot's own server. Until that server has replied, the clock of another server. */
+  bestClock(): ServerClock;
+  /** The descriptions of clients, which may be in other slots. */
+  clients(keys: readonly string[]): Promise<unknown[]>;
+}
+
+interface ServerSettings {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  /** For a node of a quorum: the timeout of one call. */
+  readonly nodeTimeoutMs?: number | undefined;
+  /** For a node of a quorum: how far the clocks of two nodes may differ. */
+  readonly maxClockDifferenceMs?: number | undefined;
+  /** For a node of a quorum: how long a fencing counter outlives its lock. */
+  readonly retentionMs?: number | undefined;
+  readonly queueBound: number;
+  readonly slot?: ClusterSlot | undefined;
+}
 
 export type ServerListener = ServerEvents<RedisServer>;
 

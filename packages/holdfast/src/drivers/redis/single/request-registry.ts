@@ -7,20 +7,18 @@ import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
 import { UnorderedSet } from "../../../runtime/unordered-set.ts";
 import type { RedisSettings } from "../options.ts";
-import { RedisProcessDirectory } from "../processes/directory.ts";
-import type { DirectoryLink } from "../processes/directory-link.ts";
+import { type DirectoryLink, RedisProcessDirectory } from "../processes/directory.ts";
 import { KeySpace, type LockKeys } from "../protocol/keys.ts";
 import type { ProcessAnswer, ProcessQuestion, PushedGrant } from "../protocol/messages.ts";
 import { attemptToken, createToken } from "../protocol/token.ts";
 import { clonedError } from "../server/errors.ts";
-import { ReleaseQueue } from "../server/release-queue.ts";
+import { ReleaseQueue } from "../server/releases.ts";
 import type { RedisServer, ServerListener } from "../server/server.ts";
 import type { Wakeable } from "../server/server-call.ts";
 import type { NotificationStatus } from "../server/subscriber.ts";
 import { LockInspector } from "./inspect.ts";
 import { RedisLatches } from "./latches.ts";
-import type { RequestHost } from "./request-host.ts";
-import type { ServerAcquire } from "./request.ts";
+import type { RequestHost, ServerAcquire } from "./server-acquire.ts";
 import type { ServerDirectory } from "./server-directory.ts";
 
 /** Makes the directory of a driver instance. */

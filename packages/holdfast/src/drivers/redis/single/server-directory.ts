@@ -2,7 +2,7 @@ import { invalidCursor } from "../../../option-checks.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import type { KeySpace, LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "../server/server.ts";
-import type { DirectoryLink } from "../processes/directory-link.ts";
+import type { DirectoryLink } from "../processes/directory.ts";
 import { processesScript, scanScript } from "../protocol/scripts.generated.ts";
 
 /** How long one page of a list may take, ms, because a call with a rare prefix must not scan all keys. */

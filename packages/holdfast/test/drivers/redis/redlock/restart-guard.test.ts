@@ -1,7 +1,7 @@
 import { manualClock, type ManualClock } from "holdfast/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 
-import type { ServerHealth } from "../../../../src/drivers/redis/server/health.ts";
+import type { ServerHealth } from "../../../../src/drivers/redis/server/handshake.ts";
 import { RestartGuard } from "../../../../src/drivers/redis/redlock/restart-guard.ts";
 
 const promisedMs = 10_600;

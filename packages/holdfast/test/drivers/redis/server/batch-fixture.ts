@@ -9,7 +9,7 @@ import {
   executeSingleScript,
   executeQuorumScript,
 } from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
-import { Responsiveness } from "../../../../src/drivers/redis/server/responsiveness.ts";
+import { Responsiveness } from "../../../../src/drivers/redis/server/bounded-calls.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 
 interface Call {

@@ -4,7 +4,7 @@ import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 
 import { instantNow } from "../../../../src/runtime/clock.ts";
-import { GrantAgeEstimator } from "../../../../src/drivers/redis/server/grant-age.ts";
+import { GrantAgeEstimator } from "../../../../src/drivers/redis/server/server-clock.ts";
 import type { Script } from "../../../../src/drivers/redis/protocol/script.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 

@@ -1,31 +1,145 @@
-import {
-  localWaitersOf,
-  lockState,
-  waitTimes,
-  type FenceState,
-  type LockState,
-  type NodeView,
-} from "../../../../lock-state.ts";
-import type { NodeSet } from "../node-set.ts";
-import { isTransient, messageOf } from "../../server/errors.ts";
+import { QuorumError } from "../../../../errors.ts";
+import { engineError, isTransient, messageOf, outcomeOf, serverRefusal } from "../../server/errors.ts";
 import {
   holderOf,
   holdsWith,
   lastFence,
-  newestFence,
-  reportedLast,
-  ownersByClient,
-  remainingOf,
-  tokenOf,
   type LockSnapshot,
+  newestFence,
+  ownersByClient,
+  parseSnapshot,
+  remainingOf,
+  reportedLast,
+  type SharedHolderEntry,
+  sharedHolderOf,
+  type SharedLockSnapshot,
+  tokenOf,
 } from "../../server/lock-snapshot.ts";
 import type { LockKeys } from "../../protocol/keys.ts";
-import { newestMetadata } from "../../protocol/metadata.ts";
-import { ticketOf } from "../../protocol/token.ts";
-import { majorityReached } from "../majority.ts";
-import { SharedView } from "./shared-lock-view.ts";
+import { noProposal, withProposedFence } from "../../protocol/operation.ts";
 import type { QuorumNode } from "../quorum-node.ts";
-import { queryNode, quorumNotReached, type AnsweredReply, type NodeReply } from "./node-reply.ts";
+import {
+  type FenceState,
+  localWaitersOf,
+  lockState,
+  type LockState,
+  type NodeView,
+  waitTimes,
+} from "../../../../lock-state.ts";
+import { newestMetadata } from "../../protocol/metadata.ts";
+import { majorityReached } from "../majority.ts";
+import type { NodeSet } from "../node-set.ts";
+import { ticketOf } from "../../protocol/token.ts";
+
+/** The reply of one node to `inspect`, or why there is none. */
+interface NodeReply {
+  readonly node: QuorumNode;
+  readonly snapshot: LockSnapshot | undefined;
+  readonly error: unknown;
+}
+
+type AnsweredReply = NodeReply & { readonly snapshot: LockSnapshot };
+
+function queryNode(node: QuorumNode, keys: LockKeys): Promise<NodeReply> {
+  return new Promise((resolve) => {
+    const failed = (error: unknown): void => resolve({ node, snapshot: undefined, error });
+    node.server.perform({
+      keys,
+      args: withProposedFence(["inspect"], noProposal),
+      answered: ({ value }) => {
+        const answer = value as unknown[];
+        if (answer[0] === "error") {
+          failed(serverRefusal(String(answer[1])));
+        } else {
+          resolve({ node, snapshot: parseSnapshot(answer), error: undefined });
+        }
+      },
+      failed,
+    });
+  });
+}
+
+function quorumNotReached(key: string, replies: readonly NodeReply[]): unknown {
+  const [cause] = replies.map(({ error }) => error).filter((error) => error !== undefined);
+  const kind = engineError(cause, key, "none");
+  if (kind.code === "kind-mismatch") {
+    return kind;
+  }
+  return new QuorumError({
+    key,
+    votes: replies.map(({ node, snapshot, error }) => ({
+      node: node.name,
+      vote: snapshot ? "held" : outcomeOf(error) === "unknown" ? "timeout" : "error",
+      latencyMs: null,
+      reason: snapshot ? null : messageOf(error),
+    })),
+    outcome: "none",
+    retryable: true,
+    cause,
+  });
+}
+
+/** The holders of a shared lock, by a majority of the nodes. */
+class SharedView {
+  readonly kind: SharedLockSnapshot["kind"];
+  readonly limit: number;
+  readonly holders: readonly SharedHolderEntry[];
+
+  private constructor({ kind, limit }: SharedLockSnapshot, holders: readonly SharedHolderEntry[]) {
+    this.kind = kind;
+    this.limit = limit;
+    this.holders = holders;
+  }
+
+  /** Undefined: no node reports a shared lock. */
+  static of(answered: readonly LockSnapshot[], majority: number): SharedView | undefined {
+    const reported = answered.map(({ shared }) => shared).filter((shared) => shared !== undefined);
+    const [first] = reported;
+    const tokens = new Set(reported.flatMap(({ holders }) => holders.map(({ token }) => token)));
+    const holders = [...tokens].flatMap((token) => {
+      const grants = reported.flatMap((snapshot) =>
+        snapshot.holders.filter((holder) => holder.token === token),
+      );
+      const holder = merged(grants, majority);
+      return holder ? [holder] : [];
+    });
+    return first && new SharedView(first, holders);
+  }
+
+  /** @param nowMs the servers' clock, ms since 1970 */
+  describe(
+    ownerOf: (token: string) => string,
+    nowMs: number,
+  ): Pick<LockState, "kind" | "limit" | "holders" | "remainingMs"> {
+    const { kind, limit } = this;
+    const holders = this.holders.map((holder) => sharedHolderOf(kind, holder, ownerOf(holder.token), nowMs));
+    const remaining = holders.map(({ remainingMs = 0 }) => remainingMs);
+    return { kind, limit, holders, remainingMs: remaining.length === 0 ? null : Math.max(...remaining) };
+  }
+}
+
+/** The holder by all nodes; undefined: less than a majority has the holder. Of different numbers, the most reported is the lease's. */
+function merged(grants: readonly SharedHolderEntry[], majority: number): SharedHolderEntry | undefined {
+  const [snapshot] = grants;
+  const remainingMs = majorityReached(
+    grants.map((grant) => grant.remainingMs),
+    majority,
+  );
+  if (!snapshot || remainingMs === undefined) {
+    return undefined;
+  }
+  const times = (number: bigint): number =>
+    grants.filter(({ fencingToken }) => fencingToken === number).length;
+  const { fencingToken } = grants.reduce((best, other) =>
+    times(other.fencingToken) > times(best.fencingToken) ? other : best,
+  );
+  const weight = majorityReached(
+    grants.map((grant) => grant.weight),
+    majority,
+  );
+  const info = newestMetadata(grants.map((grant) => grant.info));
+  return { ...snapshot, fencingToken, remainingMs, weight: weight ?? snapshot.weight, info };
+}
 
 const pauseMs = 50;
 

@@ -1,20 +1,88 @@
-import { instantNow, type Instant } from "../../../runtime/clock.ts";
-import type { AcquireResult, AcquireRequest, Grant, PendingAcquire } from "../../../driver.ts";
+import { type Clock, type Instant, instantNow } from "../../../runtime/clock.ts";
+import type { AcquireRequest, AcquireResult, Grant, PendingAcquire } from "../../../driver.ts";
+import type { Random } from "../../../runtime/random.ts";
+import type { Holder } from "../../../lock-state.ts";
+import type { TimerQueue } from "../../../runtime/timer-queue.ts";
+import type { LockKeys } from "../protocol/keys.ts";
+import type { RedisServer } from "../server/server.ts";
+import {
+  type HandedOverGrant,
+  type PendingRelease,
+  queueEntryExpiry,
+  queueTtlMs,
+  type ReleaseQueue,
+} from "../server/releases.ts";
+import { ServerCall, type Wakeable } from "../server/server-call.ts";
+import type { GrantAgeEstimator, TimeEstimate } from "../server/server-clock.ts";
 import { closedError } from "../../../errors.ts";
 import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
 import { remainingValidityMs, validFrom, type Validity } from "../../../validity.ts";
-import { expiredError, queueFullError } from "../server/errors.ts";
-import { waitTimedOut } from "../server/timed-out.ts";
-import type { LockKeys } from "../protocol/keys.ts";
+import { expiredError, queueFullError, waitTimedOut } from "../server/errors.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import { acquireStatus, decodeAcquireReply, type Reply } from "../protocol/operation.ts";
-import { foreignPollDelay, unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
-import type { HandedOverGrant, PendingRelease } from "../server/pending-release.ts";
-import { queueArgument, queueEntryOf, residueExpiry } from "./queue-entry.ts";
-import { ServerCall } from "../server/server-call.ts";
-import type { RequestHost } from "./request-host.ts";
-import type { TimeEstimate } from "../server/server-clock.ts";
+import { foreignPollDelay, queuedPollDelay, unqueuedPollDelay } from "../server/poll-delays.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
+
+/** A driver, as its requests need it. */
+export interface RequestHost<Request> {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly commandTimeoutMs: number;
+  readonly claimMs: number;
+  readonly timers: TimerQueue<Wakeable>;
+  readonly releaseQueue: ReleaseQueue;
+  /** The server that has these keys. */
+  serverFor(keys: LockKeys): RedisServer;
+  tokenFor(request: AcquireRequest, server: RedisServer): string;
+  begin(request: Request): void;
+  /** The request has an entry in the server's queue. */
+  queued(request: Request): void;
+  settled(request: Request): void;
+  /** The request has its grant, and the server may still execute an earlier copy of it. The release must know the request. */
+  grantedEarly(request: Request): void;
+  holderOf(key: string): Promise<Holder | undefined>;
+}
+
+/**
+ * A queue entry after its token: validity of the first grant, fencing count, deadline by the server's clock, channel, TTL. A request
+ * writes it once, because the entry in the server's queue cannot be changed.
+ */
+function queueEntryOf(
+  { ttlMs, fencingCount }: AcquireRequest,
+  server: RedisServer,
+  claimMs: number,
+  remainingMs: number,
+): string {
+  // The server compares the deadline with its own clock, and must not skip a waiter whose clock is slower. So the error is added.
+  const deadline =
+    remainingMs === Infinity
+      ? 0
+      : Math.ceil(
+          server.serverClock.micros() / 1000 + remainingMs + server.serverClock.errorAfterMs(remainingMs),
+        );
+  return `${Math.min(ttlMs, claimMs)} ${fencingCount} ${deadline} ${server.channelKind} ${ttlMs}`;
+}
+
+/** The latest time at which a grant or queue entry of the request may still exist, on the scale of `clock.now()`. */
+function residueExpiry(server: RedisServer, now: number, deadline: number, ttlMs: number): number {
+  // The entry's deadline is too late by the error of the estimate, and the server's clock may lag by as much again.
+  const lateMs = 2 * server.serverClock.errorAfterMs(Math.max(0, deadline - now));
+  const entryEnd = deadline + Math.min(lateMs, queueTtlMs);
+  return Math.max(now + ttlMs, queueEntryExpiry(now, entryEnd));
+}
+
+/** Whether a queue entry is requested, as the script expects it. With a fresh sample of the server's time the reply needs no run ID. */
+function queueArgument(
+  isQueueing: boolean,
+  ignoresQueueLimit: boolean,
+  grantAges: GrantAgeEstimator,
+): string {
+  if (!isQueueing) {
+    return "0";
+  }
+  const { isFresh } = grantAges;
+  return ignoresQueueLimit ? (isFresh ? "4" : "3") : isFresh ? "2" : "1";
+}
 
 /**
  * One request for a lock on one server. The request is repeated until a grant, its cancellation, or its deadline. Every repeat has the

@@ -1,21 +1,206 @@
+import { type Operation, type Reply, withProposedFence } from "../protocol/operation.ts";
+import { clientIdOf } from "../protocol/token.ts";
+import type { LockKeys } from "../protocol/keys.ts";
 import type { Clock, Instant } from "../../../runtime/clock.ts";
+import { type Scheduled, TimerQueue } from "../../../runtime/timer-queue.ts";
+import { engineError, isTransient, outcomeOf, serverRefusal, timeoutError, withServer } from "./errors.ts";
 import { publish } from "../../../diagnostics.ts";
 import { closedError, type LockError } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { TokenMap } from "../../../runtime/token-map.ts";
-import { engineError, isTransient, timeoutError, withServer } from "./errors.ts";
-import {
-  cleanUpOperation,
-  type HandedOverGrant,
-  type PendingRelease,
-  type ReleaseListener,
-  type ReleaseOperation,
-} from "./pending-release.ts";
 import { lateTimerMs } from "./poll-delays.ts";
-import { ReleaseCall, type ReleaseDeadline } from "./release-call.ts";
-import type { LockKeys } from "../protocol/keys.ts";
 import type { RedisServer } from "./server.ts";
+
+/** A clone may repeat these operations without harm, because each attempt counts once. */
+const latchOperations = new Set(["countDown", "waitLatch", "leaveLatchQueue"]);
+
+/** Whether a token of the operation is one of these client IDs. In an operation of a quorum the token follows the proposed fence. */
+export function hasTokenOf(
+  clientIds: ReadonlySet<string>,
+  { args: [name = "", ...rest] }: Operation,
+): boolean {
+  const isOf = (arg: string): boolean => clientIds.has(clientIdOf(arg) ?? "");
+  return !latchOperations.has(name) && rest.slice(0, 2).some(isOf);
+}
+
+/** How long a server retains a queue after its last change. A waiter without a deadline loses its entry after this time. */
+export const queueTtlMs = 60_000;
+
+/** The time at which the queue entry of a waiter with this deadline has expired on the server. */
+export function queueEntryExpiry(now: number, deadline: number): number {
+  return deadline === Infinity ? now + queueTtlMs : deadline;
+}
+
+/** The requests that were sent before a release with the same token. Their replies may arrive during the release. */
+export interface EarlierRequests {
+  /** The latest server time, ms, at which one of the requests may still be executed; 0: none can. */
+  readonly latest: number;
+}
+
+/** A grant or queue entry to remove from the server, or the residue of a request with unknown outcome. */
+export interface PendingRelease {
+  readonly key: string;
+  readonly keys: LockKeys;
+  readonly token: string;
+  /** The queue entry after its token. Empty if the token has no queue entry. */
+  readonly queueArgs: string;
+  /** For a node of a quorum: the fencing number of the next holder, if this release grants the lock. */
+  readonly proposedFence?: string | undefined;
+  /** For a single server: this client created the token. The reply may then name the next holder of this client, without a notification. */
+  readonly isOwn?: boolean | undefined;
+  /** The time at which the residue has expired on the server, on the scale of `clock.now()`. */
+  readonly until: number;
+  /** The requests with this token that the server may still execute. Absent: none. */
+  readonly earlier?: EarlierRequests | undefined;
+}
+
+/** The arguments of the operation that removes a grant or queue entry. */
+export function cleanUpOperation(
+  { token, queueArgs, proposedFence, isOwn }: PendingRelease,
+  name: ReleaseOperation,
+): readonly string[] {
+  if (proposedFence !== undefined) {
+    return withProposedFence([name, token, queueArgs], proposedFence);
+  }
+  return name === "release" ? [name, token, queueArgs, isOwn === true ? "1" : "0"] : [name, token, queueArgs];
+}
+
+/** The grant of the next holder, which the reply to a release reports to a request of this client. */
+export interface HandedOverGrant {
+  readonly token: string;
+  readonly first: number;
+  readonly last: number;
+  readonly ttlMs: number;
+}
+
+/** `downgrade` turns the grant of a writer into the grant of a reader. */
+export type ReleaseOperation = "release" | "downgrade";
+
+/** Receives the outcome of a release. */
+export interface ReleaseListener {
+  /**
+   * May follow {@link failed}, because the release is repeated in the background.
+   * @param isConfirmed the server itself reported that it released the grant
+   */
+  released(wasReleased: boolean, isConfirmed: boolean): void;
+  /** The release had no reply in time, or a permanent failure. */
+  failed(error: unknown): void;
+}
+
+/** The release queue, as its calls need it. */
+interface ReleaseCallHost {
+  readonly onHandedOver: (grant: HandedOverGrant, sent: Instant) => void;
+  readonly onVotedFor: (token: string) => void;
+  send(release: ReleaseCall): void;
+  retry(release: ReleaseCall, error: unknown): void;
+  answered(release: ReleaseCall, serverMicros: number): void;
+  grantFound(release: ReleaseCall): void;
+}
+
+class ReleaseCall implements Operation, Scheduled {
+  dueAt = 0;
+  slot = -1;
+  failures = 0;
+  readonly pending: PendingRelease;
+  /** The time at which the residue has expired on the server, on the scale of `clock.now()`. */
+  until = 0;
+  readonly deadline: ReleaseDeadline = new ReleaseDeadline(this);
+  /** The last failure. */
+  error: unknown;
+  readonly args: readonly string[];
+  readonly listener: ReleaseListener;
+  readonly #queue: ReleaseCallHost;
+  readonly #isRelease: boolean;
+  /** No caller waits for this call. It cleans up the residue of a request, and a later request with the same token cancels it. */
+  isCleanup = false;
+  /** The earlier call for the same token. */
+  previous: ReleaseCall | undefined;
+  /** Another call for the same token has released the grant. */
+  wasFound = false;
+  #wasReleased = false;
+  /** The server may have executed an attempt without a reply. */
+  #isUncertain = false;
+  /** The listener has received the outcome. */
+  isReported = false;
+  /** The call is not sent again. */
+  isEnded = false;
+
+  constructor(
+    queue: ReleaseCallHost,
+    name: ReleaseOperation,
+    args: readonly string[],
+    pending: PendingRelease,
+    listener: ReleaseListener,
+  ) {
+    this.#queue = queue;
+    this.pending = pending;
+    this.#isRelease = name !== "downgrade";
+    this.args = args;
+    this.listener = listener;
+  }
+
+  get keys(): LockKeys {
+    return this.pending.keys;
+  }
+
+  answered({ value, sameConnection, sent, serverMicros }: Reply): void {
+    // The most frequent reply is 1: the token had the grant, and the lock is free.
+    const [released, more, token, first, last, ttlMs] = Array.isArray(value)
+      ? (value as unknown[])
+      : [value, 0];
+    if (released === "error") {
+      this.failed(serverRefusal(String(more)));
+      return;
+    }
+    if (Number(released) === 1) {
+      this.#wasReleased = true;
+      this.#queue.grantFound(this);
+    }
+    if (ttlMs !== undefined) {
+      const grant = { token: String(token), first: Number(first), last: Number(last), ttlMs: Number(ttlMs) };
+      this.#queue.onHandedOver(grant, sent);
+    } else if (typeof token === "string") {
+      this.#queue.onVotedFor(token);
+    }
+    if (Number(more) === 1 && !this.isEnded) {
+      this.#queue.send(this); // dead waiters are still in the queue
+      return;
+    }
+    this.#queue.answered(this, serverMicros);
+    // A repeat finds no grant if an attempt with a lost reply has released the grant. The attempt was sent while the grant was held.
+    const isRepeat = this.#isUncertain || !sameConnection;
+    const wasOurs = this.#wasReleased || (this.#isRelease && (isRepeat || this.wasFound));
+    this.report(wasOurs, this.#wasReleased);
+  }
+
+  report(wasReleased: boolean, isConfirmed: boolean): void {
+    if (!this.isReported) {
+      this.isReported = true;
+      this.listener.released(wasReleased, isConfirmed);
+    }
+  }
+
+  failed(error: unknown): void {
+    if (!this.isEnded) {
+      this.failures += 1;
+      this.error = error;
+      this.#isUncertain ||= outcomeOf(error) === "unknown";
+      this.#queue.retry(this, error);
+    }
+  }
+}
+
+/** The time until which a caller waits for its release. */
+class ReleaseDeadline implements Scheduled {
+  dueAt = 0;
+  slot = -1;
+  hasGracePeriod = false;
+  readonly release: ReleaseCall;
+
+  constructor(release: ReleaseCall) {
+    this.release = release;
+  }
+}
 
 const maxBackoffMs = 2_000;
 

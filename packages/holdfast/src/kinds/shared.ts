@@ -1,8 +1,9 @@
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { lockable, type Lockable, type LockRunner, type AcquireStrategy } from "./lockable.ts";
+import { type AcquireStrategy, lockable, type Lockable, type LockRunner } from "./lockable.ts";
 import { checkInteger } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import type { MutexLease, KeyAcquirer } from "./key-acquirer.ts";
+import type { KeyAcquirer, MutexLease } from "./key-acquirer.ts";
+import type { WriteLease } from "../lease/lease.ts";
 
 /** Options of one acquire of a semaphore. */
 export interface PermitOptions extends AcquireOptions {
@@ -70,4 +71,26 @@ export function semaphore(
       limit = checked;
     },
   };
+}
+
+/**
+ * A lock for many readers or one writer, in order of arrival. A later reader never overtakes a waiting writer.
+ * Adjacent readers at the head of the queue are granted together.
+ */
+export interface ReadWrite {
+  /** Acquires for reading. */
+  readonly read: Lockable;
+  /** Acquires for writing. */
+  readonly write: Lockable<AcquireOptions, WriteLease>;
+}
+
+export function readWrite(
+  key: string,
+  defaults: ResolvedAcquire,
+  mutexes: KeyAcquirer,
+  runner: LockRunner,
+): ReadWrite {
+  const strategy = (mode: "read" | "write") =>
+    mutexes.strategy(key, { ...defaults, lockMode: { kind: "read-write", mode } });
+  return { read: lockable(strategy("read"), runner), write: lockable(strategy("write"), runner) };
 }

@@ -1,16 +1,36 @@
-import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../../driver.ts";
+import type { AcquireRequest, AcquireResult, PendingAcquire } from "../../../driver.ts";
+import type { Holder } from "../../../lock-state.ts";
+import type { Scheduled, TimerQueue } from "../../../runtime/timer-queue.ts";
+import type { GrantRegistry } from "./grant-registry.ts";
+import type {
+  MajorityAttempt,
+  MajorityAttemptHost,
+  MajorityAttemptListener,
+  MajorityGrant,
+} from "./majority-attempt.ts";
 import { closedError } from "../../../errors.ts";
 import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
-import type { Scheduled } from "../../../runtime/timer-queue.ts";
 import { AttemptSeries } from "./attempt-series.ts";
-import { waitTimedOut } from "../server/timed-out.ts";
+import { waitTimedOut } from "../server/errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import type { MajorityAttempt, MajorityAttemptListener, MajorityGrant } from "./majority-attempt.ts";
-import { withKey, quorumNotReached, refusalOf } from "./quorum-error.ts";
-import type { QuorumHost } from "./request-host.ts";
+import { quorumNotReached, refusalOf, withKey } from "./quorum-error.ts";
 import { SplitVoteTimer } from "./split-vote-timer.ts";
-import { publishVote } from "./vote-diagnostics.ts";
-import { positionIn, outcomeOfTry } from "./majority-verdict.ts";
+import { publishVote } from "./vote.ts";
+import { outcomeOfTry, positionIn } from "./majority.ts";
+
+/**
+ * The driver of a request.
+ * @typeParam Request - the class of the requests
+ */
+export interface QuorumHost<Request extends Scheduled> extends MajorityAttemptHost {
+  readonly timers: TimerQueue<Request>;
+  readonly commandTimeoutMs: number;
+  readonly grants: GrantRegistry;
+  /** Creates a token for an attempt. */
+  tokenFor(request: AcquireRequest, ticket: number): string;
+  settled(request: Request): void;
+  holderOf(key: string): Promise<Holder | undefined>;
+}
 
 /**
  * One request for a lock on N nodes. Its majority attempts are repeated until one is elected, the request is cancelled, or its deadline

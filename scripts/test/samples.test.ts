@@ -123,7 +123,7 @@ async function answer(response: Response): Promise<[number, unknown]> {
 
 async function breakLock(locks: Locks, key: string): Promise<void> {
   const [holder] = (await locks.inspect(key)).holders;
-  await locks.breakLock(key, { fencingToken: holder!.fencingToken!, reason: "test" });
+  await locks.admin.breakLock(key, { fencingToken: holder!.fencingToken!, reason: "test" });
 }
 
 /** @param changes of the row of the program */

@@ -131,7 +131,7 @@ async function breakChosenLock(): Promise<void> {
     const fencingToken = holder?.fencingToken;
     if (fencingToken !== undefined) {
       recorder.write({ e: "breaking", at: recorder.clock.now(), key, token: String(fencingToken) });
-      const isBroken = await locks.breakLock(key, { fencingToken, reason: "chaos" });
+      const isBroken = await locks.admin.breakLock(key, { fencingToken, reason: "chaos" });
       recorder.write({ e: "break-result", at: recorder.clock.now(), key, answer: String(isBroken) });
     }
   } catch (error) {

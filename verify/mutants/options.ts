@@ -15,7 +15,7 @@ export interface ResolvedOptions {
 
 export const usage: string = `Usage: npm run verify:mutants -- [options]
 
-Breaks a copy of the library once for each mutant, and runs the tests that the mutant names.
+OperatorCalls a copy of the library once for each mutant, and runs the tests that the mutant names.
 Exit code 1: a mutant survives, or could not be judged.
 
   --only NAME      only mutants with NAME in their names; separate several by commas

@@ -81,7 +81,7 @@ const checks: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   "gets the signal of a loss": async ({ locks, other }) => {
     const lease = await locks.acquire("loss", { ttlMs: renewedTtlMs });
     const { signal } = lease;
-    await other.breakLock("loss", { fencingToken: lease.fencingToken, reason: "a test" });
+    await other.admin.breakLock("loss", { fencingToken: lease.fencingToken, reason: "a test" });
     await until(() => signal.aborted, "the signal did not abort");
     expect(isLockError(signal.reason, "lease-lost"), "the reason of the signal is not recognised");
     expect(!(await lease.release()), "the release reports no loss");

@@ -74,7 +74,7 @@ export class HoldfastLockingProvider implements MedusaLockingProvider {
     const ended = [...this.#leases].filter(([, lease]) => owner === undefined || lease.owner === owner);
     for (const [key] of ended) this.#leases.delete(key);
     await Promise.all(ended.map(([, lease]) => lease.release()));
-    if (owner !== undefined) await this.#locks.breakOwner(owner, { reason: "releaseAll of its owner" });
+    if (owner !== undefined) await this.#locks.admin.breakOwner(owner, { reason: "releaseAll of its owner" });
   }
 
   /** The lease of this process for a key, unless it has ended. */
@@ -97,7 +97,10 @@ export class HoldfastLockingProvider implements MedusaLockingProvider {
     const [holder] = (await this.#locks.inspect(key)).holders;
     if (holder?.fencingToken === undefined || (holder.owner !== owner && holder.owner !== noOwner))
       return false;
-    return this.#locks.breakLock(key, { fencingToken: holder.fencingToken, reason: "released by its owner" });
+    return this.#locks.admin.breakLock(key, {
+      fencingToken: holder.fencingToken,
+      reason: "released by its owner",
+    });
   }
 }
 

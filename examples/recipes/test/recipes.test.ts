@@ -186,7 +186,7 @@ onRedis("the recipe", () => {
         return new Promise((resolve) => (end = resolve));
       });
     });
-    await second.locks.breakLock(key, { fencingToken, reason: "test" });
+    await second.locks.admin.breakLock(key, { fencingToken, reason: "test" });
     expect(await idempotent(second, "request-2", async () => "second run")).toBe("second run");
     end("first run");
     expect(await lost).toBe("second run");
@@ -256,7 +256,7 @@ onRedis("the recipe", () => {
         waitUntil(async () => (await locks.inspect("k")).waiterCount === 0, "no waiter"),
       );
 
-      yield* Effect.promise(() => locks.breakLock("k", { fencingToken, reason: "test" }));
+      yield* Effect.promise(() => locks.admin.breakLock("k", { fencingToken, reason: "test" }));
       const lost = yield* Fiber.await(holder);
       expect(Exit.isFailure(lost) && String(lost.cause)).toContain("LeaseLostError");
 

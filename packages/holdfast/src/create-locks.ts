@@ -1,7 +1,7 @@
 import { engineFacts, publish } from "./diagnostics.ts";
 import type { Capabilities, Driver, ExtendResult, VerifyResult } from "./driver.ts";
 import { addUser, checkDriver, removeUser } from "./driver-users.ts";
-import { isLockError, LeaseLostError } from "./errors.ts";
+import { LeaseLostError } from "./errors.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { assertSupported } from "./kinds/engine-kinds.ts";
 import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
@@ -12,10 +12,11 @@ import {
   type LockedCallback,
   LockRunner,
   LockScope,
+  leaseOrNull,
   type WithLockResult,
 } from "./kinds/lockable.ts";
-import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
-import { OnceRunner, type OnceOptions, type OnceResult } from "./kinds/once.ts";
+import { MultiLock } from "./kinds/multi-lock.ts";
+import { OnceRunner, type OnceOptions } from "./kinds/once.ts";
 import { KeyAcquirer } from "./kinds/key-acquirer.ts";
 import {
   checkLimit,
@@ -29,38 +30,33 @@ import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
 import { LeaseState, type LeaseStateOptions } from "./lease/lease-state.ts";
 import { type Lease, parseSerialized, type SerializedLease } from "./lease/lease.ts";
 import { LocalCoordinator } from "./local/coordinator.ts";
-import type { HeldLease, LockEvent, LockState, NodeState } from "./lock-state.ts";
-import type { Locks } from "./locks.ts";
-import {
-  checkFencingToken,
-  checkKey,
-  checkOptionNames,
-  checkObject,
-  checkSignal,
-  checkWatchTarget,
-} from "./option-checks.ts";
+import type { HeldLease, LockState } from "./lock-state.ts";
+import type { Locks, LocksAdmin } from "./locks.ts";
+import { checkFencingToken, checkObject } from "./option-checks.ts";
 import {
   assertNoAttemptId,
   resolveAdopt,
-  resolveList,
   resolveLocks,
   type AcquireOptions,
   type AdoptOptions,
-  type ListOptions,
   type LocksOptions,
   type ResolvedAcquire,
   type TryOptions,
 } from "./options.ts";
-import type { AuditOptions, AuditPage } from "./operator/audit.ts";
-import type { BreakOwnerOptions, BreakOwnerResult } from "./operator/break-owner.ts";
-import { Operator, type BreakOptions } from "./operator/operator.ts";
-import type { ProcessesOptions, ProcessList } from "./processes/process-state.ts";
+import { OperatorCalls } from "./operator/operator-calls.ts";
 import { inspectAsJson } from "./runtime/plain-values.ts";
 import { remainingValidityMs, type Validity } from "./validity.ts";
 
 /**
  * Creates locks on the engine of `driver`. A process needs one `Locks` for each engine, because each driver has connections of its own.
  * @throws {LockError} `closed`: the last `Locks` that used the driver has closed the driver
+ * @example
+ * ```ts
+ * import { createLocks } from "holdfast";
+ * import { redis } from "holdfast/redis";
+ * import { Redis } from "ioredis";
+ * const locks = createLocks(redis(new Redis(process.env.REDIS_URL)));
+ * ```
  */
 export function createLocks(driver: Driver, options?: LocksOptions): Locks {
   checkDriver(driver);
@@ -75,14 +71,14 @@ class DriverLocks implements Locks {
     inspectAsJson(this.prototype, "Locks");
   }
 
+  readonly admin: LocksAdmin;
   readonly #driver: Driver;
   readonly #coordinator: LocalCoordinator;
-  readonly #mutexes: KeyAcquirer;
+  readonly #acquirer: KeyAcquirer;
   readonly #reentrant: ReentrantFactory;
   readonly #multiLock: MultiLock;
   readonly #runner: LockRunner;
   readonly #once: OnceRunner;
-  readonly #operator: Operator;
   readonly #stopListening: () => void;
   #closing: Promise<void> | undefined;
 
@@ -90,13 +86,13 @@ class DriverLocks implements Locks {
     this.#driver = driver;
     this.#coordinator = coordinator;
     const scope = new LockScope();
-    this.#mutexes = new KeyAcquirer(coordinator, scope);
-    this.#reentrant = new ReentrantFactory(coordinator, scope, this.#mutexes);
-    this.#multiLock = new MultiLock(coordinator, this.#mutexes);
+    this.#acquirer = new KeyAcquirer(coordinator, scope);
+    this.#reentrant = new ReentrantFactory(coordinator, scope, this.#acquirer);
+    this.#multiLock = new MultiLock(coordinator, this.#acquirer);
     this.#runner = new LockRunner(scope, driver.clock);
     const { maxTtlMs } = driver.capabilities;
-    this.#once = new OnceRunner(this.#mutexes, this.#runner, { clock: driver.clock, maxTtlMs });
-    this.#operator = new Operator(coordinator, this);
+    this.#once = new OnceRunner(this.#acquirer, this.#runner, { clock: driver.clock, maxTtlMs });
+    this.admin = new OperatorCalls(coordinator, (key) => this.inspect(key));
     this.#stopListening = coordinator.listen();
   }
 
@@ -105,35 +101,27 @@ class DriverLocks implements Locks {
   }
 
   tryAcquire(key: string, options?: TryOptions): Promise<Lease | null> {
-    return this.#forKey(key, () => this.#mutexes.try(key, this.#mutexes.resolveTry(options, this.#defaults)));
+    return this.#acquirer.try(key, this.#acquirer.resolveTry(options, this.#defaults)).then(leaseOrNull);
   }
 
   acquire(key: string, options?: AcquireOptions): Promise<Lease> {
-    return this.#forKey(key, () =>
-      this.#mutexes.acquire(key, this.#mutexes.resolve(options, this.#defaults)),
-    );
+    return this.#acquirer.acquire(key, this.#acquirer.resolve(options, this.#defaults));
   }
 
   withLock<T>(key: string, ...args: [LockedCallback<T>] | [AcquireOptions, LockedCallback<T>]): Promise<T> {
-    return this.#forKey(key, () =>
-      this.#mutex(key).withLock(...(args as [AcquireOptions, LockedCallback<T>])),
-    );
+    return this.#mutex(key).withLock(...(args as [AcquireOptions, LockedCallback<T>]));
   }
 
   tryWithLock<T>(
     key: string,
     ...args: [LockedCallback<T>] | [TryOptions, LockedCallback<T>]
   ): Promise<WithLockResult<T>> {
-    return this.#forKey(key, () =>
-      this.#mutex(key).tryWithLock(...(args as [TryOptions, LockedCallback<T>])),
-    );
+    return this.#mutex(key).tryWithLock(...(args as [TryOptions, LockedCallback<T>]));
   }
 
-  once<T>(key: string, options: OnceOptions, work: LockedCallback<T>): Promise<OnceResult<T>> {
-    return this.#forKey(key, () => {
-      checkWork(work);
-      return this.#once.run(key, this.#once.resolve(options, this.#defaults), work);
-    });
+  once<T>(key: string, options: OnceOptions, work: LockedCallback<T>): Promise<WithLockResult<T>> {
+    checkWork(work);
+    return this.#once.run(key, this.#once.resolve(options, this.#defaults), work);
   }
 
   mutex(key: string, defaults?: AcquireOptions): Lockable {
@@ -149,7 +137,7 @@ class DriverLocks implements Locks {
 
   readWrite(key: string, defaults?: AcquireOptions): ReadWrite {
     assertSupported(this.#driver.capabilities, "read-write", key);
-    return readWrite(this.#key(key), this.#ownDefaults(defaults), this.#mutexes, this.#runner);
+    return readWrite(this.#key(key), this.#ownDefaults(defaults), this.#acquirer, this.#runner);
   }
 
   semaphore(key: string, options: SemaphoreOptions): Semaphore {
@@ -157,7 +145,7 @@ class DriverLocks implements Locks {
     const { limit, ...args } = options;
     const own = { limit: checkLimit(limit), defaults: this.#ownDefaults(args) };
     assertSupported(this.#driver.capabilities, "semaphore", key);
-    const deps = { mutexes: this.#mutexes, runner: this.#runner, coordinator: this.#coordinator };
+    const deps = { acquirer: this.#acquirer, runner: this.#runner, coordinator: this.#coordinator };
     return semaphore(this.#key(key), own, deps);
   }
 
@@ -169,75 +157,30 @@ class DriverLocks implements Locks {
   }
 
   all(keys: readonly string[], defaults?: AcquireOptions): Lockable {
-    const distinct = distinctKeys(keys, (key) => this.#key(key));
-    return lockable(this.#multiLock.strategy(distinct, this.#ownDefaults(defaults)), this.#runner);
+    return lockable(this.#multiLock.strategy(keys, this.#ownDefaults(defaults)), this.#runner);
   }
 
   election(key: string, options?: AcquireOptions): Election {
     this.#key(key);
     assertNoAttemptId(options);
     const endless = { ...this.#defaults, waitMs: Infinity, maxHoldMs: Infinity };
-    return new MutexElection(key, this.#mutexes.resolve(options, endless), this.#mutexes, this);
+    const views = { inspect: this.inspect.bind(this), watch: this.admin.watch.bind(this.admin) };
+    return new MutexElection(key, this.#acquirer.resolve(options, endless), this.#acquirer, views);
   }
 
   inspect(key: string): Promise<LockState> {
-    return this.#forKey(key, () =>
-      this.#whileOpen(async () => this.#coordinator.withLocalState(await this.#driver.inspect(key))),
+    return this.#coordinator.forKey(key, async () =>
+      this.#coordinator.withLocalState(await this.#driver.inspect(key)),
     );
   }
 
-  list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }> {
-    const query = resolveList(options);
-    return this.#whileOpen(async () => {
-      const { locks, cursor } = await this.#driver.list(query);
-      return { locks: locks.map((state) => this.#coordinator.withLocalState(state)), cursor };
-    });
-  }
-
-  watch(
-    target: string | { prefix: string },
-    options: { signal?: AbortSignal | undefined } = {},
-  ): AsyncIterable<LockEvent> {
-    checkWatchTarget(target, (key) => this.#key(key));
-    checkOptionNames(options, ["signal"]);
-    const { signal } = options;
-    const ends = [
-      this.#coordinator.closing,
-      ...(signal === undefined ? [] : [checkSignal("signal", signal)]),
-    ];
-    this.#coordinator.assertOpen();
-    return this.#coordinator.withLocalStates(this.#driver.watch(target, AbortSignal.any(ends)));
-  }
-
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
-    return this.#forKey(key, () => {
-      checkFencingToken(fencingToken);
-      return this.#whileOpen(async () => {
-        const result = await this.#coordinator.checkFence(key, fencingToken);
-        publish("fence-check", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, result }));
-        return result;
-      });
+    checkFencingToken(fencingToken);
+    return this.#coordinator.forKey(key, async () => {
+      const result = await this.#coordinator.checkFence(key, fencingToken);
+      publish("fence-check", () => ({ key, ...engineFacts(this.#coordinator), fencingToken, result }));
+      return result;
     });
-  }
-
-  nodes(): Promise<NodeState[]> {
-    return this.#whileOpen(() => this.#driver.nodes());
-  }
-
-  breakLock(key: string, options: BreakOptions): Promise<boolean> {
-    return this.#forKey(key, () => this.#operator.breakLock(key, options));
-  }
-
-  breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult> {
-    return this.#rejecting(() => this.#operator.breakOwner(owner, options));
-  }
-
-  processes(options?: ProcessesOptions): Promise<ProcessList> {
-    return this.#rejecting(() => this.#operator.processes(options));
-  }
-
-  audit(options?: AuditOptions): Promise<AuditPage> {
-    return this.#rejecting(() => this.#operator.audit(options));
   }
 
   held(): readonly HeldLease[] {
@@ -245,11 +188,9 @@ class DriverLocks implements Locks {
   }
 
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
-    return this.#rejecting(() => {
-      const { key, token, fencingToken, info, ttlMs } = parseSerialized(serialized);
-      const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
-      return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
-    });
+    const { key, token, fencingToken, info, ttlMs } = parseSerialized(serialized);
+    const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
+    return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
   }
 
   toJSON(): { owner: string; guarantee: Capabilities["guarantee"]; isClosed: boolean } {
@@ -266,34 +207,13 @@ class DriverLocks implements Locks {
     await this.close();
   }
 
-  #key(key: string): string {
-    this.#driver.checkKey(checkKey(key));
-    return key;
-  }
-
-  /** Calls `call` if the engine can hold the key. */
-  #forKey<T>(key: string, call: () => Promise<T>): Promise<T> {
-    return this.#rejecting(() => {
-      this.#key(key);
-      return call();
-    });
-  }
-
-  /** A wrong key may come from a user, so the call rejects. A wrong option is a mistake of the program, and throws at once. */
-  #rejecting<T>(call: () => Promise<T>): Promise<T> {
-    try {
-      return call();
-    } catch (error) {
-      if (isLockError(error, "invalid-key")) {
-        return Promise.reject(error);
-      }
-      throw error;
-    }
-  }
-
-  /** @param key a key that the engine can hold */
   #mutex(key: string, defaults: ResolvedAcquire = this.#defaults): Lockable {
-    return lockable(this.#mutexes.strategy(key, defaults), this.#runner);
+    return lockable(this.#acquirer.strategy(key, defaults), this.#runner);
+  }
+
+  #key(key: string): string {
+    this.#coordinator.checkKey(key);
+    return key;
   }
 
   get #defaults(): ResolvedAcquire {
@@ -302,10 +222,11 @@ class DriverLocks implements Locks {
 
   #ownDefaults(defaults: AcquireOptions | undefined): ResolvedAcquire {
     assertNoAttemptId(defaults);
-    return this.#mutexes.resolve(defaults, this.#defaults);
+    return this.#acquirer.resolve(defaults, this.#defaults);
   }
 
   async #adopt(key: string, token: string, fencingToken: bigint, options: LeaseStateOptions): Promise<Lease> {
+    this.#coordinator.checkKey(key);
     await this.#coordinator.starting;
     this.#coordinator.assertOpen(key);
     const validity = await this.#validityOf(key, token, fencingToken, options.ttlMs);
@@ -339,10 +260,5 @@ class DriverLocks implements Locks {
     await this.#coordinator.close();
     this.#stopListening();
     await removeUser(this.#driver, this.#coordinator.options.closeTimeoutMs);
-  }
-
-  async #whileOpen<T>(operation: () => Promise<T>): Promise<T> {
-    this.#coordinator.assertOpen();
-    return operation();
   }
 }

@@ -57,7 +57,7 @@ export interface HolderReport extends HolderInfo {
   readonly localWaitMs?: number | undefined;
 }
 
-/** One page of `Locks.list`. */
+/** One page of `LocksAdmin.list`. */
 export interface ListQuery {
   readonly prefix: string;
   /** The cursor from the page before; null: the first page. */
@@ -277,7 +277,7 @@ export interface Driver {
    */
   checkFence(key: string, fencingToken: bigint): Promise<FenceState>;
   /** Absent if a process of this engine cannot ask other processes. */
-  readonly directory?: ProcessDirectory;
+  readonly processes?: ProcessDirectory;
   /** The state of each server. */
   nodes(): Promise<NodeState[]>;
   /** Closes the connections that the driver opened. Pending requests reject with `closed`. */

@@ -40,22 +40,25 @@ export type Outcome = "none" | "unknown";
 
 const brand = Symbol.for("holdfast.LockError");
 
-interface LockErrorDetails {
-  readonly code: LockErrorCode;
+interface LockErrorDetails<Code extends LockErrorCode> {
+  readonly code: Code;
   readonly key?: string | undefined;
   readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
-/** Base class of all errors of Holdfast but those for invalid options. Recognise it with {@link isLockError}. */
-export class LockError extends Error {
+/**
+ * Base class of all errors of Holdfast but those for invalid options. Recognise it with {@link isLockError}.
+ * @typeParam Code - the possible codes
+ */
+export class LockError<Code extends LockErrorCode = LockErrorCode> extends Error {
   override readonly name: string = "LockError";
-  readonly code: LockErrorCode;
+  readonly code: Code;
   readonly key: string | undefined;
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
 
-  constructor(message: string, details: LockErrorDetails) {
+  constructor(message: string, details: LockErrorDetails<Code>) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = details.code;
     this.key = details.key;
@@ -74,7 +77,7 @@ export class LockError extends Error {
 }
 
 /** `waitMs` has passed, and the lock is still held or the latch is not open. Code `wait-timeout`; retryable. */
-export class WaitTimeoutError extends LockError {
+export class WaitTimeoutError extends LockError<"wait-timeout"> {
   override readonly name = "WaitTimeoutError";
   /** The holder in the last reply of the engine, if known. */
   readonly holder: Holder | undefined;
@@ -131,7 +134,7 @@ export function latchExpired(key: string): LockError {
 }
 
 /** The lease ended without a release, or was used after its release (reason `released`). Code `lease-lost`. */
-export class LeaseLostError extends LockError {
+export class LeaseLostError extends LockError<"lease-lost"> {
   override readonly name = "LeaseLostError";
   readonly reason: LossReason;
   /** When the loss was detected: milliseconds since 1970, by the wall clock of this process. */
@@ -168,7 +171,7 @@ export class LeaseLostError extends LockError {
  * The engine is unreachable or returned an error. With the code `replicas-not-reached` fewer replicas than required have acknowledged,
  * and the grant was rolled back. The error never means that the lock is free.
  */
-export class EngineError extends LockError {
+export class EngineError extends LockError<"engine-unavailable" | "replicas-not-reached"> {
   override readonly name = "EngineError";
   readonly outcome: Outcome;
   /** After this time a retry may succeed, ms; undefined: not known. */
@@ -214,7 +217,7 @@ export interface NodeVote {
  * Too few nodes granted, and not because another token holds the lock. Code `quorum-not-reached`.
  * The error never means that the lock is free.
  */
-export class QuorumError extends LockError {
+export class QuorumError extends LockError<"quorum-not-reached"> {
   override readonly name = "QuorumError";
   /** The vote of each node, in the order of the configuration. */
   readonly votes: readonly NodeVote[];
@@ -268,10 +271,29 @@ export type LockErrorOf<Code extends LockErrorCode> = Code extends "wait-timeout
       ? QuorumError
       : Code extends "engine-unavailable" | "replicas-not-reached"
         ? EngineError
-        : LockError;
+        : LockError<Code>;
 
-/** Whether `error` is a {@link LockError} of this or another copy of the package. */
-export function isLockError(error: unknown): error is LockError;
+/**
+ * Every error of Holdfast but those for invalid options, as a union discriminated by `code`.
+ * @example
+ * ```ts
+ * function explain(error: unknown): string {
+ *   if (!isLockError(error)) throw error;
+ *   switch (error.code) {
+ *     case "wait-timeout":
+ *       return `busy: ${error.holder?.owner ?? "another process"}`;
+ *     case "lease-lost":
+ *       return error.workEnded ? "done, but the lock was lost" : `lost: ${error.reason}`;
+ *     default:
+ *       return error.retryable ? "try again later" : error.message;
+ *   }
+ * }
+ * ```
+ */
+export type AnyLockError = { [Code in LockErrorCode]: LockErrorOf<Code> }[LockErrorCode];
+
+/** Whether `error` is an error of this or another copy of the package. */
+export function isLockError(error: unknown): error is AnyLockError;
 /**
  * Whether `error` has this code, and so the members of its class.
  * @param code if undefined, each {@link LockError} counts

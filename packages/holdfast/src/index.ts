@@ -12,24 +12,7 @@ export type {
   RenewTrace,
   WaitPlace,
 } from "./diagnostics.ts";
-export type {
-  AcquireResult,
-  AcquireRequest,
-  Capabilities,
-  Driver,
-  DriverListener,
-  ExtendResult,
-  ExtendRequest,
-  Grant,
-  LatchEngine,
-  LatchRef,
-  PendingLatchWait,
-  PendingAcquire,
-  PendingRequeue,
-  LockMode,
-  VerifyResult,
-  HolderInfo,
-} from "./driver.ts";
+export type { Driver, HolderInfo } from "./driver.ts";
 export {
   EngineError,
   isLockError,
@@ -37,6 +20,7 @@ export {
   LockError,
   QuorumError,
   WaitTimeoutError,
+  type AnyLockError,
   type LockErrorCode,
   type LockErrorOf,
   type LossReason,
@@ -45,34 +29,24 @@ export {
 } from "./errors.ts";
 export type { Election } from "./kinds/election.ts";
 export type { CountDownOptions, Latch, LatchOptions, LatchWaitOptions } from "./kinds/latch.ts";
-export type { OnceOptions, OnceResult } from "./kinds/once.ts";
+export type { OnceOptions } from "./kinds/once.ts";
 export type { ReadWrite } from "./kinds/shared.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/shared.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
-export type {
-  AuditOptions,
-  AuditPage,
-  AuditQuery,
-  AuditRecord,
-  BreakNote,
-  BreakOutcome,
-} from "./operator/audit.ts";
+export type { AuditOptions, AuditPage, AuditRecord } from "./operator/audit.ts";
 export type { BreakOwnerOptions, BreakOwnerResult, BreakResult } from "./operator/break-owner.ts";
-export type { BreakOptions } from "./operator/operator.ts";
+export type { BreakOptions } from "./operator/operator-calls.ts";
 export type { Lockable, LockedCallback, WithLockResult } from "./kinds/lockable.ts";
 export { createLocks } from "./create-locks.ts";
-export type { Locks } from "./locks.ts";
+export type { Locks, LocksAdmin } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type {
-  ProcessDirectory,
   ProcessesOptions,
   ProcessHold,
   ProcessList,
-  ProcessQuery,
   ProcessState,
   ProcessWait,
-  ReportQuery,
 } from "./processes/process-state.ts";
 export type { Random } from "./runtime/random.ts";
 export type {
@@ -87,4 +61,3 @@ export type {
   Replication,
   Waiter,
 } from "./lock-state.ts";
-export type { Validity } from "./validity.ts";

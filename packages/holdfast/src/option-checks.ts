@@ -130,19 +130,6 @@ export function checkSignal(name: string, value: unknown): AbortSignal {
   return follow(value);
 }
 
-export function checkWatchTarget(
-  target: string | { readonly prefix: string },
-  checkEngineKey: (key: string) => void,
-): void {
-  if (typeof target === "string") {
-    checkEngineKey(target);
-  } else if (typeof target?.prefix !== "string") {
-    throw invalidValue("target", "a key, or an object with a `prefix`", target);
-  } else {
-    checkOptionNames(target, ["prefix"]);
-  }
-}
-
 export function checkIfLost(value: unknown): "abort" | "continue" {
   if (value !== "abort" && value !== "continue") {
     throw invalidValue("ifLost", '"abort" or "continue"', value);

@@ -31,7 +31,10 @@ export interface AcquireOptions {
    * @defaultValue 10 000
    */
   waitMs?: number | undefined;
-  /** Aborts the wait: the call leaves the queue and rejects with the signal's reason. No effect after the grant. */
+  /**
+   * The cancellation signal, the caller's own: it aborts the wait. The call leaves the queue and rejects with the signal's reason. No effect
+   * after the grant, whose end `lease.signal` reports.
+   */
   signal?: AbortSignal | undefined;
   /**
    * Whether the watchdog renews the lease each time that `ttlMs / 3` has passed. Without renewal the lease expires after `ttlMs`.
@@ -40,13 +43,13 @@ export interface AcquireOptions {
   renew?: boolean | undefined;
   /**
    * The longest life of the lease. Afterwards the lease is lost with the reason `max-hold`. `Infinity` is allowed.
-   * @defaultValue 86 400 000
+   * @defaultValue 86 400 000, a day: work that hangs must not hold its lock for the life of the process, and hardly any work takes longer
    */
   maxHoldMs?: number | undefined;
   /**
-   * The shortest time from the grant to the end of the lock: 0 to the largest TTL. An earlier `release()` resolves at once, and the engine
-   * keeps the grant until this time, also if the process ends. So machines with different clocks do not both run a short job. The
-   * lock is not handed over in memory before. If the process crashes before the release, the TTL decides.
+   * Keeps the key taken for at least this long after the grant, even after `release()` or the end of the process: 0 to the largest TTL. Use
+   * it when the clocks of machines differ and a job is short. Until then the lock is not handed over in memory. After a crash, `ttlMs`
+   * applies instead.
    * @defaultValue 0
    */
   minHoldMs?: number | undefined;
@@ -119,7 +122,7 @@ export interface AdoptOptions {
   maxHoldMs?: number | undefined;
 }
 
-/** Options of `Locks.list`. */
+/** Options of `LocksAdmin.list`. */
 export interface ListOptions {
   /** Lists only keys with this prefix. @defaultValue "" */
   prefix?: string | undefined;

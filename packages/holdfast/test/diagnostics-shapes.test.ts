@@ -86,7 +86,7 @@ test("every channel has the fields that are listed here, and no others", async (
   clock.block(1_700);
   await clock.advance(0);
   await locks.checkFence("k", lease.fencingToken);
-  await locks.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
+  await locks.admin.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
   const refusing = other({ extend: async () => ({ outcome: "unknown", error: away }), release: () => Promise.reject(away) }); // prettier-ignore
   const held = await refusing.acquire("k", { ttlMs });
   await locks.acquire("k", { waitMs: 0 }).catch(() => undefined);

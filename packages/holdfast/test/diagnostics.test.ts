@@ -75,7 +75,7 @@ async function liveThroughEverything(): Promise<void> {
   const second = await passedOn;
   clock.block(2_200);
   await clock.advance(0);
-  await locks.breakLock("k", { fencingToken: second.fencingToken, reason: "test" });
+  await locks.admin.breakLock("k", { fencingToken: second.fencingToken, reason: "test" });
   await second.release();
   const third = await locks.acquire("k", { ttlMs });
   await locks.tryAcquire("k");
@@ -257,7 +257,7 @@ test("waits in the local queue, their grants and hand-overs are published", asyn
 test("a break is published by both processes", async () => {
   const published = listen("holdfast:broken", "holdfast:lost");
   const { fencingToken } = await locks.acquire("k", { ttlMs });
-  await locks.breakLock("k", { fencingToken, reason: "maintenance" });
+  await locks.admin.breakLock("k", { fencingToken, reason: "maintenance" });
   expect(published).toHaveLength(2);
   expect(published).toEqual(
     expect.arrayContaining([

@@ -60,6 +60,7 @@ describe("the built package", () => {
   test("loads its own engine, the store and no other driver for holdfast/postgres", async () => {
     const folders = await foldersLoadedBy("./postgres", 2);
     expect([...folders].filter((folder) => folder.startsWith("drivers/")).sort()).toEqual([
+      "drivers/polling-watch.js",
       "drivers/postgres",
       "drivers/store",
     ]);

@@ -43,9 +43,9 @@ test.each(badKeys)("%s, which may come from a user, makes every call reject", as
     () => locks.once(key, { keepMs: 1_000, ifCrashed: "free" }, () => 1),
     () => locks.inspect(key),
     () => locks.checkFence(key, 1n),
-    () => locks.breakLock(key, { fencingToken: 1n, reason: "test" }),
-    () => locks.processes({ key }),
-    () => locks.audit({ key }),
+    () => locks.admin.breakLock(key, { fencingToken: 1n, reason: "test" }),
+    () => locks.admin.processes({ key }),
+    () => locks.admin.audit({ key }),
   ];
   for (const call of bad === undefined ? calls.slice(0, -2) : calls) {
     const { error } = await rejection(call());
@@ -97,8 +97,13 @@ test("a NUL character in a text about a holder or a break is refused on every en
     throwsFor(() => locks.acquire("key", options), RangeError, "to be a string without NUL characters");
   }
   const grant = { fencingToken: 1n, reason: "test" };
-  throwsFor(() => locks.breakLock("key", { ...grant, reason: text }), RangeError, "`reason`", "without NUL");
-  throwsFor(() => locks.breakLock("key", { ...grant, by: text }), RangeError, "`by`", "without NUL");
+  throwsFor(
+    () => locks.admin.breakLock("key", { ...grant, reason: text }),
+    RangeError,
+    "`reason`",
+    "without NUL",
+  );
+  throwsFor(() => locks.admin.breakLock("key", { ...grant, by: text }), RangeError, "`by`", "without NUL");
   throwsFor(() => createLocks(memory(), { owner: text }), RangeError, "`owner`", "without NUL");
 });
 
@@ -193,8 +198,8 @@ test("an unknown option throws", () => {
   throwsFor(() => locks.tryAcquire("k", { waitMs: 5 } as object), TypeError, "Unknown option `waitMs`");
   throwsFor(() => locks.withLock("k", misspelt, () => 1), TypeError, "Unknown option `ttl`");
   throwsFor(() => locks.mutex("k", misspelt), TypeError, "Unknown option `ttl`");
-  throwsFor(() => locks.list({ pre: "" } as object), TypeError, "Unknown option `pre`");
-  throwsFor(() => locks.watch("k", { stop: 1 } as object), TypeError, "Unknown option `stop`");
+  throwsFor(() => locks.admin.list({ pre: "" } as object), TypeError, "Unknown option `pre`");
+  throwsFor(() => locks.admin.watch("k", { stop: 1 } as object), TypeError, "Unknown option `stop`");
   throwsFor(() => createLocks(memory(), misspelt), TypeError, "Unknown option `ttl`");
   throwsFor(() => createLocks(memory(), { handover: { most: 1 } as object }), TypeError, "`most`");
   throwsFor(() => memory({ now: 1 } as object), TypeError, "Unknown option `now`");
@@ -216,8 +221,8 @@ test("options that are not an object are refused", () => {
 test("null is refused as a value of any option", () => {
   const nothing = null as never;
   throwsFor(() => createLocks(memory(), nothing), TypeError, "`options`", "null");
-  throwsFor(() => locks.list(nothing), TypeError, "`options`", "null");
-  throwsFor(() => locks.watch("k", nothing), TypeError, "`options`", "null");
+  throwsFor(() => locks.admin.list(nothing), TypeError, "`options`", "null");
+  throwsFor(() => locks.admin.watch("k", nothing), TypeError, "`options`", "null");
   throwsFor(() => redis(client, nothing), TypeError, "`options`", "null");
   throwsFor(() => redis(client, { commandTimeoutMs: nothing }), TypeError, "`commandTimeoutMs`", "null");
   throwsFor(() => createLocks(memory(), { handover: nothing }), TypeError, "`handover`", "null");
@@ -281,15 +286,15 @@ test("bad numbers and texts of the other calls are refused as well", () => {
   throwsFor(() => locks.checkFence("k", 5 as never), TypeError, "`fencingToken`", "5 (number)");
   throwsFor(() => locks.checkFence("k", -5n), RangeError, "`fencingToken`", "-5 (bigint)");
   throwsFor(
-    () => locks.breakLock("k", { fencingToken: 1n } as never),
+    () => locks.admin.breakLock("k", { fencingToken: 1n } as never),
     TypeError,
     "`reason`",
     "undefined (undefined)",
   );
-  throwsFor(() => locks.list({ limit: 0 }), RangeError, "`limit`", "0 (number)");
-  throwsFor(() => locks.list({ limit: 1_001 }), RangeError, "`limit`", "1001 (number)");
-  throwsFor(() => locks.watch(5 as never), TypeError, "`target`", "5 (number)");
-  throwsFor(() => locks.breakLock("k", undefined as never), TypeError, "`options`", "undefined");
+  throwsFor(() => locks.admin.list({ limit: 0 }), RangeError, "`limit`", "0 (number)");
+  throwsFor(() => locks.admin.list({ limit: 1_001 }), RangeError, "`limit`", "1001 (number)");
+  throwsFor(() => locks.admin.watch(5 as never), TypeError, "`target`", "5 (number)");
+  throwsFor(() => locks.admin.breakLock("k", undefined as never), TypeError, "`options`", "undefined");
 });
 
 test("a serialized lease is checked, and its token is never shown", async () => {

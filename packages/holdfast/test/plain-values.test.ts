@@ -30,7 +30,7 @@ describe("JSON", () => {
     const nodes = [{ node: "one", held: true, fencingToken: lease.fencingToken }];
     expect(json(lockState({ ...state, nodes }).nodes)).toMatchObject([{ node: "one", fencingToken }]);
     expect(json(await locks.election("key").leader())).toMatchObject({ owner: "plain", fencingToken });
-    const [first] = await takeOne(locks.watch("key"));
+    const [first] = await takeOne(locks.admin.watch("key"));
     expect(json(first)).toMatchObject({ type: "snapshot", state: { holders: [{ fencingToken }] } });
   });
 

@@ -129,7 +129,7 @@ describe("a signal of a polyfill or another realm", () => {
     const signal = foreign as unknown as AbortSignal;
     const held = await locks.acquire("key", { signal });
     const waits = [locks.acquire("key", { signal }), locks.mutex("key").acquire({ signal })];
-    const watched = locks.watch("key", { signal })[Symbol.asyncIterator]();
+    const watched = locks.admin.watch("key", { signal })[Symbol.asyncIterator]();
     const reason = new Error("stopped");
     foreign.abort(reason);
     for (const wait of waits) {

@@ -41,7 +41,7 @@ export class LocksHealthIndicator {
 
   async #nodes(): Promise<readonly NodeState[]> {
     try {
-      return await this.#locks.nodes();
+      return await this.#locks.admin.nodes();
     } catch (error) {
       if (isLockError(error)) {
         return [];

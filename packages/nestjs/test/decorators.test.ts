@@ -53,7 +53,7 @@ class Orders extends Base {
 
   @WithLock("lost")
   async lose(@InjectLease() lease?: Lease): Promise<number> {
-    await this.locks.breakLock("lost", { fencingToken: lease?.fencingToken as bigint, reason: "test" });
+    await this.locks.admin.breakLock("lost", { fencingToken: lease?.fencingToken as bigint, reason: "test" });
     return 7;
   }
 

@@ -55,7 +55,7 @@ export function auditRoutes({ engine: { locks } }: ServiceContext): App {
       if (!isAdmin) {
         authorize(principal, "lock:read", [query.key ?? ""]);
       }
-      const { records, cursor } = await locks.audit(query);
+      const { records, cursor } = await locks.admin.audit(query);
       const page: WireAudit = {
         records: records
           .filter(({ key }) => isAdmin || hasScope(principal, "lock:read", key)) // a second line

@@ -76,7 +76,7 @@ function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContex
       const report = (broken: boolean | "unknown"): void =>
         record(c, log, { key, fencingToken: seen, holder, reason, broken });
       let result: BreakResult | undefined;
-      const isBroken = await locks
+      const isBroken = await locks.admin
         .breakLock(key, {
           fencingToken: BigInt(seen),
           reason,
@@ -139,7 +139,7 @@ function breakOwnerRoute(app: App, { engine: { locks }, metrics, log, connection
         ? named.map(seenGrant)
         : await grantsOf(locks, owner, prefixesOf(principal, ["lock:force", "lock:read"]), signal);
       const grants = seen.filter(mayBreak).slice(0, maxGrants);
-      const { results } = await locks.breakOwner(owner, {
+      const { results } = await locks.admin.breakOwner(owner, {
         reason,
         by: operatorName(principal, name),
         grants,
@@ -192,7 +192,7 @@ async function grantsOf(
   for (const prefix of prefixes) {
     let cursor: string | undefined;
     do {
-      const page = await locks.list({ prefix, cursor, limit: 1_000, signal });
+      const page = await locks.admin.list({ prefix, cursor, limit: 1_000, signal });
       for (const { key, holders } of page.locks) {
         for (const holder of holders) {
           if (holder.owner === owner && holder.fencingToken !== undefined) {

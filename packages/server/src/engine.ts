@@ -8,6 +8,11 @@ const maxLosses = 10_000;
 /** The limit for one key at this instance. Principals have their own limits. */
 const maxWaiters = 1_000_000;
 
+/** The reply to an extension by the driver. */
+export type Extension = Awaited<ReturnType<Driver["extend"]>>;
+/** The reply to a verification by the driver. */
+export type Verification = Awaited<ReturnType<Driver["verify"]>>;
+
 /** The locks of the service. Each request has its own entry in the engine's queue. */
 export class Engine {
   readonly driver: Driver;

@@ -59,7 +59,7 @@ function watchRoute(app: App, { engine, connections, draining, streams }: Servic
       const connection = connections.open(c);
       connection.onEnd(streams.begin(principal.quota));
       const { closed } = connection;
-      const events = engine.locks.watch(key ?? { prefix: prefix ?? "" }, { signal: closed });
+      const events = engine.locks.admin.watch(key ?? { prefix: prefix ?? "" }, { signal: closed });
       const stream = new EventStream(c.env.outgoing);
       try {
         await sendAll(events, stream, principal, closed);
@@ -131,7 +131,7 @@ function nodesRoute(app: App, { engine }: ServiceContext): void {
     }),
     async (c) => {
       authorize(c.var.principal, "lock:read", [""]);
-      return c.json({ guarantee: engine.guarantee, nodes: await engine.locks.nodes() }, 200);
+      return c.json({ guarantee: engine.guarantee, nodes: await engine.locks.admin.nodes() }, 200);
     },
   );
 }

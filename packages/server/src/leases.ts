@@ -2,15 +2,13 @@ import {
   EngineError,
   isLockError,
   LeaseLostError,
-  type ExtendResult,
   type Lease,
   type HolderInfo,
   type LossReason,
-  type VerifyResult,
 } from "holdfast";
 import type { LeaseParts, WireLease, WireMode } from "holdfast/http";
 
-import type { Engine } from "./engine.ts";
+import type { Engine, Extension, Verification } from "./engine.ts";
 import type { HeldKeys } from "./held-keys.ts";
 import type { LeaseIds } from "./lease-ids.ts";
 import type { Metrics } from "./meter.ts";
@@ -267,7 +265,7 @@ export class Leases {
   }
 
   /** @throws {LeaseLostError} */
-  #remainingMs({ key, token }: LeaseParts["grants"][number], result: ExtendResult | VerifyResult): number {
+  #remainingMs({ key, token }: LeaseParts["grants"][number], result: Extension | Verification): number {
     const { clock } = this.#engine.driver;
     switch (result.outcome) {
       case "valid":

@@ -79,7 +79,7 @@ function listRoute(app: App, { engine: { locks }, connections }: ServiceContext)
     async (c) => {
       const { state, owner, ...page } = c.req.valid("query");
       authorize(c.var.principal, "lock:read", [page.prefix ?? ""]);
-      const listed = await locks.list({ ...page, signal: connections.open(c).closed });
+      const listed = await locks.admin.list({ ...page, signal: connections.open(c).closed });
       const shown = listed.locks.filter(
         (lock) =>
           hasScope(c.var.principal, "lock:read", lock.key) && // a second line, in case an engine lists other keys than were asked for

@@ -1,6 +1,6 @@
 import { channel } from "node:diagnostics_channel";
 
-import { isLockError, type Diagnostics, type ExtendResult, type HoldTrace, type LossReason } from "holdfast";
+import { isLockError, type Diagnostics, type HoldTrace, type LossReason } from "holdfast";
 import type { LeaseParts, WireMode } from "holdfast/http";
 import {
   holdEnd,
@@ -13,6 +13,7 @@ import {
 import { Gauge, Registry } from "prom-client";
 
 import { ClientDisconnected } from "./connection.ts";
+import type { Extension } from "./engine.ts";
 import { LeaseTracker, type LeaseEnd } from "./lease-registry.ts";
 
 type Grant = LeaseParts["grants"][number];
@@ -150,7 +151,7 @@ export class Metrics {
     return this.#leaseTracker.track(grant, ttlMs, remainingMs);
   }
 
-  renewed(grant: Grant, ttlMs: number, extension: ExtendResult, tookMs: number): void {
+  renewed(grant: Grant, ttlMs: number, extension: Extension, tookMs: number): void {
     const { outcome } = extension;
     recordFailedVotes(this.#values, outcome === "unknown" ? extension.error : undefined);
     const group = this.#groups.of(grant.key);

@@ -15,7 +15,7 @@ const readinessMs = 250;
 /** The routes for orchestration and monitoring. */
 export function probeRoutes({ engine, draining, metrics }: ServiceContext): App {
   const app = newApp();
-  const nodes = cachedFor(readinessMs, () => engine.locks.nodes());
+  const nodes = cachedFor(readinessMs, () => engine.locks.admin.nodes());
 
   app.openapi(
     createRoute({

@@ -278,7 +278,7 @@ test("no secret is in the log, in what is listed, in errors or in the metrics, a
 
 test("a watch without the right to read reports the reason", async () => {
   const locks = createLocks(http(url, { token: billing.token }));
-  const events = locks.watch("invoice:1")[Symbol.asyncIterator]();
+  const events = locks.admin.watch("invoice:1")[Symbol.asyncIterator]();
   await expect(events.next()).rejects.toMatchObject({
     code: "engine-unavailable",
     retryable: false,

@@ -134,7 +134,7 @@ describe.skipIf(isSkipped)("the console in a browser", () => {
       const { body } = await sendRequest(service.url, "GET", "/v1/history?key=elsewhere");
       return (body as { holds: object[] }).holds.length === 1;
     }, "the service has seen the hold");
-    await waiting.breakLock("elsewhere", { fencingToken, reason, by: "ada" });
+    await waiting.admin.breakLock("elsewhere", { fencingToken, reason, by: "ada" });
     const toDo = page.getByTestId("still-to-do").filter({ hasText: "billing" });
     await toDo.filter({ hasText: `by ada (“${reason}”)` }).waitFor();
     await page.getByTestId("timeline").getByTitle(`broken by ada (“${reason}”)`).waitFor();

@@ -165,7 +165,7 @@ test("a loss by a hanging service is reported before the validity ends", async (
 test("a watch continues after a disconnection, and reports locks that ended during it", async () => {
   const { leaseId } = await acquire(url, { key: "watched:1" });
   const end = new AbortController();
-  const events = locks.watch({ prefix: "watched:" }, { signal: end.signal })[Symbol.asyncIterator]();
+  const events = locks.admin.watch({ prefix: "watched:" }, { signal: end.signal })[Symbol.asyncIterator]();
   expect(await events.next()).toMatchObject({ value: { type: "snapshot", key: "watched:1" } });
   const next = events.next();
   proxy.refuse(true);

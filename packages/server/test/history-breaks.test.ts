@@ -64,7 +64,7 @@ test("a break by another instance or by a program is the end of its hold, and ot
   const [instance, program, released] = leases.map((lease) => lease.fencingToken);
   const seen = { key: "instance", fencingToken: String(instance), reason, by: "ada" };
   expect((await sendRequest(services[1]?.url ?? "", "POST", "/v1/lock/break", seen)).status).toBe(200);
-  await worker.breakLock("program", { fencingToken: program ?? 0n, reason, by: "job" });
+  await worker.admin.breakLock("program", { fencingToken: program ?? 0n, reason, by: "job" });
   await leases[2]?.release();
 
   for (const [key, principal] of [
@@ -84,14 +84,14 @@ test("a break by another instance or by a program is the end of its hold, and ot
 test("an audit that fails is read again, and a trimmed one changes nothing", async () => {
   const client = server.client();
   const [failing, trimmed] = await Promise.all([holds("failing"), holds("trimmed")]);
-  await worker.breakLock("failing", { fencingToken: failing.fencingToken, reason, by: "ada" });
+  await worker.admin.breakLock("failing", { fencingToken: failing.fencingToken, reason, by: "ada" });
   await client.rename(audit, "hidden");
   await client.set(audit, "no sorted set");
   expect(await ends("failing")).toMatchObject({ end: "released" });
   await client.rename("hidden", audit);
   await waitUntil(async () => (await newest("failing"))?.end === "broken", "the audit is read");
 
-  await worker.breakLock("trimmed", { fencingToken: trimmed.fencingToken, reason });
+  await worker.admin.breakLock("trimmed", { fencingToken: trimmed.fencingToken, reason });
   await client.del(audit);
   expect(await ends("trimmed")).toMatchObject({ end: "released" });
   expect(await newest("failing")).toMatchObject({ end: "broken", break: { principal: "ada", reason } });
@@ -102,12 +102,12 @@ test("the audit is read once for all requests after an end, and never again if t
   const { fencingToken } = await locks.acquire("k");
   const found: number[] = [];
   let during = (): void => undefined;
-  const reader = new AuditReader({ audit: (options) => (during(), locks.audit(options)) }, (records) =>
+  const reader = new AuditReader({ audit: (options) => (during(), locks.admin.audit(options)) }, (records) =>
     found.push(records.length),
   );
   await reader.read();
   expect(found).toEqual([]);
-  await locks.breakLock("k", { fencingToken, reason });
+  await locks.admin.breakLock("k", { fencingToken, reason });
   reader.holdEnded();
   during = () => reader.holdEnded();
   await Promise.all([reader.read(), reader.read(), reader.read()]);
@@ -120,7 +120,9 @@ test("the audit is read once for all requests after an end, and never again if t
 
   const without = createLocks(Object.assign(memory(), { audit: undefined }));
   let asked = 0;
-  const none = new AuditReader({ audit: () => ((asked += 1), without.audit()) }, () => expect.unreachable());
+  const none = new AuditReader({ audit: () => ((asked += 1), without.admin.audit()) }, () =>
+    expect.unreachable(),
+  );
   for (let ends = 0; ends < 2; ends += 1) {
     none.holdEnded();
     await none.read();

@@ -58,7 +58,7 @@ test("a client that is refused an event stream asks again after seconds, and not
   const stream = await openStream(at, "GET", "/v1/events?key=k");
   const clock = manualClock();
   const locks = createLocks(http(at, { clock }));
-  const first = locks.watch("k")[Symbol.asyncIterator]().next();
+  const first = locks.admin.watch("k")[Symbol.asyncIterator]().next();
   for (let turn = 1; turn <= 2; turn += 1) {
     await waitUntil(() => refusals === turn, "the service has refused the stream");
     let waitedMs = 0;

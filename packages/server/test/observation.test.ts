@@ -141,7 +141,7 @@ test("the owners are the processes and the other holders, within the prefixes of
   expect((await get("/v1/processes", reader.token)).status).toBe(403);
 
   const client = createLocks(http(url, { token: all.token }));
-  const { processes, scope } = await client.processes({ key: "order:1" });
+  const { processes, scope } = await client.admin.processes({ key: "order:1" });
   expect(scope).toBe("engine");
   expect(processes[0]?.holds[0]?.fencingToken).toBeTypeOf("bigint");
   await client.close();

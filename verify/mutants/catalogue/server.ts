@@ -105,7 +105,7 @@ export const server: readonly Mutant[] = [
   mutant(
     "every-number-of-a-block-is-reported-as-the-last",
     "protocol#numbers-and-the-counter: `unknown` occurs inside a block",
-    at("sendExtension", call("mayHandOver"), by("false")),
+    at("LeaseState.#requestExtension", call("mayHandOver"), by("false")),
     byRules("fake-redis/fake-redis", "a lease that was handed over in memory is never current"),
   ),
   mutant(

@@ -1,10 +1,18 @@
 import type { Findings } from "./findings.ts";
 import type { TrackedLease } from "./tracked-lease.ts";
+import type { WatchedLease } from "./watched-lease.ts";
 
 /** The rounding of a timer is its largest delay. */
 const timerErrorMs = 1;
 /** A process compares its two clocks once in a second, and so detects that its machine slept or that its wall clock was set. */
 const clockCheckMs = 1_050;
+
+/** Whether the holder was notified. A read of `signal.aborted` looks at the clocks, and would abort the signal. */
+export function wasNotified({ signal }: Pick<WatchedLease, "signal">): boolean {
+  return signal instanceof AbortSignal
+    ? (Reflect.get(AbortSignal.prototype, "aborted", signal) as boolean)
+    : (signal as { readonly aborted: boolean }).aborted;
+}
 
 /** The state of a holder's process. */
 export interface ProcessHealth {
@@ -30,7 +38,7 @@ export class LossNotices {
       this.#unreported.delete(lease); // valid again: the wall clock was set forward, and then back before the process compared its clocks
       return false;
     }
-    if (lease.lease.signal.aborted) {
+    if (wasNotified(lease.lease)) {
       this.#unreported.delete(lease);
       return true;
     }

@@ -60,7 +60,7 @@ export class Callers {
       if (fencingToken !== undefined) {
         this.#history.operator.breaks(key, fencingToken, Number(holder?.owner?.slice("client ".length)));
         this.#history.operations += 1;
-        const isBroken = await locks.breakLock(key, { fencingToken, reason: "an operator wants it" });
+        const isBroken = await locks.admin.breakLock(key, { fencingToken, reason: "an operator wants it" });
         this.#trace(`client ${index} breaks ${fencingToken}: ${isBroken}`);
       }
     } catch (error) {

@@ -2,6 +2,7 @@ import { isLockError, type Lease } from "holdfast";
 
 import type { Nested } from "../plan/lock-mode.ts";
 import type { Client } from "./client.ts";
+import { wasNotified } from "../judge/losses.ts";
 import type { History } from "../judge/history.ts";
 import type { CallJudge } from "../judge/judge.ts";
 import type { SharedGroup } from "../judge/shared-group.ts";
@@ -87,7 +88,7 @@ export class ReentrantUse {
 
   /** The release of an inner lease keeps the outer lease. */
   #checkStillHeld({ index }: Client, outer: Lease): void {
-    if (outer.remainingMs() === 0 && !outer.signal.aborted) {
+    if (outer.remainingMs() === 0 && !wasNotified(outer)) {
       this.#history.fail(
         "reentry",
         `client ${index} lost its outer lease with the release of an inner lease`,

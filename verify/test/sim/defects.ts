@@ -1,4 +1,5 @@
-import type { AcquireResult, Clock, Driver, Grant } from "holdfast";
+import type { Clock, Driver } from "holdfast";
+import type { AcquireResult, Grant } from "holdfast/testing";
 
 import type { CheckName } from "../../sim/judge/findings.ts";
 

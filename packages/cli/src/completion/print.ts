@@ -60,7 +60,7 @@ async function keysOf(target: Target, prefix: string): Promise<string[]> {
     const { locks } = await openEngine(target);
     let cursor: string | undefined;
     do {
-      const page = await locks.list({ prefix, limit: maxKeys, cursor });
+      const page = await locks.admin.list({ prefix, limit: maxKeys, cursor });
       for (const { key } of page.locks) keys.add(key);
       cursor = page.cursor ?? undefined;
     } while (cursor !== undefined && keys.size < maxKeys);

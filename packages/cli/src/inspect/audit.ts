@@ -16,7 +16,7 @@ export interface AuditOptions {
 /** Prints the last breaks, newest first. */
 export function audit({ target, key, id, limit, json }: AuditOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }) => {
-    const { records } = await locks.audit({ key, id, limit });
+    const { records } = await locks.admin.audit({ key, id, limit });
     process.stdout.write(
       json
         ? `${JSON.stringify({ version: 1, records })}\n`

@@ -10,7 +10,7 @@ export function inspect(options: { target: Target; key: string; json: boolean })
     const { key, json } = options;
     const [state, list] = await Promise.all([
       locks.inspect(key),
-      json ? undefined : locks.processes({ key }).catch(() => undefined), // the state is shown without the directory as well
+      json ? undefined : locks.admin.processes({ key }).catch(() => undefined), // the state is shown without the directory as well
     ]);
     const text = json
       ? JSON.stringify({ version: 1, ...(state.toJSON() as object) })

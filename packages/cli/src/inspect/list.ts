@@ -43,7 +43,7 @@ export async function* allLocks(locks: Locks, prefix: string): AsyncGenerator<Lo
   let cursor: string | undefined;
   const seen = new Set<string>();
   do {
-    const page = await locks.list({ prefix, limit: 1_000, cursor });
+    const page = await locks.admin.list({ prefix, limit: 1_000, cursor });
     for (const state of page.locks) {
       // A scan may return a key twice while the engine's table grows.
       if (!seen.has(state.key)) yield state;

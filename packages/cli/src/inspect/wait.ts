@@ -23,7 +23,7 @@ export function wait({ target, key, waitMs, heldExit, voice: output }: WaitOptio
     const timer = setTimeout(() => late.abort(), Math.min(waitMs, 2_147_483_647));
     const signal = AbortSignal.any([interrupted, late.signal]);
     try {
-      for await (const { state } of locks.watch(key, { signal })) {
+      for await (const { state } of locks.admin.watch(key, { signal })) {
         if (state.holders.length === 0) {
           return exitCodes.done;
         }

@@ -15,7 +15,7 @@ export interface WatchOptions {
 /** Prints the held locks, and then their observed changes, one line each. A change between two polls of the engine may be missed. */
 export function watch({ target, watched, json }: WatchOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }, signal) => {
-    for await (const event of locks.watch(watched, { signal })) {
+    for await (const event of locks.admin.watch(watched, { signal })) {
       process.stdout.write(`${json ? asJson(event) : asText(event)}\n`);
     }
     return exitCodes.done;

@@ -44,7 +44,7 @@ export function breakOwner({
     if (!isConfirmed) {
       await confirm(owner, grants);
     }
-    const { results } = await locks.breakOwner(owner, {
+    const { results } = await locks.admin.breakOwner(owner, {
       reason,
       by: defaultUser(),
       grants,

@@ -26,7 +26,7 @@ export function breakLock(options: BreakOptions): Promise<number> {
   return withEngine(options.target, undefined, async (engine) => {
     const fencingToken = options.fencingToken ?? (await currentToken(engine, options));
     const results: BreakResult[] = [];
-    const isBroken = await engine.locks.breakLock(key, {
+    const isBroken = await engine.locks.admin.breakLock(key, {
       fencingToken,
       reason,
       by: defaultUser(),

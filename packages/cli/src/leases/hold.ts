@@ -76,7 +76,7 @@ export function releaseHold({ target, key, owner, voice: output }: HoldOptions):
         `"${key}" is held by ${holder.owner} and not by hand of ${owner}; see holdfast release --force`,
       );
     }
-    await locks.breakLock(key, { fencingToken: own.fencingToken, reason: "released by its holder" });
+    await locks.admin.breakLock(key, { fencingToken: own.fencingToken, reason: "released by its holder" });
     output.info(`"${key}" is free`);
     return exitCodes.done;
   });

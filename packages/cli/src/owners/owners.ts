@@ -18,7 +18,7 @@ const columns = ["PROCESS", "HOST", "PID", "HOLDS", "WAITS", "OLDEST WAIT", "LAG
 /** Lists the processes with their leases, waits and lag. A limit of the list is a message on stderr. */
 export function owners({ target, key, json }: OwnersOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }, signal) => {
-    const list = await locks.processes({ key, signal });
+    const list = await locks.admin.processes({ key, signal });
     const shown = list.processes.filter(
       ({ answered, holdCount, waitCount }) => key === undefined || !answered || holdCount + waitCount > 0,
     );

@@ -39,7 +39,7 @@ export async function describeBreak(
   fencingTokens: ReadonlyMap<string, bigint>,
 ): Promise<string | undefined> {
   try {
-    const page = await within(auditLimitMs, locks.audit({ key, limit: auditDepth }));
+    const page = await within(auditLimitMs, locks.admin.audit({ key, limit: auditDepth }));
     const record = page?.records.find(
       ({ result, fencingToken }) => result === "broken" && fencingToken === fencingTokens.get(key),
     );
@@ -73,7 +73,7 @@ async function watchHolders(
   signal: AbortSignal,
   changed: (tokens: readonly (bigint | undefined)[]) => Promise<void>,
 ): Promise<void> {
-  for await (const { state } of locks.watch(key, { signal })) {
+  for await (const { state } of locks.admin.watch(key, { signal })) {
     await changed(state.holders.map(({ fencingToken }) => fencingToken));
   }
 }

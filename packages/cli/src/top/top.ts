@@ -145,7 +145,10 @@ class Live implements Disposable {
     }
     try {
       const reason = `broken in holdfast top by ${this.#engine.owner}`;
-      const isBroken = await this.#engine.locks.breakLock(key, { fencingToken: holder.fencingToken, reason });
+      const isBroken = await this.#engine.locks.admin.breakLock(key, {
+        fencingToken: holder.fencingToken,
+        reason,
+      });
       return isBroken ? `"${key}" is broken` : `"${key}" has another holder now`;
     } catch (error) {
       return errorMessage(error);

@@ -31,6 +31,10 @@ export interface OncePerFireOptions extends OnceOptions {
  * - If the engine does not reply, the work does not run.
  * @param work receives the lease, then the arguments of the scheduler
  * @throws {TypeError | RangeError} invalid key, option or work; at once, not at the first fire
+ * @example
+ * ```ts
+ * cron.schedule("0 3 * * *", oncePerFire(locks, "nightly", { keepMs: 60_000 }, () => cleanUp()));
+ * ```
  */
 export function oncePerFire<A extends readonly unknown[]>(
   locks: Locks,

@@ -36,19 +36,19 @@ export class MutexElection implements Election {
 
   readonly #key: string;
   readonly #defaults: ResolvedAcquire;
-  readonly #mutexes: KeyAcquirer;
+  readonly #acquirer: KeyAcquirer;
   readonly #views: InspectHost;
   #term: LeaseHandle | undefined;
 
-  constructor(key: string, defaults: ResolvedAcquire, mutexes: KeyAcquirer, views: InspectHost) {
+  constructor(key: string, defaults: ResolvedAcquire, acquirer: KeyAcquirer, views: InspectHost) {
     this.#key = key;
     this.#defaults = defaults;
-    this.#mutexes = mutexes;
+    this.#acquirer = acquirer;
     this.#views = views;
   }
 
   campaign(options?: AcquireOptions): Promise<Lease> {
-    return this.#campaign(this.#mutexes.resolve(options, this.#defaults));
+    return this.#campaign(this.#acquirer.resolve(options, this.#defaults));
   }
 
   async resign(): Promise<boolean> {
@@ -87,7 +87,7 @@ export class MutexElection implements Election {
       const message = `This candidate already leads "${this.#key}", so this call would wait for itself`;
       throw new LockError(message, { code: "self-deadlock", key: this.#key });
     }
-    const term = await this.#mutexes.acquireUnshared(this.#key, options);
+    const term = await this.#acquirer.acquireUnshared(this.#key, options);
     this.#term = term;
     return term;
   }

@@ -18,10 +18,10 @@ import { checkHolderInfo } from "../option-checks.ts";
 import { type AcquireOptions, resolveAcquire, type ResolvedAcquire, type TryOptions } from "../options.ts";
 import { acquire, tryAcquire, WaitReport } from "../local/acquisition.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import type { AcquireStrategy, LockScope } from "./lockable.ts";
+import { leaseOrNull, type AcquireStrategy, type LockScope, type Tried } from "./lockable.ts";
 import type { LeaseHandle } from "../lease/lease-state.ts";
 import { withTimeout } from "../runtime/timeout.ts";
-import { SharedAcquire, SharedLease } from "./shared-acquire.ts";
+import { AttemptSharing, JoinedLease } from "./attempt-sharing.ts";
 
 /** The context of one acquire. */
 function acquireTrace(
@@ -58,7 +58,7 @@ function tracedOptions(options: ResolvedAcquire, trace: AcquireTrace): ResolvedA
 /** Adds the end of the acquire to its context. */
 function finishAcquire(
   context: AcquireTrace,
-  settled: Settled<Lease | null | undefined>,
+  settled: Settled<Lease | Tried<Lease>>,
   signal: AbortSignal | undefined,
 ): void {
   context.queuedMs ??= 0;
@@ -68,12 +68,14 @@ function finishAcquire(
     if (isLockError(error)) {
       context.errorCode = error.code;
     }
-  } else if (settled.result) {
-    context.outcome = "granted";
+    return;
+  }
+  const { result } = settled;
+  const lease = "key" in result ? result : leaseOrNull(result);
+  context.outcome = lease ? "granted" : "held";
+  if (lease) {
     context.via ??= "shared";
-    context.fencingToken = settled.result.fencingToken;
-  } else {
-    context.outcome = "held";
+    context.fencingToken = lease.fencingToken;
   }
 }
 
@@ -105,7 +107,7 @@ function withLabels(
 }
 
 /** A lease of one caller, or a lease that repeats of an attempt share. */
-export type MutexLease = LeaseHandle | SharedLease;
+export type MutexLease = LeaseHandle | JoinedLease;
 
 /** The longest time to look up the holder for a `WaitTimeoutError`. */
 const maxInspectMs = 250;
@@ -114,12 +116,12 @@ const maxInspectMs = 250;
 export class KeyAcquirer {
   readonly #coordinator: LocalCoordinator;
   readonly #scope: LockScope;
-  readonly #sharedAttempts: SharedAcquire<SharedLease>;
+  readonly #sharedAttempts: AttemptSharing<JoinedLease>;
 
   constructor(coordinator: LocalCoordinator, scope: LockScope) {
     this.#coordinator = coordinator;
     this.#scope = scope;
-    this.#sharedAttempts = new SharedAcquire(coordinator, (hold) => new SharedLease(hold));
+    this.#sharedAttempts = new AttemptSharing(coordinator, (hold) => new JoinedLease(hold));
   }
 
   /** The strategy for one key. */
@@ -149,7 +151,7 @@ export class KeyAcquirer {
       : this.#admitAndTrace(key, options, options.waitMs, (traced) => this.#acquireShared(key, traced));
   }
 
-  try(key: string, options: ResolvedAcquire): Promise<MutexLease | null> {
+  try(key: string, options: ResolvedAcquire): Promise<Tried<MutexLease>> {
     return options.attemptId === undefined
       ? this.tryAlone(key, options)
       : this.#admitAndTrace(key, options, 0, (traced) => this.#tryShared(key, traced));
@@ -160,11 +162,11 @@ export class KeyAcquirer {
     return this.#admitAndTrace(key, options, options.waitMs, (traced) => this.#acquireOnce(key, traced));
   }
 
-  tryAlone(key: string, options: ResolvedAcquire): Promise<LeaseHandle | null> {
+  tryAlone(key: string, options: ResolvedAcquire): Promise<Tried<LeaseHandle>> {
     return this.#admitAndTrace(key, options, 0, (traced) => this.#tryOnce(key, traced));
   }
 
-  #admitAndTrace<L extends MutexLease | null>(
+  #admitAndTrace<L extends MutexLease | Tried<MutexLease>>(
     key: string,
     options: ResolvedAcquire,
     waitMs: number,
@@ -200,9 +202,9 @@ export class KeyAcquirer {
     return options.waitMs > 0 ? acquire(this.#coordinator, key, options) : this.#acquireNow(key, options);
   }
 
-  async #tryOnce(key: string, options: ResolvedAcquire): Promise<LeaseHandle | null> {
+  async #tryOnce(key: string, options: ResolvedAcquire): Promise<Tried<LeaseHandle>> {
     const tried = await tryAcquire(this.#coordinator, key, options);
-    return "held" in tried ? null : tried.lease;
+    return "held" in tried ? { holder: tried.held.holder } : tried;
   }
 
   /** Tries once. If the lock is held, the error names the holder. */
@@ -217,7 +219,7 @@ export class KeyAcquirer {
   }
 
   /** A repeat shares the lease of the first call. If a repeat requests the lock later, it has the ticket of its arrival. */
-  async #acquireShared(key: string, options: ResolvedAcquire): Promise<SharedLease> {
+  async #acquireShared(key: string, options: ResolvedAcquire): Promise<JoinedLease> {
     const { driver, clock } = this.#coordinator;
     const ticket = driver.ticket(key);
     let wait: WaitReport | undefined;
@@ -253,14 +255,16 @@ export class KeyAcquirer {
     return lease;
   }
 
-  #tryShared(key: string, options: ResolvedAcquire): Promise<SharedLease | null> {
-    return this.#sharedAttempts.try(attemptName(key, options), options, ({ signal }) =>
-      this.#tryOnce(key, { ...options, signal }),
+  async #tryShared(key: string, options: ResolvedAcquire): Promise<Tried<JoinedLease>> {
+    const lease = await this.#sharedAttempts.try(attemptName(key, options), options, ({ signal }) =>
+      this.#tryOnce(key, { ...options, signal }).then(leaseOrNull),
     );
+    return lease ? { lease } : { holder: undefined };
   }
 
-  /** @throws {LockError} `closed` or `self-deadlock`; or the reason of an aborted signal */
+  /** @throws {LockError} `invalid-key`, `closed` or `self-deadlock`; or the reason of an aborted signal */
   #assertAllowed(key: string, options: ResolvedAcquire): void {
+    this.#coordinator.checkKey(key);
     this.#coordinator.assertOpen(key);
     options.signal?.throwIfAborted();
     if (options.lockMode?.kind !== "semaphore") {

@@ -75,10 +75,12 @@ export function checkLatch(options: LatchOptions, maxTtlMs: number): LatchOption
 export function latch(ref: LatchRef, coordinator: LocalCoordinator): Latch {
   const latches = coordinator.driver.latches as LatchEngine; // `capabilities.kinds` includes the latch
   const countDown = async (attemptId: string | undefined): Promise<number> => {
+    coordinator.checkKey(ref.key);
     coordinator.assertOpen(ref.key);
     return latches.countDown(ref, attemptId);
   };
   const wait = async (waitMs: number, signal: AbortSignal | undefined): Promise<void> => {
+    coordinator.checkKey(ref.key);
     coordinator.assertOpen(ref.key);
     signal?.throwIfAborted();
     const waiting = latches.wait(ref, waitMs === 0 ? null : coordinator.clock.now() + waitMs);

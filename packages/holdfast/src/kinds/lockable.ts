@@ -1,4 +1,5 @@
 import { isLockError, LeaseLostError, LockError } from "../errors.ts";
+import type { Holder } from "../lock-state.ts";
 import type { InternalLease, Lease } from "../lease/lease.ts";
 import { asyncStorage } from "../runtime/async-storage.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -40,8 +41,16 @@ export class LockScope {
   }
 }
 
-/** The result of `tryWithLock`: the value of the callback, or `ran: false` if another holder has the lock. */
-export type WithLockResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
+/** The result of `tryWithLock` and `once`: the value of the callback, or `ran: false` and the holder, if known. */
+export type WithLockResult<T> =
+  { readonly ran: true; readonly value: T } | { readonly ran: false; readonly holder: Holder | undefined };
+
+/** The answer to a try: the lease, or the holder, if known. */
+export type Tried<L> = { readonly lease: L } | { readonly holder: Holder | undefined };
+
+export function leaseOrNull<L>(tried: Tried<L>): L | null {
+  return "lease" in tried ? tried.lease : null;
+}
 
 /** A callback that runs while its lease is held. */
 export type LockedCallback<T, L extends Lease = Lease> = (lease: L) => T | Promise<T>;
@@ -67,7 +76,7 @@ export interface AcquireStrategy<O, R extends ResolvedAcquire, L extends Interna
   resolveTry(options: Omit<O, "waitMs"> | undefined): R;
   /** @param isForWithLock whether the caller is a `withLock`, which releases the lease and runs its callback in a scope */
   acquire(options: R, isForWithLock: boolean): Promise<L>;
-  try(options: R, isForWithLock: boolean): Promise<L | null>;
+  try(options: R, isForWithLock: boolean): Promise<Tried<L>>;
 }
 
 /** Builds the calls of a lock from its strategy. */
@@ -76,7 +85,7 @@ export function lockable<O, R extends ResolvedAcquire, L extends InternalLease>(
   runner: LockRunner,
 ): Lockable<O, L> {
   return {
-    tryAcquire: (options) => strategy.try(strategy.resolveTry(options), false),
+    tryAcquire: (options) => strategy.try(strategy.resolveTry(options), false).then(leaseOrNull),
     acquire: (options) => strategy.acquire(strategy.resolve(options), false),
     withLock: <T>(...args: [LockedCallback<T, L>] | [O, LockedCallback<T, L>]): Promise<T> => {
       const [options, work] = splitWork(args);
@@ -90,8 +99,10 @@ export function lockable<O, R extends ResolvedAcquire, L extends InternalLease>(
       const resolved = strategy.resolveTry(options);
       return strategy
         .try(resolved, true)
-        .then(async (lease): Promise<WithLockResult<T>> =>
-          lease ? { ran: true, value: await runner.run(lease, resolved, work) } : { ran: false },
+        .then(async (tried): Promise<WithLockResult<T>> =>
+          "lease" in tried
+            ? { ran: true, value: await runner.run(tried.lease, resolved, work) }
+            : { ran: false, holder: tried.holder },
         );
     },
   };

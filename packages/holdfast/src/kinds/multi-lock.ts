@@ -10,9 +10,9 @@ import { BaseLease, type InternalLease, lossControllerOf, type SerializedLease }
 import type { LeaseHandle } from "../lease/lease-state.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import type { AcquireStrategy } from "./lockable.ts";
+import { leaseOrNull, type AcquireStrategy, type Tried } from "./lockable.ts";
 import { invalidValue } from "../option-checks.ts";
-import { SharedAcquire, SharedLease } from "./shared-acquire.ts";
+import { AttemptSharing, JoinedLease } from "./attempt-sharing.ts";
 import type { KeyAcquirer } from "./key-acquirer.ts";
 
 /** One lease on several keys. If one key is lost, the lease is lost, and the other keys expire unless the lease is released. */
@@ -80,6 +80,10 @@ class MultiLease extends BaseLease implements InternalLease {
 
   currentLoss(): LossReason | undefined {
     return this.#leases.map((lease) => lease.currentLoss()).find((reason) => reason !== undefined);
+  }
+
+  get isLost(): boolean {
+    return this.#leases.some(({ isLost }) => isLost);
   }
 
   remainingMs(): number {
@@ -154,32 +158,35 @@ const minWaitMs = 50;
  */
 export class MultiLock {
   readonly #coordinator: LocalCoordinator;
-  readonly #mutexes: KeyAcquirer;
-  readonly #sharedAttempts: SharedAcquire<SharedLease>;
+  readonly #acquirer: KeyAcquirer;
+  readonly #sharedAttempts: AttemptSharing<JoinedLease>;
 
-  constructor(coordinator: LocalCoordinator, mutexes: KeyAcquirer) {
+  constructor(coordinator: LocalCoordinator, acquirer: KeyAcquirer) {
     this.#coordinator = coordinator;
-    this.#mutexes = mutexes;
-    this.#sharedAttempts = new SharedAcquire(coordinator, (hold) => new SharedLease(hold));
+    this.#acquirer = acquirer;
+    this.#sharedAttempts = new AttemptSharing(coordinator, (hold) => new JoinedLease(hold));
   }
 
-  /** @param keys from {@link distinctKeys} */
+  /** @throws {LockError} `invalid-key` @throws {TypeError} `keys` is no array */
   strategy(
     keys: readonly string[],
     defaults: ResolvedAcquire,
-  ): AcquireStrategy<AcquireOptions, ResolvedAcquire, MultiLease | SharedLease> {
+  ): AcquireStrategy<AcquireOptions, ResolvedAcquire, MultiLease | JoinedLease> {
+    const distinct = distinctKeys(keys, (key) => this.#coordinator.checkKey(key));
     return {
-      resolve: (options) => this.#mutexes.resolve(options, defaults),
-      resolveTry: (options) => this.#mutexes.resolveTry(options, defaults),
+      resolve: (options) => this.#acquirer.resolve(options, defaults),
+      resolveTry: (options) => this.#acquirer.resolveTry(options, defaults),
       acquire: (options) =>
-        options.attemptId === undefined ? this.#acquire(keys, options) : this.#acquireShared(keys, options),
+        options.attemptId === undefined
+          ? this.#acquire(distinct, options)
+          : this.#acquireShared(distinct, options),
       try: (options) =>
-        options.attemptId === undefined ? this.#try(keys, options) : this.#tryShared(keys, options),
+        options.attemptId === undefined ? this.#try(distinct, options) : this.#tryShared(distinct, options),
     };
   }
 
   /** A repeat has the same keys and `attemptId`, and shares the lease of the first call. */
-  async #acquireShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease> {
+  async #acquireShared(keys: readonly string[], options: ResolvedAcquire): Promise<JoinedLease> {
     const lease = await this.#sharedAttempts.acquire(attemptName(keys, options), options, ({ waitMs }) =>
       this.#acquire(keys, { ...options, waitMs }),
     );
@@ -189,10 +196,11 @@ export class MultiLock {
     return lease;
   }
 
-  #tryShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease | null> {
-    return this.#sharedAttempts.try(attemptName(keys, options), options, ({ signal }) =>
-      this.#try(keys, { ...options, signal }),
+  async #tryShared(keys: readonly string[], options: ResolvedAcquire): Promise<Tried<JoinedLease>> {
+    const lease = await this.#sharedAttempts.try(attemptName(keys, options), options, ({ signal }) =>
+      this.#try(keys, { ...options, signal }).then(leaseOrNull),
     );
+    return lease ? { lease } : { holder: undefined };
   }
 
   async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<MultiLease> {
@@ -223,7 +231,7 @@ export class MultiLock {
       return undefined;
     }
     try {
-      return (await this.#try(keys, options)) ?? undefined;
+      return leaseOrNull(await this.#try(keys, options)) ?? undefined;
     } catch (error) {
       if (clock.now() >= deadline) {
         throw error; // the sequential requests would exceed the deadline
@@ -247,7 +255,7 @@ export class MultiLock {
         // If earlier waits left too little time for a reply, the key is tried once.
         const isTooLittle = remainingMs < options.waitMs && remainingMs < minWaitMs;
         const waitMs = isTooLittle ? 0 : Math.max(0, remainingMs);
-        leases.push(await this.#mutexes.acquireUnshared(key, { ...renewed, waitMs }));
+        leases.push(await this.#acquirer.acquireUnshared(key, { ...renewed, waitMs }));
       }
       return leases;
     } catch (error) {
@@ -282,31 +290,32 @@ export class MultiLock {
   }
 
   /** Tries all keys at once. A driver may send such tries in one call. */
-  async #try(keys: readonly string[], options: ResolvedAcquire): Promise<MultiLease | null> {
+  async #try(keys: readonly string[], options: ResolvedAcquire): Promise<Tried<MultiLease>> {
     const tries = await Promise.allSettled(
-      keys.map((key) => this.#mutexes.tryAlone(key, { ...options, minHoldMs: 0, ifLost: "abort" })),
+      keys.map((key) => this.#acquirer.tryAlone(key, { ...options, minHoldMs: 0, ifLost: "abort" })),
     );
-    const leases = tries.flatMap((tried) =>
-      tried.status === "fulfilled" && tried.value ? [tried.value] : [],
-    );
+    const answers = tries.flatMap((tried) => (tried.status === "fulfilled" ? [tried.value] : []));
+    const leases = answers.flatMap((tried) => ("lease" in tried ? [tried.lease] : []));
     if (leases.length === keys.length && areHeld(leases)) {
-      return new MultiLease(leases, options);
+      return { lease: new MultiLease(leases, options) };
     }
     await releaseAll(leases);
     const failed = tries.find((tried) => tried.status === "rejected");
     if (failed) {
       throw failed.reason;
     }
-    return null;
+    const holders = answers.flatMap((tried) => ("lease" in tried ? [] : [tried.holder]));
+    return { holder: holders.find((holder) => holder !== undefined) };
   }
 }
 
-/** The keys in sorted order, without duplicates. @throws {LockError} `invalid-key`: not 1 to 64 keys @throws {TypeError} `keys` is no array */
-export function distinctKeys(keys: readonly string[], check: (key: string) => string): readonly string[] {
+/** The keys in sorted order, without duplicates. @throws {LockError} `invalid-key`: a key is invalid, or not 1 to 64 keys */
+function distinctKeys(keys: readonly string[], check: (key: string) => void): readonly string[] {
   if (!Array.isArray(keys)) {
     throw invalidValue("keys", "an array of keys", keys);
   }
-  const distinct = Array.from(new Set(keys.map(check))).sort();
+  keys.forEach(check);
+  const distinct = Array.from(new Set<string>(keys)).sort();
   if (distinct.length === 0 || distinct.length > maxKeys) {
     throw invalidKey(`\`keys\` has ${distinct.length} different keys; one lease has 1 to ${maxKeys}`);
   }

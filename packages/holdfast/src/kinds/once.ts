@@ -1,11 +1,10 @@
 import { isLockError } from "../errors.ts";
 import type { LeaseHandle } from "../lease/lease-state.ts";
-import type { Holder } from "../lock-state.ts";
 import { checkObject, checkTtl, invalidValue } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire, TryOptions } from "../options.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { KeyAcquirer } from "./key-acquirer.ts";
-import type { LockedCallback, LockRunner } from "./lockable.ts";
+import type { LockedCallback, LockRunner, WithLockResult } from "./lockable.ts";
 
 /** Options of `Locks.once`. */
 export interface OnceOptions extends Omit<TryOptions, "attemptId" | "minHoldMs"> {
@@ -23,10 +22,6 @@ export interface OnceOptions extends Omit<TryOptions, "attemptId" | "minHoldMs">
   ifCrashed?: "free" | "keep" | undefined;
 }
 
-/** The result of `once`: the value of the work, or `ran: false` and the holder, if known. */
-export type OnceResult<T> =
-  { readonly ran: true; readonly value: T } | { readonly ran: false; readonly holder: Holder | undefined };
-
 interface ResolvedOnce {
   readonly keepMs: number;
   readonly acquire: ResolvedAcquire;
@@ -34,7 +29,7 @@ interface ResolvedOnce {
 
 /** Runs work once in a period. */
 export class OnceRunner {
-  readonly #mutexes: KeyAcquirer;
+  readonly #acquirer: KeyAcquirer;
   readonly #runner: LockRunner;
   readonly #clock: Clock;
   readonly #maxTtlMs: number;
@@ -42,11 +37,11 @@ export class OnceRunner {
   readonly #timers = new Set<Timer>();
 
   constructor(
-    mutexes: KeyAcquirer,
+    acquirer: KeyAcquirer,
     runner: LockRunner,
     { clock, maxTtlMs }: { clock: Clock; maxTtlMs: number },
   ) {
-    this.#mutexes = mutexes;
+    this.#acquirer = acquirer;
     this.#runner = runner;
     this.#clock = clock;
     this.#maxTtlMs = maxTtlMs;
@@ -66,7 +61,7 @@ export class OnceRunner {
     if ((rest as AcquireOptions).minHoldMs !== undefined) {
       throw new TypeError("Expected no `minHoldMs`, because `keepMs` is the time that the key stays held");
     }
-    const acquire = this.#mutexes.resolveTry(rest, defaults);
+    const acquire = this.#acquirer.resolveTry(rest, defaults);
     const ttlMs = Math.min(acquire.ttlMs, kept);
     // Renewals that added `keepMs` again would keep the key for longer. They never shorten the first TTL.
     const firstTtlMs = ifCrashed === "keep" ? kept : undefined;
@@ -77,10 +72,10 @@ export class OnceRunner {
     key: string,
     { keepMs, acquire }: ResolvedOnce,
     work: LockedCallback<T>,
-  ): Promise<OnceResult<T>> {
+  ): Promise<WithLockResult<T>> {
     let lease: LeaseHandle;
     try {
-      lease = await this.#mutexes.acquireUnshared(key, acquire);
+      lease = await this.#acquirer.acquireUnshared(key, acquire);
     } catch (error) {
       if (isLockError(error, "wait-timeout")) {
         return { ran: false, holder: error.holder };

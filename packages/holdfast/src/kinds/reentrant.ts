@@ -1,10 +1,10 @@
 import type { LocalCoordinator } from "../local/coordinator.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import type { AcquireStrategy, LockScope } from "./lockable.ts";
-import type { InternalLease } from "../lease/lease.ts";
+import { type InternalLease } from "../lease/lease.ts";
+import { leaseOrNull, type AcquireStrategy, type LockScope } from "./lockable.ts";
 import { checkText } from "../option-checks.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import { NestedLease, ReentrantHold, SharedAcquire } from "./shared-acquire.ts";
+import { AttemptSharing, NestedLease, ReentrantHold } from "./attempt-sharing.ts";
 import type { KeyAcquirer } from "./key-acquirer.ts";
 import { AsyncMutex } from "./async-mutex.ts";
 
@@ -17,7 +17,7 @@ export interface ReentrantOptions extends AcquireOptions {
   session?: string | undefined;
 }
 
-export interface ResolvedReentrant extends ResolvedAcquire {
+interface ResolvedReentrant extends ResolvedAcquire {
   readonly session: string | undefined;
 }
 
@@ -28,14 +28,14 @@ export interface ResolvedReentrant extends ResolvedAcquire {
 export class ReentrantFactory {
   readonly #coordinator: LocalCoordinator;
   readonly #scope: LockScope;
-  readonly #mutexes: KeyAcquirer;
-  readonly #sessions: SharedAcquire<ReentrantLease>;
+  readonly #acquirer: KeyAcquirer;
+  readonly #sessions: AttemptSharing<ReentrantLease>;
 
-  constructor(coordinator: LocalCoordinator, scope: LockScope, mutexes: KeyAcquirer) {
+  constructor(coordinator: LocalCoordinator, scope: LockScope, acquirer: KeyAcquirer) {
     this.#coordinator = coordinator;
     this.#scope = scope;
-    this.#mutexes = mutexes;
-    this.#sessions = new SharedAcquire(coordinator, (hold) => new ReentrantLease(hold));
+    this.#acquirer = acquirer;
+    this.#sessions = new AttemptSharing(coordinator, (hold) => new ReentrantLease(hold));
   }
 
   strategy(
@@ -45,7 +45,7 @@ export class ReentrantFactory {
     return {
       resolve: (options) => this.resolve(options, defaults),
       resolveTry: ({ session, ...options } = {}) =>
-        withSession(this.#mutexes.resolveTry(options, defaults), session, defaults.session),
+        withSession(this.#acquirer.resolveTry(options, defaults), session, defaults.session),
       acquire: async (options, isForWithLock) => {
         const lease = await this.#enter(key, options, isForWithLock);
         if (!lease) {
@@ -53,7 +53,10 @@ export class ReentrantFactory {
         }
         return lease;
       },
-      try: (options, isForWithLock) => this.#enter(key, { ...options, waitMs: 0 }, isForWithLock, true),
+      try: async (options, isForWithLock) => {
+        const lease = await this.#enter(key, { ...options, waitMs: 0 }, isForWithLock, true);
+        return lease ? { lease } : { holder: this.#coordinator.holderOf(key)?.describe() };
+      },
     };
   }
 
@@ -61,7 +64,7 @@ export class ReentrantFactory {
     { session, ...options }: ReentrantOptions = {},
     defaults: ResolvedAcquire & { readonly session?: string | undefined },
   ): ResolvedReentrant {
-    return withSession(this.#mutexes.resolve(options, defaults), session, defaults.session);
+    return withSession(this.#acquirer.resolve(options, defaults), session, defaults.session);
   }
 
   /** Joins the hold around this call or of its session, or acquires the mutex. Null: the lock is held, or `waitMs` has passed. */
@@ -71,6 +74,7 @@ export class ReentrantFactory {
     isForWithLock: boolean,
     isTry = false,
   ): Promise<ReentrantLease | null> {
+    this.#coordinator.checkKey(key);
     this.#coordinator.assertOpen(key);
     options.signal?.throwIfAborted();
     const outer = this.#scope.find(
@@ -81,7 +85,9 @@ export class ReentrantFactory {
       return outer.enter(options, isForWithLock);
     }
     const requestLease = ({ waitMs }: { readonly waitMs: number }): Promise<InternalLease | null> =>
-      isTry ? this.#mutexes.try(key, options) : this.#mutexes.acquire(key, { ...options, waitMs });
+      isTry
+        ? this.#acquirer.try(key, options).then(leaseOrNull)
+        : this.#acquirer.acquire(key, { ...options, waitMs });
     if (name !== undefined) {
       this.#scope.assertNotWithin(key);
       return this.#sessions.acquire(name, options, requestLease); // one caller requests the lock; the others wait for its result
@@ -92,7 +98,7 @@ export class ReentrantFactory {
 }
 
 /** A lease that shares its base with the leases around it. */
-export class ReentrantLease extends NestedLease {
+class ReentrantLease extends NestedLease {
   readonly #branches: AsyncMutex;
   readonly #onReleased: (() => void) | undefined;
 

@@ -41,12 +41,12 @@ export function semaphore(
   key: string,
   options: { readonly limit: number; readonly defaults: ResolvedAcquire },
   deps: {
-    readonly mutexes: KeyAcquirer;
+    readonly acquirer: KeyAcquirer;
     readonly runner: LockRunner;
     readonly coordinator: LocalCoordinator;
   },
 ): Semaphore {
-  const { mutexes, runner, coordinator } = deps;
+  const { acquirer, runner, coordinator } = deps;
   let { limit } = options;
   const lockMode = (permits: number | undefined, resolved: ResolvedAcquire): ResolvedAcquire => ({
     ...resolved,
@@ -57,15 +57,16 @@ export function semaphore(
     },
   });
   const strategy: AcquireStrategy<PermitOptions, ResolvedAcquire, MutexLease> = {
-    resolve: ({ permits, ...rest } = {}) => lockMode(permits, mutexes.resolve(rest, options.defaults)),
-    resolveTry: ({ permits, ...rest } = {}) => lockMode(permits, mutexes.resolveTry(rest, options.defaults)),
-    acquire: (resolved) => mutexes.acquire(key, resolved),
-    try: (resolved) => mutexes.try(key, resolved),
+    resolve: ({ permits, ...rest } = {}) => lockMode(permits, acquirer.resolve(rest, options.defaults)),
+    resolveTry: ({ permits, ...rest } = {}) => lockMode(permits, acquirer.resolveTry(rest, options.defaults)),
+    acquire: (resolved) => acquirer.acquire(key, resolved),
+    try: (resolved) => acquirer.try(key, resolved),
   };
   return {
     ...lockable(strategy, runner),
     async setLimit(requested) {
       const checked = checkLimit(requested);
+      coordinator.checkKey(key);
       coordinator.assertOpen(key);
       await coordinator.driver.setLimit(key, checked);
       limit = checked;
@@ -87,10 +88,10 @@ export interface ReadWrite {
 export function readWrite(
   key: string,
   defaults: ResolvedAcquire,
-  mutexes: KeyAcquirer,
+  acquirer: KeyAcquirer,
   runner: LockRunner,
 ): ReadWrite {
   const strategy = (mode: "read" | "write") =>
-    mutexes.strategy(key, { ...defaults, lockMode: { kind: "read-write", mode } });
+    acquirer.strategy(key, { ...defaults, lockMode: { kind: "read-write", mode } });
   return { read: lockable(strategy("read"), runner), write: lockable(strategy("write"), runner) };
 }

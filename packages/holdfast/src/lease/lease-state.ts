@@ -1,12 +1,12 @@
-import type { Driver, ExtendResult, Grant, HolderInfo, HolderReport, LockMode } from "../driver.ts";
+import type { ExtendResult, Grant, LockMode } from "../driver.ts";
 import { isLockError, LeaseLostError, type LossReason, unsupportedLease } from "../errors.ts";
 import type { ResolvedAcquire } from "../options.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Renewable, Watchdog, WatchedLease } from "./watchdog.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
+import type { Renewable, WatchedLease } from "./watchdog.ts";
 import { QueueNode } from "../runtime/linked-queue.ts";
 import {
   engineOf,
-  type FactsHost,
   hasSubscribers,
   type HoldTrace,
   kindOf,
@@ -30,33 +30,6 @@ import {
 } from "./lease.ts";
 import type { Holder } from "../lock-state.ts";
 
-/** The surroundings of a lease in its process. `State` is the lease's state. */
-export interface LeaseHost<State> {
-  readonly driver: Driver;
-  readonly clock: Clock;
-  readonly watchdog: Watchdog;
-  readonly owner: string;
-  /** The number of the `Locks` in diagnostics. */
-  readonly instance: number;
-  /** Releases the lease: hands it over to the next local waiter, or releases its grant at the engine. */
-  release(lease: State): Promise<boolean>;
-  /** Releases the grant at the engine after `ms`, or leaves it to its TTL if the `Locks` is closed before. */
-  releaseAfter(lease: State, ms: number): void;
-  /** Declares every lease on the grant with this token lost. */
-  markLost(token: string, reason: LossReason): void;
-  /** Removes a lease that ended without a release from its queue, because the lease can no longer be handed over. */
-  leaseEnded(lease: State): void;
-  /** How long a grant may be handed over in memory, ms; 0: never. */
-  readonly handoverMs: number;
-  /** Whether a release of the lease may hand it over in memory. Once false, it stays false. */
-  mayHandOver(lease: State): boolean;
-  /**
-   * How many callers wait in memory for this lease, and for how long, as a report to the engine.
-   * Undefined: none wait, and the engine has no earlier report to correct.
-   */
-  localWaitersToReport(lease: State): Pick<HolderReport, "localWaiters" | "localWaitMs"> | undefined;
-}
-
 /** The options of an acquire that stay in force after the grant. */
 export type LeaseStateOptions = Pick<
   ResolvedAcquire,
@@ -70,8 +43,8 @@ export type LeaseStateOptions = Pick<
 };
 
 /** A lease's state, and the handle for its caller. */
-export interface CreatedLease<State> {
-  readonly state: State;
+export interface CreatedLease {
+  readonly state: LeaseState;
   readonly lease: LeaseHandle;
 }
 
@@ -92,22 +65,6 @@ export interface Handoverable<Hold> {
   handoverRun: HandoverRun<Hold> | undefined;
 }
 
-/** A lease, as its events name it. */
-interface Described {
-  facts(): LeaseFacts;
-}
-
-/** The facts of a lease for its events. @param lockMode null: unknown */
-function leaseFacts(
-  host: FactsHost,
-  { key, fencingToken }: { readonly key: string; readonly fencingToken: bigint },
-  lockMode: LockMode | null | undefined,
-): LeaseFacts {
-  const { instance } = host;
-  const [engine, kind, mode] = [engineOf(host), kindOf(lockMode), modeOf(lockMode)];
-  return { key, instance, engine, kind, mode, fencingToken };
-}
-
 /** Reports a hold, from its grant to its end. */
 class HoldReport {
   readonly #context: HoldTrace;
@@ -123,7 +80,7 @@ class HoldReport {
   }
 
   /** Undefined: the channel has no subscribers. */
-  static start(lease: Described, options: LeaseStateOptions, clock: Clock): HoldReport | undefined {
+  static start(lease: LeaseState, options: LeaseStateOptions, clock: Clock): HoldReport | undefined {
     if (!hasSubscribers(traces.hold)) {
       return undefined;
     }
@@ -144,7 +101,7 @@ class HoldReport {
   }
 }
 
-function traceRelease(lease: Described, release: () => Promise<boolean>): Promise<boolean> {
+function traceRelease(lease: LeaseState, release: () => Promise<boolean>): Promise<boolean> {
   if (!hasSubscribers(traces.release)) {
     return release();
   }
@@ -168,7 +125,7 @@ function traceRelease(lease: Described, release: () => Promise<boolean>): Promis
 
 /** Traces a renewal of the watchdog, or an `extend()` of the caller. @param margin the remaining validity at the start, ms */
 function traceRenewal(
-  lease: Described,
+  lease: LeaseState,
   ttlMs: number,
   margin: () => number,
   renew: () => Promise<ExtendResult>,
@@ -192,153 +149,23 @@ function traceRenewal(
 }
 
 /** Reports a lease whose handle was garbage-collected without a release. */
-function reportLeakedLease(lease: Described & { readonly key: string }): void {
+function reportLeakedLease(lease: LeaseState): void {
   publish("leaked", () => lease.facts());
   const message = `The lease of "${lease.key}" was garbage-collected without a release; it is no longer renewed`;
   emitWarning(message, "HOLDFAST_LEAKED_LEASE");
 }
 
-/** The parts of a lease that its requests to the engine need. */
-interface GrantedLease {
-  readonly grant: Grant;
-  readonly fencingToken: bigint;
-  facts(): LeaseFacts;
-  /** The engine knows that the fencing token of this lease is the last one of its grant. */
-  lastConfirmed(): void;
-}
-
-/**
- * Extends the grant of a lease, and declares every lease on the grant lost if the engine no longer has it.
- * The request carries a report for `inspect` if the engine keeps one. The report replaces the last one.
- */
-function requestExtension<State extends GrantedLease>(
-  host: LeaseHost<State>,
-  lease: State,
-  ttlMs: number,
-  info: HolderInfo | undefined,
-): Promise<ExtendResult> {
-  const margin = (): number => remainingValidityMs(lease.grant.validity, host.clock);
-  return traceRenewal(lease, ttlMs, margin, () => sendExtension(host, lease, ttlMs, info));
-}
-
-/**
- * Extends the grant of a lease, and its validity. Rejects if the engine does not reply.
- * @returns whether the engine has the grant
- */
-async function extendGrant<State extends GrantedLease>(
-  host: LeaseHost<State>,
-  lease: State,
-  ttlMs: number,
-  info: HolderInfo | undefined,
-): Promise<boolean> {
-  const extension = await requestExtension(host, lease, ttlMs, info);
-  if (extension.outcome === "unknown") {
-    throw extension.error;
-  } else if (extension.outcome === "extended") {
-    extendValidity(lease.grant.validity, extension.validity, host.clock);
-  }
-  return extension.outcome === "extended";
-}
-
-async function sendExtension<State extends GrantedLease>(
-  host: LeaseHost<State>,
-  lease: State,
-  ttlMs: number,
-  info: HolderInfo | undefined,
-): Promise<ExtendResult> {
-  const { grant, fencingToken } = lease;
-  const { key, token, validity } = grant;
-  validity.engineUntil = Math.max(validity.engineUntil ?? 0, host.clock.now() + ttlMs);
-  const waiting = host.localWaitersToReport(lease);
-  const isLast = !host.mayHandOver(lease);
-  const isInBlock = grant.fencingCount > 1;
-  const hasReport = info !== undefined || isInBlock || waiting !== undefined;
-  const extension = await host.driver.extend({
-    key,
-    token,
-    fencingToken,
-    ttlMs,
-    info: hasReport ? { ...info, fencingToken, isLast, ...waiting } : undefined,
-  });
-  if (extension.outcome === "extended" && isLast) {
-    lease.lastConfirmed();
-  }
-  if (extension.outcome === "lost") {
-    host.markLost(token, extension.reason); // also a lease to which the grant was handed over during the request
-  }
-  return extension;
-}
-
-/** Declares every lease on the grant lost if the engine reports that the grant has ended. */
-async function verifyGrant<State>(host: LeaseHost<State>, { key, token }: Grant): Promise<void> {
-  const verified = await host.driver.verify(key, token).catch(() => undefined);
-  if (verified?.outcome === "lost") {
-    host.markLost(token, verified.reason);
-  }
-}
-
-/**
- * Releases the grant of a lost lease without waiting for the reply, so that the next holder need not wait for the TTL.
- * An adopted grant is not released, because another lease on it may be in force.
- * @returns false, because the lease was lost before its release
- */
-function releaseLostGrant<State>(
-  { driver }: LeaseHost<State>,
-  { key, token, validity }: Grant,
-  isAdopted = false,
-): Promise<boolean> {
-  if (!isAdopted) {
-    driver.release(key, token, engineExpiry(validity)).catch(() => false);
-  }
-  return Promise.resolve(false);
-}
-
-/** Turns a writer's grant into a reader's, and declares every lease on the grant lost if the engine no longer has it. */
-async function downgradeGrant<State>(host: LeaseHost<State>, { key, token, validity }: Grant): Promise<void> {
-  const confirmed = host.driver.downgrade(key, token, engineExpiry(validity));
-  if (!(await confirmed.catch(() => true))) {
-    host.markLost(token, "expired");
-  }
-}
-
 type LossListener = (loss: LeaseLostError) => void;
-
-/** The state that a handle shows and controls. */
-interface LeaseControl {
-  readonly key: string;
-  readonly owner: string;
-  readonly fencingToken: bigint;
-  readonly validity: Validity;
-  /** The end of `maxHoldMs`, on the scale of `clock.now()`. */
-  readonly endsAt: number;
-  readonly ttlMs: number;
-  readonly maxTtlMs: number;
-  readonly isTransferred: boolean;
-  readonly downgradedLease: InternalLease | undefined;
-  remainingMs(): number;
-  currentLoss(): LeaseLostError | undefined;
-  throwIfLost(): void;
-  /** Calls the listener when the lease is lost, also if it already is. With `ifLost: "continue"` the listener is never called. */
-  onLoss(listener: LossListener): void;
-  extend(ttlMs: number): Promise<void>;
-  endAfter(ms: number): void;
-  holdFor(ms: number): void;
-  stopRenewing(): void;
-  release(): Promise<boolean>;
-  orphan(): void;
-  transfer(): SerializedLease;
-  downgrade(): Promise<LeaseHandle>;
-}
 
 /**
  * The lease in the hands of a caller. From its first renewal on, the library refers to it weakly until its `signal` is used, so that a
  * dropped handle ends the renewals.
  */
 export class LeaseHandle extends BaseLease implements InternalLease, WriteLease {
-  readonly #state: LeaseControl;
+  readonly #state: LeaseState;
   #controller: AbortController | undefined;
 
-  constructor(state: LeaseControl) {
+  constructor(state: LeaseState) {
     super();
     this.#state = state;
   }
@@ -380,9 +207,13 @@ export class LeaseHandle extends BaseLease implements InternalLease, WriteLease 
     return this.#controller.signal;
   }
 
-  /** See {@link LeaseControl.onLoss}. */
+  /** See {@link LeaseState.onLoss}. */
   onLoss(listener: LossListener): void {
     this.#state.onLoss(listener);
+  }
+
+  get isLost(): boolean {
+    return this.#state.isLost;
   }
 
   remainingMs(): number {
@@ -444,20 +275,37 @@ export class LeaseHandle extends BaseLease implements InternalLease, WriteLease 
   }
 }
 
-/** The grant of a lease, and its times and names. */
-abstract class LeaseGrant {
+const shortestTtlMs = 100;
+
+/** The state of a lease, from its grant to its end. Leases that were handed over in memory share one grant and its validity. */
+export class LeaseState implements Renewable, Handoverable<LeaseState> {
   readonly key: string;
   readonly grant: Grant;
   readonly fencingToken: bigint;
   readonly ttlMs: number;
-  readonly heldFrom: number; // when this process received the lease, on the scale of `clock.now()`
+  /** When this process received the lease, on the scale of `clock.now()`. */
+  readonly heldFrom: number;
+  /** The end of `maxHoldMs`, on the scale of `clock.now()`. */
   endsAt: number;
   isClaim: boolean;
-  readonly #host: Pick<LeaseHost<never>, "owner" | "driver" | "instance">;
+  handoverRun: HandoverRun<LeaseState> | undefined;
+  readonly #host: LocalCoordinator;
   readonly #options: LeaseStateOptions;
+  #lease: LeaseHandle | WeakRef<LeaseHandle> | undefined;
+  readonly #watched: WatchedLease;
+  readonly #hold: HoldReport | undefined;
+  /** The end of `minHoldMs`, on the scale of `clock.now()`. */
+  #heldUntil: number;
+  #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
+  #downgradedLease: LeaseHandle | undefined;
+  #isRenewed: boolean;
+  #isLastConfirmed = false;
+  #loss: LeaseLostError | undefined;
+  #lossListeners: LossListener[] | undefined;
+  #releasing: Promise<boolean> | undefined;
 
-  protected constructor(
-    host: Pick<LeaseHost<never>, "owner" | "driver" | "instance" | "clock">,
+  private constructor(
+    host: LocalCoordinator,
     grant: Grant,
     options: LeaseStateOptions,
     fencingToken: bigint,
@@ -469,8 +317,25 @@ abstract class LeaseGrant {
     this.heldFrom = host.clock.now();
     this.endsAt = this.heldFrom + options.maxHoldMs;
     this.isClaim = grant.isClaim;
+    this.#heldUntil = this.heldFrom + (options.minHoldMs ?? 0);
     this.#host = host;
     this.#options = options;
+    this.#isRenewed = options.renew;
+    this.#hold = HoldReport.start(this, options, host.clock);
+    this.#watched = host.watchdog.watch(this);
+  }
+
+  /** Holds a grant. Nothing else in the library may keep the handle, so that its garbage collection reveals a leak. */
+  static create(
+    host: LocalCoordinator,
+    grant: Grant,
+    options: LeaseStateOptions,
+    fencingToken?: bigint,
+  ): CreatedLease {
+    const state = new LeaseState(host, grant, options, fencingToken ?? grant.fencingToken);
+    const lease = new LeaseHandle(state);
+    state.#lease = lease;
+    return { state, lease };
   }
 
   get owner(): string {
@@ -489,50 +354,12 @@ abstract class LeaseGrant {
     return this.#host.driver.capabilities.maxTtlMs;
   }
 
+  /** The facts of this lease for its events. */
   facts(): LeaseFacts {
-    return leaseFacts(this.#host, this, this.#options.isAdopted === true ? null : this.lockMode);
-  }
-}
-
-const shortestTtlMs = 100;
-
-type Host = LeaseHost<LeaseState>;
-type Created = CreatedLease<LeaseState>;
-
-/** The state of a lease, from its grant to its end. Leases that were handed over in memory share one grant and its validity. */
-export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, Handoverable<LeaseState> {
-  handoverRun: HandoverRun<LeaseState> | undefined;
-  readonly #host: Host;
-  readonly #options: LeaseStateOptions;
-  #lease: LeaseHandle | WeakRef<LeaseHandle> | undefined;
-  readonly #watched: WatchedLease;
-  readonly #hold: HoldReport | undefined;
-  /** The end of `minHoldMs`, on the scale of `clock.now()`. */
-  #heldUntil: number;
-  #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
-  #downgradedLease: LeaseHandle | undefined;
-  #isRenewed: boolean;
-  #isLastConfirmed = false;
-  #loss: LeaseLostError | undefined;
-  #lossListeners: LossListener[] | undefined;
-  #releasing: Promise<boolean> | undefined;
-
-  private constructor(host: Host, grant: Grant, options: LeaseStateOptions, fencingToken: bigint) {
-    super(host, grant, options, fencingToken);
-    this.#heldUntil = this.heldFrom + (options.minHoldMs ?? 0);
-    this.#host = host;
-    this.#options = options;
-    this.#isRenewed = options.renew;
-    this.#hold = HoldReport.start(this, options, host.clock);
-    this.#watched = host.watchdog.watch(this);
-  }
-
-  /** Holds a grant. Nothing else in the library may keep the handle, so that its garbage collection reveals a leak. */
-  static create(host: Host, grant: Grant, options: LeaseStateOptions, fencingToken?: bigint): Created {
-    const state = new LeaseState(host, grant, options, fencingToken ?? grant.fencingToken);
-    const lease = new LeaseHandle(state);
-    state.#lease = lease;
-    return { state, lease };
+    const { key, fencingToken, lockMode } = this;
+    const shown = this.#options.isAdopted === true ? null : lockMode;
+    const [engine, kind, mode] = [engineOf(this.#host), kindOf(shown), modeOf(shown)];
+    return { key, instance: this.#host.instance, engine, kind, mode, fencingToken };
   }
 
   get needsRenewal(): boolean {
@@ -594,16 +421,21 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
     return this.#loss;
   }
 
+  get isLost(): boolean {
+    return this.currentLoss() !== undefined || this.#wasEnded;
+  }
+
   throwIfLost(): void {
     const loss = this.currentLoss();
     if (loss) {
       throw loss;
     }
-    if (this.#state === "released" || this.#state === "transferred" || this.#state === "downgraded") {
+    if (this.#wasEnded) {
       throw new LeaseLostError(this.key, "released", this.#host.clock.wall());
     }
   }
 
+  /** Calls the listener when the lease is lost, also if it already is. With `ifLost: "continue"` the listener is never called. */
   onLoss(listener: LossListener): void {
     const loss = this.currentLoss();
     const isReported = this.#options.ifLost === "abort";
@@ -616,7 +448,7 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
 
   async extend(ttlMs: number): Promise<void> {
     this.throwIfLost();
-    if (await extendGrant(this.#host, this, ttlMs, this.#options.info)) {
+    if (await this.#extendGrant(ttlMs)) {
       this.isClaim &&= ttlMs < this.ttlMs;
       this.#host.watchdog.reschedule(this.#watched);
     }
@@ -624,12 +456,18 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
   }
 
   /** Checks the grant at the engine, because the notification of its loss may have been missed. */
-  verify(): Promise<void> {
-    return verifyGrant(this.#host, this.grant);
+  async verify(): Promise<void> {
+    const { driver } = this.#host;
+    const verified = await driver.verify(this.key, this.grant.token).catch(() => undefined);
+    if (verified?.outcome === "lost") {
+      this.#host.markLost(this.grant.token, verified.reason);
+    }
   }
 
-  renew(): Promise<ExtendResult> {
-    return requestExtension(this.#host, this, this.ttlMs, this.#options.info);
+  /** Extends the grant, and declares every lease on it lost if the engine no longer has it. The watchdog extends the validity. */
+  renew(ttlMs: number = this.ttlMs): Promise<ExtendResult> {
+    const margin = (): number => remainingValidityMs(this.validity, this.#host.clock);
+    return traceRenewal(this, ttlMs, margin, () => this.#requestExtension(ttlMs));
   }
 
   claimConfirmed(): void {
@@ -640,10 +478,6 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
   get reportAt(): number {
     const isDue = this.grant.fencingCount > 1 && !this.#isLastConfirmed;
     return isDue ? this.heldFrom + this.#host.handoverMs + 1 : Infinity;
-  }
-
-  lastConfirmed(): void {
-    this.#isLastConfirmed = true;
   }
 
   /** Replaces the end of the lease: `ms` from now. */
@@ -708,7 +542,11 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
     const options = { ...this.#options, lockMode, ...hold };
     const { state, lease } = LeaseState.create(this.#host, grant, options, this.fencingToken);
     this.#downgradedLease = lease;
-    await downgradeGrant(this.#host, this.grant);
+    const { key, token, validity } = this.grant;
+    const confirmed = this.#host.driver.downgrade(key, token, engineExpiry(validity));
+    if (!(await confirmed.catch(() => true))) {
+      this.#host.markLost(token, "expired");
+    }
     state.throwIfLost();
     return lease;
   }
@@ -738,6 +576,11 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
     }
   }
 
+  /** Whether the holder has ended the lease. */
+  get #wasEnded(): boolean {
+    return this.#state === "released" || this.#state === "transferred" || this.#state === "downgraded";
+  }
+
   get #isLive(): boolean {
     return this.#state === "held" || this.#state === "orphaned" || this.#state === "leaked";
   }
@@ -749,7 +592,8 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
       return this.#downgradedLease.release();
     }
     if (this.currentLoss()) {
-      return releaseLostGrant(this.#host, this.grant, this.#options.isAdopted);
+      this.#releaseLostGrant();
+      return Promise.resolve(false);
     }
     const keptMs = this.#heldUntil - this.#host.clock.now();
     if (keptMs > 0) {
@@ -769,9 +613,54 @@ export class LeaseState extends LeaseGrant implements Renewable, LeaseControl, H
     this.#host.leaseEnded(this);
     this.#host.releaseAfter(this, ms);
     const isKept = remainingValidityMs(this.validity, this.#host.clock) >= ms;
-    return (
-      isKept || extendGrant(this.#host, this, Math.max(shortestTtlMs, Math.ceil(ms)), this.#options.info)
-    );
+    return isKept || this.#extendGrant(Math.max(shortestTtlMs, Math.ceil(ms)));
+  }
+
+  /**
+   * Releases the grant of a lost lease without waiting for the reply, so that the next holder need not wait for the TTL.
+   * An adopted grant is not released, because another lease on it may be in force.
+   */
+  #releaseLostGrant(): void {
+    if (this.#options.isAdopted !== true) {
+      const { key, token, validity } = this.grant;
+      this.#host.driver.release(key, token, engineExpiry(validity)).catch(() => false);
+    }
+  }
+
+  /** Extends the grant and its validity. Rejects if the engine does not reply. @returns whether the engine has the grant */
+  async #extendGrant(ttlMs: number): Promise<boolean> {
+    const extension = await this.renew(ttlMs);
+    if (extension.outcome === "unknown") {
+      throw extension.error;
+    } else if (extension.outcome === "extended") {
+      extendValidity(this.validity, extension.validity, this.#host.clock);
+    }
+    return extension.outcome === "extended";
+  }
+
+  /** The request carries a report for `inspect` if the engine keeps one. The report replaces the last one. */
+  async #requestExtension(ttlMs: number): Promise<ExtendResult> {
+    const host = this.#host;
+    const { key, grant, fencingToken, validity } = this;
+    const { info } = this.#options;
+    validity.engineUntil = Math.max(validity.engineUntil ?? 0, host.clock.now() + ttlMs);
+    const waiting = host.localWaitersToReport(this);
+    const isLast = !host.mayHandOver(this);
+    const hasReport = info !== undefined || grant.fencingCount > 1 || waiting !== undefined;
+    const extension = await host.driver.extend({
+      key,
+      token: grant.token,
+      fencingToken,
+      ttlMs,
+      info: hasReport ? { ...info, fencingToken, isLast, ...waiting } : undefined,
+    });
+    if (extension.outcome === "extended" && isLast) {
+      this.#isLastConfirmed = true;
+    }
+    if (extension.outcome === "lost") {
+      host.markLost(grant.token, extension.reason); // also a lease to which the grant was handed over during the request
+    }
+    return extension;
   }
 
   #end(state: "lost" | "released" | "transferred" | "downgraded", reason: LossReason | "transferred"): void {

@@ -3,7 +3,6 @@ import type { Grant, HolderInfo } from "../driver.ts";
 import {
   checkHolderInfo,
   checkInteger,
-  checkKey,
   checkOptionNames,
   checkText,
   invalidValue,
@@ -31,19 +30,44 @@ export interface Lease extends AsyncDisposable {
   /** The fencing token of each key. */
   readonly fencingTokens: ReadonlyMap<string, bigint>;
   /**
-   * Aborts at a loss, with a `LeaseLostError` as its reason. A release does not abort it.
+   * The loss signal: it aborts at a loss, with a `LeaseLostError` as its reason. A release does not abort it.
    * Without an extension the signal aborts at least 2 ms before the validity ends. If timers of this process run late, it aborts
-   * earlier, but at most `ttlMs / 20` and 50 ms before the end.
+   * earlier, but at most `ttlMs / 20` and 50 ms before the end. A read of `signal.aborted` reads the clocks, so it is right even if the
+   * event loop was blocked.
    */
   readonly signal: AbortSignal;
   /** The end of safe use, on the scale of `performance.now()`. An extension moves it. */
   readonly validUntil: number;
-  /** The remaining time of safe use, ms; 0 after a loss or a release. */
+  /**
+   * Whether {@link Lease.throwIfLost} would throw now. It reads the clocks, like that call.
+   * @example
+   * ```ts
+   * for (const page of pages) {
+   *   if (lease.isLost) break; // the rest belongs to the next holder
+   *   await store(page);
+   * }
+   * ```
+   */
+  readonly isLost: boolean;
+  /**
+   * The remaining time of safe use, ms; 0 after a loss or a release.
+   * @example
+   * ```ts
+   * if (lease.remainingMs() < 5_000) return; // too little time for the next step
+   * ```
+   */
   remainingMs(): number;
   /**
    * A checkpoint between steps. It reads the clocks, so it finds an expired lease even if the event loop was blocked and no timer has
    * run. It finds a broken lease or a deleted key only after their message or the next renewal, for which the event loop must run.
    * @throws {LeaseLostError} the lease is lost; with the reason `released` after a release
+   * @example
+   * ```ts
+   * for (const row of rows) {
+   *   lease.throwIfLost();
+   *   await write(row, lease.fencingToken);
+   * }
+   * ```
    */
   throwIfLost(): void;
   /**
@@ -51,6 +75,10 @@ export interface Lease extends AsyncDisposable {
    * @param ttlMs ms, 100 to 86 400 000; by default the TTL of the lease
    * @throws {LeaseLostError} the lease is lost
    * @throws {EngineError | QuorumError} the engine does not reply; the lease then keeps its earlier validity
+   * @example
+   * ```ts
+   * await lease.extend(120_000); // before work that blocks the event loop for up to two minutes
+   * ```
    */
   extend(ttlMs?: number): Promise<void>;
   /**
@@ -58,15 +86,29 @@ export interface Lease extends AsyncDisposable {
    * @returns true if the lease held the lock until the release; false if the lease had been lost
    * @throws {EngineError | QuorumError} the engine does not reply within its command budget, which starts at this call.
    * The release then continues in the background until the TTL has passed, or until `locks.close()`.
+   * @example
+   * ```ts
+   * const wasHeld = await lease.release();
+   * ```
    */
   release(): Promise<boolean>;
-  /** Ends the renewals, so that the lease expires. */
+  /**
+   * Ends the renewals, so that the lease expires.
+   * @example
+   * ```ts
+   * lease.orphan(); // the process ends, and nobody may take over before the TTL has passed
+   * ```
+   */
   orphan(): void;
   /**
    * Ends the lease here, and returns the data with which `Locks.adopt` continues the lease, here or in another process.
    * The data is secret, because it contains the token of the grant. Afterwards `release()` of this lease returns false.
    * @throws {LeaseLostError} the lease is lost
    * @throws {LockError} `unsupported`: the lease has several keys, was orphaned, or shares its grant with other leases
+   * @example
+   * ```ts
+   * child.send(lease.transfer()); // the child process calls `locks.adopt`
+   * ```
    */
   transfer(): SerializedLease;
   /** Safe to log: no secret. */
@@ -99,6 +141,12 @@ export interface WriteLease extends Lease {
    * Its `release()`, and so the end of its `withLock`, releases the read lease.
    * @throws {LeaseLostError} the lease is lost
    * @throws {LockError} `unsupported`: the lease was adopted, or its `attemptId` lets repeats share the grant
+   * @example
+   * ```ts
+   * const lease = await locks.readWrite("catalogue").write.acquire();
+   * await replace();
+   * const reading = await lease.downgrade(); // others may read from now on
+   * ```
    */
   downgrade(): Promise<Lease>;
 }
@@ -147,7 +195,7 @@ export function parseSerialized(serialized: SerializedLease): {
     throw invalidValue("serialized.fencingToken", "a decimal number as text", fencingToken);
   }
   return {
-    key: checkKey(key),
+    key: key,
     token,
     fencingToken: BigInt(fencingToken),
     info: checkHolderInfo({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
@@ -183,10 +231,28 @@ type LeaseJson = ReturnType<Lease["toJSON"]>;
 
 const keepsAlive = Symbol("holdfast.lease");
 
+/** The signal's own answer. */
+function abortedOf(signal: AbortSignal): boolean {
+  return Reflect.get(Object.getPrototypeOf(signal) as object, "aborted", signal) as boolean;
+}
+
 /** The controller of a signal that refers to its lease. While anything refers to the signal, the lease is not garbage. */
-export function lossControllerOf(lease: Lease): AbortController {
+export function lossControllerOf(lease: InternalLease): AbortController {
   const controller = new AbortController();
-  Object.defineProperty(controller.signal, keepsAlive, { value: lease });
+  const { signal } = controller;
+  Object.defineProperties(signal, {
+    [keepsAlive]: { value: lease },
+    // A blocked event loop runs no timer, so each read looks at the clocks itself. A loss that it finds aborts the signal at once.
+    aborted: { configurable: true, get: () => (lease.currentLoss(), abortedOf(signal)) },
+    throwIfAborted: {
+      configurable: true,
+      value: () => {
+        if (signal.aborted) {
+          throw signal.reason;
+        }
+      },
+    },
+  });
   return controller;
 }
 
@@ -206,7 +272,7 @@ export class BaseLease {
   }
 
   async [Symbol.asyncDispose](this: Lease): Promise<void> {
-    // The engine retries the release in the background, so a failure must not break the scope.
+    // The driver keeps retrying the release. Its failure must not mask the error of the block.
     await this.release().catch(() => false);
   }
 }

@@ -1,5 +1,5 @@
-import type { AcquireRequest, AcquireResult, Grant, LockMode, PendingAcquire } from "../driver.ts";
-import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
+import type { AcquireRequest, AcquireResult, LockMode, PendingAcquire } from "../driver.ts";
+import type { ResolvedAcquire } from "../options.ts";
 import {
   engineOf,
   type FactsHost,
@@ -14,23 +14,15 @@ import {
 } from "../diagnostics.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { isLockError, LockError, WaitTimeoutError } from "../errors.ts";
-import { type CreatedLease, type LeaseHandle, type LeaseHost, LeaseState } from "../lease/lease-state.ts";
+import { type CreatedLease, type LeaseHandle, LeaseState } from "../lease/lease-state.ts";
 import type { Waiter } from "../lock-state.ts";
 import { onAbort } from "../runtime/abort-listeners.ts";
 import { QueueNode } from "../runtime/linked-queue.ts";
-import type { Scheduled, TimerQueue } from "../runtime/timer-queue.ts";
-import { absent, type Indexed, type UnorderedSet } from "../runtime/unordered-set.ts";
+import type { Scheduled } from "../runtime/timer-queue.ts";
+import { absent, type Indexed } from "../runtime/unordered-set.ts";
 import { remainingValidityMs } from "../validity.ts";
 import type { KeyQueues, LocalQueue, LocalWaiter } from "./local-queue.ts";
 import type { LocalCoordinator } from "./coordinator.ts";
-
-/** The facts about other callers of the process that a request depends on. */
-interface RequestHost {
-  readonly options: ResolvedLocks;
-  readonly usesLocalQueues: boolean;
-  /** Whether callers of this process wait in memory for the key in this mode, or already hold all of it. */
-  isContended(key: string, lockMode: LockMode | undefined): boolean;
-}
 
 /** The waiting call that a request belongs to. */
 interface WaitingCall {
@@ -40,12 +32,15 @@ interface WaitingCall {
   onQueued(position: number | undefined): void;
 }
 
-/** More fencing tokens in one grant could run ahead of the engine's clock, which is their floor when the engine has lost its counter. */
+/**
+ * If the engine loses its counter, it starts again at its clock in µs. A larger block of numbers could still be ahead of that clock, and
+ * numbers would repeat.
+ */
 const maxHandovers = 64;
 
 /** The request of one call to the engine. @param wait absent: the call only tries */
 function requestFor(
-  host: RequestHost,
+  host: LocalCoordinator,
   key: string,
   options: ResolvedAcquire,
   wait?: { readonly deadline: number; readonly caller: WaitingCall; readonly isRequeue: boolean },
@@ -68,7 +63,7 @@ function requestFor(
  * the lock. Such a caller often returns at once.
  * A lone caller requests one fencing token, so the engine always knows the fencing token of its lease.
  */
-function fencingCountFor(host: RequestHost, options: ResolvedAcquire): number {
+function fencingCountFor(host: LocalCoordinator, options: ResolvedAcquire): number {
   const { handover } = host.options;
   return handover && options.renew && usesLocalQueue(host, options)
     ? Math.min(handover.max, maxHandovers) + 1
@@ -76,7 +71,7 @@ function fencingCountFor(host: RequestHost, options: ResolvedAcquire): number {
 }
 
 /** Readers and writers do not queue locally, because a run of local readers would keep a writer waiting. */
-function usesLocalQueue({ usesLocalQueues }: RequestHost, { lockMode }: ResolvedAcquire): boolean {
+function usesLocalQueue({ usesLocalQueues }: LocalCoordinator, { lockMode }: ResolvedAcquire): boolean {
   return usesLocalQueues && lockMode?.kind !== "read-write";
 }
 
@@ -145,16 +140,6 @@ export class WaitReport {
   }
 }
 
-/** The surroundings of an acquisition in its process. */
-export interface AcquisitionHost extends RequestHost, LeaseHost<LeaseState> {
-  /** All acquisitions that are not settled. */
-  readonly acquisitions: UnorderedSet<Acquisition>;
-  /** Calls {@link Acquisition.timeOut} at the deadlines of local waiters. */
-  readonly waitTimers: TimerQueue<Acquisition>;
-  /** Releases a grant that arrived after its caller had stopped waiting. */
-  abandonGrant(grant: Grant): void;
-}
-
 /** A healthy engine may leave a request unanswered for this time. */
 const minReplyMs = 50;
 const keepAliveMs = 86_400_000;
@@ -166,7 +151,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   index: number = absent;
   readonly queueNode: QueueNode<LocalWaiter<LeaseState>> = new QueueNode<LocalWaiter<LeaseState>>(this);
   isAtEngine = false;
-  readonly #host: AcquisitionHost;
+  readonly #host: LocalCoordinator;
   readonly #queues: KeyQueues<LeaseState>;
   readonly #queue: LocalQueue<LeaseState>;
   readonly #key: string;
@@ -186,7 +171,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   #resolve!: (lease: LeaseHandle) => void;
   #reject!: (reason: unknown) => void;
 
-  constructor(host: AcquisitionHost, queues: KeyQueues<LeaseState>, key: string, options: ResolvedAcquire) {
+  constructor(host: LocalCoordinator, queues: KeyQueues<LeaseState>, key: string, options: ResolvedAcquire) {
     this.#host = host;
     this.#queues = queues;
     this.#queue = queues.queueFor(options.lockMode);
@@ -367,7 +352,7 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
     }
   }
 
-  #succeed({ lease }: CreatedLease<LeaseState>, via: GrantedVia): void {
+  #succeed({ lease }: CreatedLease, via: GrantedVia): void {
     if (this.#settle()) {
       const { trace } = this.#options;
       if (trace) {

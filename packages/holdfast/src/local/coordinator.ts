@@ -1,6 +1,7 @@
 import type { AcquireResult, Driver, Grant, HolderReport, LockMode, PendingAcquire } from "../driver.ts";
 import { nextNumber } from "../diagnostics.ts";
 import { closedError, type LossReason } from "../errors.ts";
+import { checkKey } from "../option-checks.ts";
 import type { LeaseState } from "../lease/lease-state.ts";
 import { type RenewalBackup, Watchdog } from "../lease/watchdog.ts";
 import type { FenceState, HeldLease, LockEvent, LockState } from "../lock-state.ts";
@@ -12,7 +13,7 @@ import { TimerQueue } from "../runtime/timer-queue.ts";
 import { UnorderedSet } from "../runtime/unordered-set.ts";
 import { addReporter } from "../processes/local-reports.ts";
 import { engineExpiry } from "../validity.ts";
-import type { Acquisition, AcquisitionHost } from "./acquisition.ts";
+import type { Acquisition } from "./acquisition.ts";
 import { heldLease, ownsFencingToken, withLocalQueues } from "./local-view.ts";
 import { KeyQueues, type LocalQueue } from "./local-queue.ts";
 
@@ -23,12 +24,14 @@ import { KeyQueues, type LocalQueue } from "./local-queue.ts";
 const idleQueuesKept = 128;
 
 /** The state that all callers of one `Locks` share: local queues, waiting calls, and held leases. */
-export class LocalCoordinator implements AcquisitionHost {
+export class LocalCoordinator {
+  /** The number of the `Locks` in diagnostics. */
   readonly instance: number = nextNumber("instance");
   readonly driver: Driver;
   readonly clock: Clock;
   readonly options: ResolvedLocks;
   readonly watchdog: Watchdog;
+  /** All acquisitions that are not settled. */
   readonly acquisitions: UnorderedSet<Acquisition> = new UnorderedSet();
   /** The deadlines of waiters in local queues. The timer keeps the process alive, because callers wait for it. */
   readonly waitTimers: TimerQueue<Acquisition>;
@@ -75,6 +78,23 @@ export class LocalCoordinator implements AcquisitionHost {
   /** The start of the watchdog thread, for which new leases wait. */
   get starting(): Promise<void> | undefined {
     return this.#backup?.starting;
+  }
+
+  /** @throws {LockError} `invalid-key` */
+  checkKey(key: string): void {
+    this.driver.checkKey(checkKey(key));
+  }
+
+  /** Rejects if the key is invalid, or this `Locks` is closed. */
+  async forKey<T>(key: string, operation: () => Promise<T>): Promise<T> {
+    this.checkKey(key);
+    this.assertOpen(key);
+    return operation();
+  }
+
+  async whileOpen<T>(operation: () => Promise<T>): Promise<T> {
+    this.assertOpen();
+    return operation();
   }
 
   get isClosed(): boolean {
@@ -128,18 +148,20 @@ export class LocalCoordinator implements AcquisitionHost {
     return queues ? withLocalQueues(engineState, queues, this.#heldLeases(engineState.key)) : engineState;
   }
 
+  /** How long a grant may be handed over in memory, ms; 0: never. */
   get handoverMs(): number {
     const { handover } = this.options;
     return this.usesLocalQueues && handover ? handover.maxMs : 0;
   }
 
+  /** Whether a release of the lease may hand it over in memory. Once false, it stays false. */
   mayHandOver(leaseState: LeaseState): boolean {
     const { handover } = this.options;
     const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
     return handover !== false && queue?.mayHandOver(leaseState, this.clock.now(), handover) === true;
   }
 
-  /** How many callers wait in memory for the lease. After its first report, each extension of a grant reports the count, also 0. */
+  /** How many callers wait in memory for the lease, and for how long, as a report to the engine. After its first report, each extension of a grant reports the count, also 0. */
   localWaitersToReport(
     leaseState: LeaseState,
   ): Pick<HolderReport, "localWaiters" | "localWaitMs"> | undefined {
@@ -203,6 +225,7 @@ export class LocalCoordinator implements AcquisitionHost {
     return queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
   }
 
+  /** Hands the lease over to the next local waiter, or releases its grant at the engine. */
   release(leaseState: LeaseState): Promise<boolean> {
     const { handover } = this.options;
     const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
@@ -219,6 +242,7 @@ export class LocalCoordinator implements AcquisitionHost {
     return this.driver.release(key, grant.token, engineExpiry(validity));
   }
 
+  /** Releases the grant at the engine after `ms`, or leaves it to its TTL if the `Locks` is closed before. */
   releaseAfter({ key, grant }: LeaseState, ms: number): void {
     const timer = this.clock.setTimer(() => {
       this.#keptGrants.delete(timer);
@@ -234,6 +258,7 @@ export class LocalCoordinator implements AcquisitionHost {
     void released.then(() => this.#abandonedReleases.delete(released));
   }
 
+  /** Removes a lease that ended without a release from its queue, because the lease can no longer be handed over. */
   leaseEnded(leaseState: LeaseState): void {
     this.#queueFor(leaseState.key, leaseState.lockMode)?.leaseEnded(leaseState);
   }

@@ -17,7 +17,7 @@ export interface AuditRecord {
   readonly result: "broken";
 }
 
-/** Options of `Locks.audit`. */
+/** Options of `LocksAdmin.audit`. */
 export interface AuditOptions {
   /** Lists only the records of this key. @defaultValue all keys */
   key?: string | undefined;

@@ -3,7 +3,6 @@ import type { LockState } from "../lock-state.ts";
 import {
   checkFencingToken,
   checkInteger,
-  checkKey,
   checkObject,
   checkOptionNames,
   checkSignal,
@@ -15,7 +14,7 @@ import type { ListOptions } from "../options.ts";
 import { withJson } from "../runtime/plain-values.ts";
 import type { BreakOutcome } from "./audit.ts";
 
-/** Options of `Locks.breakOwner`. */
+/** Options of `LocksAdmin.breakOwner`. */
 export interface BreakOwnerOptions {
   /** Why the grants are broken, at most 1 024 bytes. Every holder receives it. */
   reason: string;
@@ -51,7 +50,7 @@ export interface BreakResult {
   readonly error?: unknown;
 }
 
-/** The result of `Locks.breakOwner`. */
+/** The result of `LocksAdmin.breakOwner`. */
 export interface BreakOwnerResult {
   /** One entry for each grant, in the order of the search. */
   readonly results: readonly BreakResult[];
@@ -84,11 +83,7 @@ const concurrency = 16;
 const maxLimit = 100_000;
 
 /** @throws {TypeError | RangeError} */
-export function resolveBreakOwner(
-  owner: string,
-  options: BreakOwnerOptions,
-  checkEngineKey: (key: string) => void,
-): ResolvedBreakOwner {
+export function resolveBreakOwner(owner: string, options: BreakOwnerOptions): ResolvedBreakOwner {
   checkOptionNames(options, optionNames);
   const { reason, by, prefix = "", grants, limit = 10_000, signal, onResult } = options;
   if (grants !== undefined && !Array.isArray(grants)) {
@@ -96,7 +91,6 @@ export function resolveBreakOwner(
   }
   for (const grant of grants ?? []) {
     checkObject("grants", grant);
-    checkEngineKey(checkKey(grant.key));
     checkFencingToken(grant.fencingToken);
   }
   if (onResult !== undefined && typeof onResult !== "function") {

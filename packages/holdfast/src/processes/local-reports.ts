@@ -36,7 +36,7 @@ export function addReporter(reporter: Reporter): () => void {
   const { driver } = reporter;
   const all = reporters.get(driver) ?? new Set();
   reporters.set(driver, all.add(reporter));
-  driver.directory?.serve((query) => localReports(driver, query));
+  driver.processes?.serve((query) => localReports(driver, query));
   return () => all.delete(reporter);
 }
 

@@ -54,7 +54,7 @@ export interface ProcessList {
   readonly asOf: number;
 }
 
-/** Options of `Locks.processes`. */
+/** Options of `LocksAdmin.processes`. */
 export interface ProcessesOptions {
   /** Reports only leases and waits for this key. @defaultValue all keys */
   key?: string | undefined;

@@ -1,5 +1,5 @@
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { checkInteger, checkKey, checkOptionNames, checkSignal } from "../option-checks.ts";
+import { checkInteger, checkOptionNames, checkSignal } from "../option-checks.ts";
 import { localReports } from "./local-reports.ts";
 import type { ProcessesOptions, ProcessList, ProcessQuery } from "./process-state.ts";
 
@@ -10,7 +10,7 @@ export function resolveProcesses(options: ProcessesOptions = {}): ProcessQuery {
   checkOptionNames(options, ["key", "timeoutMs", "signal"]);
   const { key, timeoutMs = 500, signal } = options;
   return {
-    key: key === undefined ? undefined : checkKey(key),
+    key,
     timeoutMs: checkInteger("timeoutMs", timeoutMs, 10, 60_000),
     signal: signal === undefined ? undefined : checkSignal("signal", signal),
   };
@@ -21,11 +21,10 @@ export async function listProcesses(
   coordinator: LocalCoordinator,
   query: ProcessQuery,
 ): Promise<ProcessList> {
-  coordinator.assertOpen();
   const { driver, clock } = coordinator;
   query.signal?.throwIfAborted();
-  if (driver.directory) {
-    return driver.directory.ask(query);
+  if (driver.processes) {
+    return driver.processes.ask(query);
   }
   const processes = localReports(driver, { key: query.key, maxLength: ownLength });
   const problem = "this engine has no directory of processes";

@@ -23,7 +23,7 @@ export function sourcesOf<Source extends NodeSource>(
   const sources =
     locks === undefined ? [] : Array.isArray(locks) ? (locks as readonly Source[]) : [locks as Source];
   for (const source of sources) {
-    if (typeof source?.nodes !== "function") {
+    if (typeof source?.admin?.nodes !== "function") {
       throw invalidValue("locks", "`Locks`, or an array of `Locks`", source);
     }
   }

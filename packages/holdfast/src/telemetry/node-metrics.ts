@@ -8,9 +8,9 @@ import type { Observation, Recorder } from "./recorder.ts";
 /** The age up to which one reply of the servers serves all instruments, ms. */
 const freshMs = 1_000;
 
-/** Anything with the states of servers, such as `Locks`. */
+/** The states of servers, as `Locks` have them. */
 export interface NodeSource {
-  nodes(): Promise<NodeState[]>;
+  readonly admin: { nodes(): Promise<NodeState[]> };
 }
 
 /** Reads the states of the servers at each collection, once for all instruments. A server of several sources is reported once. */
@@ -39,7 +39,7 @@ export class NodeReader {
   }
 
   async #read(): Promise<readonly NodeState[]> {
-    const replies = await Promise.all(this.#sources.map((source) => source.nodes().catch(() => [])));
+    const replies = await Promise.all(this.#sources.map((source) => source.admin.nodes().catch(() => [])));
     return [...new Map(replies.flat().map((state) => [state.node, state])).values()];
   }
 }

@@ -28,7 +28,17 @@ interface PendingTimer {
 /** The maximum length of a promise chain between two timers. */
 const settleTurns = 100;
 
-/** @param start the initial times of the clocks */
+/**
+ * @param start the initial times of the clocks
+ * @example
+ * ```ts
+ * const clock = manualClock();
+ * const locks = createLocks(memory({ clock }));
+ * const lease = await locks.acquire("key", { ttlMs: 1_000, renew: false });
+ * await clock.advance(1_000);
+ * expect(lease.isLost).toBe(true);
+ * ```
+ */
 export function manualClock(start: { now?: number; wall?: number } = {}): ManualClock {
   let { now = 0, wall = 1_700_000_000_000 } = start;
   const timers = new Set<PendingTimer>();

@@ -42,6 +42,10 @@ const restartMs = { first: 1_000, longest: 60_000 };
  * engine is reported by a process warning with the code `HOLDFAST_WATCHDOG_THREAD`, and ends no lease.
  * @param url the engine of the locks, for `holdfast/connect`, with the same options of the driver, such as `prefix`
  * @throws {TypeError | RangeError} for invalid options, and for `memory:`, which exists in one thread only
+ * @example
+ * ```ts
+ * const locks = createLocks(redis(client), { watchdog: watchdogThread(process.env.REDIS_URL) });
+ * ```
  */
 export function watchdogThread(url: string, options: WatchdogThreadOptions = {}): RenewalBackupStarter {
   checkText("url", url, 4096);

@@ -46,7 +46,7 @@ test("a loss is an error after the work, with the value of the work", async () =
   const [locks, others] = [open(), open()];
   const errors: unknown[] = [];
   await oncePerFire(locks, "k", { keepMs, onError: (error) => errors.push(error) }, async (lease) => {
-    await others.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
+    await others.admin.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
     return 7;
   })();
   expect(errors.map((error) => isLockError(error, "lease-lost") && [error.reason, error.result])).toEqual([

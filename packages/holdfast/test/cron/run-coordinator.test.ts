@@ -44,7 +44,7 @@ test("a loss during the run aborts its signal, and the completion rejects", asyn
   const coordinator = runCoordinator(locks, { keepMs });
   await coordinator.shouldRun(fire, ttlMs);
   const lease = coordinator.leaseOf(context);
-  await others.breakLock(fire, { fencingToken: lease?.fencingToken as bigint, reason: "test" });
+  await others.admin.breakLock(fire, { fencingToken: lease?.fencingToken as bigint, reason: "test" });
   await clock.advance(ttlMs);
   expect(lease?.signal.aborted).toBe(true);
   const error: unknown = await coordinator.onComplete(fire).catch((caught: unknown) => caught);

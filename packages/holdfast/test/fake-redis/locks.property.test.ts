@@ -80,15 +80,15 @@ function rare(isQuorum: boolean, family: Family): Step[] {
   ];
   return [
     ...(family === "latch" ? opens : []),
-    operation(0, "acquire", [who.token, who.queueArgs, "20000", "1", "0", "", ...latest]),
+    operation(0, "acquire", [who.token, who.entryTail, "20000", "1", "0", "", ...latest]),
     { type: "limit", lock: 0, part: 0, ttlMs: null },
     operation(0, "inspect", []),
     operation(0, "breakGrant", ["0", "s", "r"]),
     operation(0, "verify", [who.token]),
     operation(0, "extend", [who.token, "20000", "", ""]),
-    operation(1, "acquire", [other.token, other.queueArgs, "20000", "1", "0", "", ...latest]),
+    operation(1, "acquire", [other.token, other.entryTail, "20000", "1", "0", "", ...latest]),
     operation(1, "setLimit", ["3"]),
-    operation(1, "acquire", [who.token, who.queueArgs, "20000", "1", "0", "", ...latest]),
+    operation(1, "acquire", [who.token, who.entryTail, "20000", "1", "0", "", ...latest]),
   ];
 }
 

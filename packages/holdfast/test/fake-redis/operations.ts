@@ -94,7 +94,7 @@ function operationsOfOneServer(askers: fc.Arbitrary<Requester>): Weighted<Operat
         fc
           .tuple(askers, ttls, wants, waitsOfOneServer, words, latests)
           .map(([who, ttl, want, wait, said, latest]) => {
-            return [who.token, who.queueArgs, String(ttl), want, wait, said, latest];
+            return [who.token, who.entryTail, String(ttl), want, wait, said, latest];
           }),
       ),
     },
@@ -104,7 +104,7 @@ function operationsOfOneServer(askers: fc.Arbitrary<Requester>): Weighted<Operat
         "release",
         fc
           .tuple(askers, fc.constantFrom("0", "1"))
-          .map(([{ token, queueArgs }, own]) => [token, queueArgs, own]),
+          .map(([{ token, entryTail }, own]) => [token, entryTail, own]),
       ),
     },
   ];
@@ -147,7 +147,7 @@ function operationsOfShares(askers: fc.Arbitrary<Requester>): Weighted<Operation
       weight: 3,
       arbitrary: operation(
         "downgrade",
-        askers.map(({ token, queueArgs }) => [token, queueArgs]),
+        askers.map(({ token, entryTail }) => [token, entryTail]),
       ),
     },
     { weight: 2, arbitrary: operation("setLimit", fc.constantFrom(["3"], ["3"], ["2"], ["1"], ["5"])) },
@@ -203,7 +203,7 @@ function operationsOfQuorum(askers: fc.Arbitrary<Requester>): Weighted<Operation
       arbitrary: operation(
         "acquire",
         fc.tuple(askers, ttls, wants, waits, words, latests).map(([who, ttl, want, wait, said, latest]) => {
-          return [who.token, who.queueArgs, String(ttl), want, wait, said, latest];
+          return [who.token, who.entryTail, String(ttl), want, wait, said, latest];
         }),
       ),
     },
@@ -211,7 +211,7 @@ function operationsOfQuorum(askers: fc.Arbitrary<Requester>): Weighted<Operation
       weight: 4,
       arbitrary: operation(
         "release",
-        askers.map(({ token, queueArgs }) => [token, queueArgs]),
+        askers.map(({ token, entryTail }) => [token, entryTail]),
       ),
     },
     {
@@ -221,7 +221,7 @@ function operationsOfQuorum(askers: fc.Arbitrary<Requester>): Weighted<Operation
         fc
           .tuple(askers, fc.constantFrom(0, 0, 0, 1, -1), ttls, wants, words, latests)
           .map(([who, offset, ttl, want, said, latest]) => {
-            return [who.token, who.queueArgs, String(offset), String(ttl), want, said, latest];
+            return [who.token, who.entryTail, String(offset), String(ttl), want, said, latest];
           }),
       ),
     },
@@ -240,9 +240,9 @@ function operationsOfQuorum(askers: fc.Arbitrary<Requester>): Weighted<Operation
         "refill",
         fc
           .tuple(askers, ttls, fc.constantFrom(0, 1, -1))
-          .map(([{ token, queueArgs }, ttl, offset]) => [
+          .map(([{ token, entryTail }, ttl, offset]) => [
             token,
-            queueArgs,
+            entryTail,
             String(ttl),
             String(offset),
             "0",

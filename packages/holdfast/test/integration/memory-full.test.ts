@@ -148,15 +148,15 @@ function tests(
     expect(await operator.inspect("kept")).toMatchObject({
       holders: [{ reason: "work", fencingToken: kept.fencingToken }],
     });
-    expect((await operator.list()).locks.map(({ key }) => key).sort()).toEqual(["broken", "kept"]);
+    expect((await operator.admin.list()).locks.map(({ key }) => key).sort()).toEqual(["broken", "kept"]);
     expect(await operator.checkFence("kept", kept.fencingToken)).toBe("current");
-    expect(await operator.breakLock("broken", { fencingToken: broken.fencingToken, reason: "stuck" })).toBe(
-      true,
-    );
+    expect(
+      await operator.admin.breakLock("broken", { fencingToken: broken.fencingToken, reason: "stuck" }),
+    ).toBe(true);
     await waitUntil(() => broken.signal.aborted, "the holder learns of the break");
     expect(broken.signal.reason).toMatchObject({ reason: "broken" });
     if (audits) {
-      expect((await operator.audit()).records).toMatchObject([{ key: "broken", reason: "stuck" }]);
+      expect((await operator.admin.audit()).records).toMatchObject([{ key: "broken", reason: "stuck" }]);
     }
     const adopted = await operator.adopt(serialized);
     await adopted.extend(60_000);

@@ -77,7 +77,7 @@ describe("a repeat while the first holds", () => {
     const leases = [await locks.acquire("k", attempt), await locks.acquire("k", attempt)];
     const signals = leases.map(({ signal }) => signal);
     const [{ fencingToken }] = leases as [Lease];
-    await open().breakLock("k", { fencingToken, reason: "stuck" });
+    await open().admin.breakLock("k", { fencingToken, reason: "stuck" });
     await clock.advance(1);
     expect(signals.map(({ reason }: AbortSignal) => reason as unknown)).toEqual([
       lost("broken"),

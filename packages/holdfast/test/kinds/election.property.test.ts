@@ -117,7 +117,7 @@ class ScenarioPlayer {
     const { term } = this.#candidates[index] as Candidate;
     if (term && term.remainingMs() > 0) {
       const { fencingToken } = term;
-      const breaking = this.#world.locks[0]?.breakLock("k", { fencingToken, reason: "test" });
+      const breaking = this.#world.locks[0]?.admin.breakLock("k", { fencingToken, reason: "test" });
       await this.#world.clock.advance(this.#world.latencyMs);
       expect(await breaking).toBe(true);
       expect(term.remainingMs()).toBe(0);

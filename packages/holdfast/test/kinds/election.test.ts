@@ -16,7 +16,7 @@ test("a term that was lost has ended: resign says so, and the candidate may camp
   const election = open().election("k", { ttlMs });
   const term = await election.campaign();
   const { signal } = term;
-  await open().breakLock("k", { fencingToken: term.fencingToken, reason: "test" });
+  await open().admin.breakLock("k", { fencingToken: term.fencingToken, reason: "test" });
   expect(signal.reason).toEqual(lost("broken"));
   expect(await election.resign()).toBe(false);
   const again = await election.campaign();

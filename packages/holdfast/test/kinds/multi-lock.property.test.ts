@@ -165,7 +165,7 @@ class ScenarioPlayer {
     }
     const fencingToken = lease.fencingTokens.get(key) as bigint;
     const { signal } = lease;
-    const breaking = this.#world.locks[process]?.breakLock(key, { fencingToken, reason: "test" });
+    const breaking = this.#world.locks[process]?.admin.breakLock(key, { fencingToken, reason: "test" });
     await this.#world.clock.advance(this.#world.latencyMs);
     if ((await breaking) === true) {
       expect(lease.remainingMs(), "lost with any of its keys").toBe(0);

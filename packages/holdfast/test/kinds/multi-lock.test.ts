@@ -83,7 +83,7 @@ describe("a caller that waits for several keys", () => {
     const waiting = open().all(["a", "b"], { ttlMs }).acquire();
     await clock.advance(10);
     const fencingToken = (await engine.inspect("a")).holders[0]?.fencingToken as bigint;
-    await open().breakLock("a", { fencingToken, reason: "test" });
+    await open().admin.breakLock("a", { fencingToken, reason: "test" });
     expect(await held("a")).toEqual([false]);
     await other.release();
     const lease = (await settled(waiting)) as Lease;
@@ -123,7 +123,7 @@ describe("one lease of several keys", () => {
     const lease = await open().all(["a", "b", "c"], { ttlMs }).acquire();
     const { signal } = lease;
     const fencingToken = lease.fencingTokens.get("b") as bigint;
-    await open().breakLock("b", { fencingToken, reason: "test" });
+    await open().admin.breakLock("b", { fencingToken, reason: "test" });
     expect([signal.aborted, lease.remainingMs()]).toEqual([true, 0]);
     expect(signal.reason).toEqual(lost("broken"));
     expect(() => {
@@ -137,7 +137,10 @@ describe("one lease of several keys", () => {
 
   test("expires if it is lost and not released", async () => {
     const lease = await open().all(["a", "b"], { ttlMs }).acquire();
-    await open().breakLock("b", { fencingToken: lease.fencingTokens.get("b") as bigint, reason: "test" });
+    await open().admin.breakLock("b", {
+      fencingToken: lease.fencingTokens.get("b") as bigint,
+      reason: "test",
+    });
     await clock.advance(ttlMs);
     expect(await held("a", "b")).toEqual([false, false]);
   });
@@ -156,7 +159,10 @@ describe("one lease of several keys", () => {
       .all(["a", "b"], { ttlMs, ifLost: "continue" })
       .withLock(async (lease) => {
         const { signal } = lease;
-        await open().breakLock("b", { fencingToken: lease.fencingTokens.get("b") as bigint, reason: "test" });
+        await open().admin.breakLock("b", {
+          fencingToken: lease.fencingTokens.get("b") as bigint,
+          reason: "test",
+        });
         expect([signal.aborted, lease.remainingMs()]).toEqual([false, 0]);
         return "done";
       });

@@ -103,14 +103,14 @@ test("a key that an operator frees during the period may run again", async () =>
   const [here, there] = [open(), open()];
   await here.once("k", { keepMs }, () => 1);
   const [holder] = (await there.inspect("k")).holders;
-  await there.breakLock("k", { fencingToken: holder?.fencingToken as bigint, reason: "run it again" });
+  await there.admin.breakLock("k", { fencingToken: holder?.fencingToken as bigint, reason: "run it again" });
   expect(await there.once("k", { keepMs }, () => 2)).toEqual({ ran: true, value: 2 });
 });
 
 test("a loss during the work rejects with the value of the work", async () => {
   const [here, there] = [open(), open()];
   const running = here.once("k", { keepMs }, async (lease) => {
-    await there.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
+    await there.admin.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
     return 7;
   });
   const error = await running.catch((caught: unknown) => caught);

@@ -160,7 +160,7 @@ describe("a downgrade", () => {
     const { signal } = writer;
     const reader = await writer.downgrade();
     const readerSignal = reader.signal;
-    await open().breakLock("k", { fencingToken: reader.fencingToken, reason: "test" });
+    await open().admin.breakLock("k", { fencingToken: reader.fencingToken, reason: "test" });
     expect([readerSignal.aborted, signal.aborted]).toEqual([true, false]);
     expect(await writer.release()).toBe(false);
   });
@@ -169,7 +169,7 @@ describe("a downgrade", () => {
     const locks = open();
     const working = locks.readWrite("k").write.withLock({ ttlMs }, async (lease) => {
       const reader = await lease.downgrade();
-      await open().breakLock("k", { fencingToken: reader.fencingToken, reason: "test" });
+      await open().admin.breakLock("k", { fencingToken: reader.fencingToken, reason: "test" });
       return "done";
     });
     const error = await settled(working);
@@ -246,7 +246,7 @@ describe("a transferred or unrenewed share", () => {
       .readWrite("k")
       .write.withLock({ ttlMs, ifLost: "continue" }, async (lease: WriteLease) => {
         const { signal } = lease;
-        await open().breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
+        await open().admin.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });
         expect(signal.aborted).toBe(false);
         expect(() => {
           lease.throwIfLost();

@@ -40,7 +40,7 @@ describe("branches of one work", () => {
     const done = own.withLock(async () => {
       const first = own.withLock({ reason: "first" }, () => pause(100));
       expect(await own.tryAcquire()).toBeNull();
-      expect(await own.tryWithLock(() => 1)).toEqual({ ran: false });
+      expect(await own.tryWithLock(() => 1)).toMatchObject({ ran: false });
       const late = own.acquire({ waitMs: 50 }).catch((error: unknown) => error);
       const now = own.acquire({ waitMs: 0 }).catch((error: unknown) => error);
       await first;

@@ -69,7 +69,7 @@ describe("the leases of one reentrant hold", () => {
         await own
           .withLock(async (inside) => {
             signals.push(inside.signal);
-            await open().breakLock("k", { fencingToken: inside.fencingToken, reason: "test" });
+            await open().admin.breakLock("k", { fencingToken: inside.fencingToken, reason: "test" });
             return "inside";
           })
           .catch((error: unknown) => error),
@@ -88,7 +88,7 @@ describe("the leases of one reentrant hold", () => {
     const [first, second] = [await own.acquire(), await own.acquire()];
     const signals = [first.signal, second.signal];
     await first.release();
-    await open().breakLock("k", { fencingToken: second.fencingToken, reason: "test" });
+    await open().admin.breakLock("k", { fencingToken: second.fencingToken, reason: "test" });
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
   });
 
@@ -96,7 +96,7 @@ describe("the leases of one reentrant hold", () => {
     const locks = open();
     const own = locks.reentrant("k", { session: "s", ttlMs });
     const broken = await own.acquire();
-    await open().breakLock("k", { fencingToken: broken.fencingToken, reason: "test" });
+    await open().admin.breakLock("k", { fencingToken: broken.fencingToken, reason: "test" });
     const other = await open().acquire("k", { ttlMs });
     const again = own.acquire();
     expect(await settled(again)).toBe("pending");
@@ -266,7 +266,7 @@ test("sessions that ended without a release stay in no map", async () => {
       const lease = await locks.reentrant(`k${session % 50}`, { session: `s${session}`, ttlMs }).acquire();
       lease.transfer();
       const state = await engine.inspect(lease.key);
-      await other.breakLock(lease.key, { fencingToken: state.fencingToken as bigint, reason: "test" });
+      await other.admin.breakLock(lease.key, { fencingToken: state.fencingToken as bigint, reason: "test" });
     }
     await clock.advance(ttlMs);
     (globalThis.gc as () => void)();

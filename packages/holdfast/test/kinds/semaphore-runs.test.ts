@@ -152,9 +152,9 @@ test("a break ends only the handed-over lease, and a waiter gets the other permi
   const next = waits(own);
   await one.release();
   const { fencingToken, signal } = await next;
-  expect(await here.breakLock("k", { fencingToken: one.fencingToken, reason: "test" })).toBe(false);
+  expect(await here.admin.breakLock("k", { fencingToken: one.fencingToken, reason: "test" })).toBe(false);
   expect(signal.aborted).toBe(false);
-  expect(await there.breakLock("k", { fencingToken, reason: "test" })).toBe(true);
+  expect(await there.admin.breakLock("k", { fencingToken, reason: "test" })).toBe(true);
   expect(signal.reason).toMatchObject({ code: "lease-lost", reason: "broken" });
   other.throwIfLost();
   expect(await settled(atEngine)).toMatchObject({ key: "k" });

@@ -76,7 +76,7 @@ test("a lease that the server has lost is stale for its own process without a no
     listen: () => () => undefined,
     verify: async (key, token, first) => {
       if (breaks) {
-        await other.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+        await other.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
       }
       return driver.verify(key, token, first);
     },

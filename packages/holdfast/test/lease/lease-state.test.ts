@@ -200,7 +200,7 @@ test("a grant that arrives after close is released", async () => {
   for (const call of calls) {
     expect(isLockError(await settled(call), "closed")).toBe(true);
   }
-  expect((await open().list()).locks).toEqual([]);
+  expect((await open().admin.list()).locks).toEqual([]);
 });
 
 test("an orphan also learns of its end after close, and then no timer is left", async () => {

@@ -145,7 +145,7 @@ test("the work does not run if the lock was not acquired", async () => {
   await locks.withLock("k", async () => {
     const others = hearing({});
     const work = (): never => expect.unreachable();
-    expect(await others.tryWithLock("k", work)).toEqual({ ran: false });
+    expect(await others.tryWithLock("k", work)).toMatchObject({ ran: false });
     expect(await rejection(others.withLock("k", { waitMs: 0 }, work))).toMatchObject({
       code: "wait-timeout",
     });

@@ -11,9 +11,9 @@ test("a limit ends the work, and a second call breaks the rest", async () => {
   for (let i = 0; i < 40; i += 1) {
     await dead.acquire(`k${i}`);
   }
-  const first = await operator.breakOwner("pod-7", { reason, limit: 39 });
+  const first = await operator.admin.breakOwner("pod-7", { reason, limit: 39 });
   expect(first).toMatchObject({ isComplete: false, results: expect.objectContaining({ length: 39 }) });
-  const second = await operator.breakOwner("pod-7", { reason, limit: 1 });
+  const second = await operator.admin.breakOwner("pod-7", { reason, limit: 1 });
   expect(second).toMatchObject({ isComplete: true, results: [{ broken: true }] });
   expect(dead.held()).toEqual([]);
 });
@@ -25,7 +25,7 @@ test("an abort ends the work between two steps, and onResult has reported the br
   }
   const controller = new AbortController();
   const broken: string[] = [];
-  const breaking = operator.breakOwner("pod-7", {
+  const breaking = operator.admin.breakOwner("pod-7", {
     reason,
     signal: controller.signal,
     onResult: ({ key }) => {
@@ -45,7 +45,7 @@ test("a break without a reply is unknown, and the others are broken", async () =
     breakGrant: (key, ...rest) =>
       key === "b" ? Promise.reject(unreachable) : engine.breakGrant(key, ...rest),
   });
-  const { results } = await operator.breakOwner("pod-7", { reason });
+  const { results } = await operator.admin.breakOwner("pod-7", { reason });
   expect(results.map(({ key, broken, error }) => [key, broken, error])).toEqual([
     ["a", true, undefined],
     ["b", "unknown", unreachable],
@@ -74,7 +74,7 @@ test("a semaphore's grants of one owner are broken, and a page that repeats a ke
       cursor: pages.shift() ?? null,
     }),
   });
-  const { results } = await operator.breakOwner("pod-7", { reason });
+  const { results } = await operator.admin.breakOwner("pod-7", { reason });
   expect(results.map(({ broken }) => broken)).toEqual([true, true]);
   expect(other.held()).toMatchObject([{ key: "s", kind: "semaphore", permits: 1 }]);
 });
@@ -82,7 +82,7 @@ test("a semaphore's grants of one owner are broken, and a page that repeats a ke
 test("bad options are refused before any I/O, and a closed Locks breaks nothing", async () => {
   const locks = open();
   const call = (owner: unknown, options: unknown) => () =>
-    locks.breakOwner(owner as string, options as { reason: string });
+    locks.admin.breakOwner(owner as string, options as { reason: string });
   expect(call("", { reason })).toThrow(/Expected `owner`/);
   expect(call("pod-7", {})).toThrow(/Expected `reason`/);
   expect(call("pod-7", { reason, limit: 0 })).toThrow(/Expected `limit` to be an integer from 1 to 100000/);
@@ -92,5 +92,5 @@ test("bad options are refused before any I/O, and a closed Locks breaks nothing"
   expect(call("pod-7", { reason, onResult: 1 })).toThrow(/Expected `onResult` to be a function/);
   expect(call("pod-7", { reason, force: true })).toThrow(/Unknown option `force`/);
   await locks.close();
-  await expect(locks.breakOwner("pod-7", { reason })).rejects.toMatchObject({ code: "closed" });
+  await expect(locks.admin.breakOwner("pod-7", { reason })).rejects.toMatchObject({ code: "closed" });
 });

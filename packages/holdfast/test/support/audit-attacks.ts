@@ -7,7 +7,7 @@ export async function allRecords(locks: Locks): Promise<AuditRecord[]> {
   const records: AuditRecord[] = [];
   let cursor: string | undefined;
   do {
-    const page = await locks.audit({ cursor, limit: 1_000 });
+    const page = await locks.admin.audit({ cursor, limit: 1_000 });
     records.push(...page.records);
     cursor = page.cursor ?? undefined;
   } while (cursor !== undefined);
@@ -23,16 +23,16 @@ export async function expectOneRecordAfterLostReply(
   const { key, fencingToken } = await holder.acquire(`lost reply ${crypto.randomUUID()}`);
   await operator.inspect(key);
   lose();
-  const { error } = await rejection(operator.breakLock(key, { fencingToken, reason: "it hangs" }));
+  const { error } = await rejection(operator.admin.breakLock(key, { fencingToken, reason: "it hangs" }));
   expect(error).toBeInstanceOf(EngineError);
   expect(error).toMatchObject({ outcome: "unknown" });
   await expect.poll(() => holder.checkFence(key, fencingToken), { timeout: limitMs(20_000) }).toBe("stale");
   await expect
-    .poll(() => operator.breakLock(key, { fencingToken, reason: "again" }).catch(() => "unknown"), {
+    .poll(() => operator.admin.breakLock(key, { fencingToken, reason: "again" }).catch(() => "unknown"), {
       timeout: limitMs(20_000),
     })
     .toBe(false);
-  const { records } = await holder.audit({ key });
+  const { records } = await holder.admin.audit({ key });
   expect(records.map(({ reason }) => reason)).toEqual(["it hangs"]);
 }
 
@@ -40,7 +40,7 @@ export async function expectOneRecordAfterLostReply(
 export async function expectBoundedAudit(locks: readonly Locks[]): Promise<void> {
   const breaks = locks.map(async (operator, index) => {
     const { key, fencingToken } = await operator.acquire(`bounded ${index}`);
-    expect(await operator.breakLock(key, { fencingToken, reason: "bounded" })).toBe(true);
+    expect(await operator.admin.breakLock(key, { fencingToken, reason: "bounded" })).toBe(true);
   });
   await Promise.all(breaks);
   const [first] = locks as [Locks];

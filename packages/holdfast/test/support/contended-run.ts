@@ -45,7 +45,7 @@ export async function contendedRun(here: Locks, there: Locks): Promise<void> {
   await here.checkFence(key, first.fencingToken);
   await Promise.all([waiting.then(release), next.then(release)]);
   const broken = await here.acquire("orders:2");
-  await there.breakLock("orders:2", { fencingToken: broken.fencingToken, reason: "test" });
+  await there.admin.breakLock("orders:2", { fencingToken: broken.fencingToken, reason: "test" });
   if (!broken.signal.aborted) {
     await once(broken.signal, "abort");
   }

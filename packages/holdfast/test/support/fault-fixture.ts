@@ -98,7 +98,7 @@ export async function ownProxy(server: RedisServer): Promise<Proxy> {
 export async function warmUp(locks: Locks): Promise<void> {
   await locks.withLock(newKey(), () => undefined);
   await waitUntil(
-    async () => (await locks.nodes())[0]?.notifications === "verified",
+    async () => (await locks.admin.nodes())[0]?.notifications === "verified",
     "the subscription is verified",
   );
 }

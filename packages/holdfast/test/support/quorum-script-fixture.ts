@@ -63,9 +63,9 @@ export function onNodes(title: string, tests: (fixture: QuorumScriptFixture) => 
 
 /** As for one server, but its queue entry lacks the TTL of a grant by reply. */
 export function requester(...options: Parameters<typeof askerOfOneServer>): Requester {
-  const { token, queueArgs: exclusive } = askerOfOneServer(...options);
-  const queueArgs = exclusive.slice(0, exclusive.lastIndexOf(" "));
-  return { token, queueArgs, member: `${token} ${queueArgs}` };
+  const { token, entryTail: exclusive } = askerOfOneServer(...options);
+  const entryTail = exclusive.slice(0, exclusive.lastIndexOf(" "));
+  return { token, entryTail, member: `${token} ${entryTail}` };
 }
 
 /** The key of a lock's own counter. */

@@ -208,7 +208,7 @@ export async function closeAndExpectNoResidue(
   drivers: readonly Locks[],
   nodes: readonly QuorumNode[],
 ): Promise<void> {
-  await Promise.all(drivers.map((locks) => locks.nodes())); // the reply comes after all earlier replies
+  await Promise.all(drivers.map((locks) => locks.admin.nodes())); // the reply comes after all earlier replies
   await expectNoResidue(nodes);
 }
 
@@ -278,7 +278,7 @@ export async function warmUp(locks: Locks, count?: number): Promise<void> {
 export async function awaitSubscribed(locks: Locks, count?: number): Promise<void> {
   await waitUntil(
     async () => {
-      const states = await locks.nodes();
+      const states = await locks.admin.nodes();
       return (
         states.filter(({ notifications }) => notifications === "verified").length >= (count ?? states.length)
       );

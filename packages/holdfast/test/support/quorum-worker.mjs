@@ -38,7 +38,7 @@ const orders = {
   async warmUp({ count }) {
     for (const [index, locks] of members.entries()) {
       for (;;) {
-        const states = await locks.nodes();
+        const states = await locks.admin.nodes();
         if (states.filter(({ notifications }) => notifications === "verified").length >= count) {
           break;
         }

@@ -212,8 +212,8 @@ export class ReentrantScenarioPlayer {
     if (fencingToken !== undefined) {
       this.#broken.add(fencingToken);
       this.#model?.markLost();
-      this.#world.locks[by]
-        ?.breakLock(key, { fencingToken, reason: "test" })
+      this.#world.locks[by]?.admin
+        .breakLock(key, { fencingToken, reason: "test" })
         .catch((error: unknown) => (this.#failure ??= error));
     }
   }

@@ -21,7 +21,7 @@ export function id(n: number): string {
 /** A token with the fields of its queue entry. */
 export interface Requester {
   readonly token: string;
-  readonly queueArgs: string;
+  readonly entryTail: string;
   readonly member: string;
 }
 
@@ -47,8 +47,8 @@ export function requester(attempt: number, options: RequesterOptions = {}): Requ
   } = options;
   const lockMode = options.lockMode === undefined ? "" : `${options.lockMode}:`;
   const token = `${id(attempt)}:${id(client)}:${lockMode}${ticket}`;
-  const queueArgs = `${ttlMs} ${fencingCount} ${deadline} ${kind} ${ttlMs}`;
-  return { token, queueArgs, member: `${token} ${queueArgs}` };
+  const entryTail = `${ttlMs} ${fencingCount} ${deadline} ${kind} ${ttlMs}`;
+  return { token, entryTail, member: `${token} ${entryTail}` };
 }
 
 export interface AcquireOptions {
@@ -60,9 +60,9 @@ export interface AcquireOptions {
   readonly latest?: number;
 }
 
-export function acquireOf({ token, queueArgs }: Requester, options: AcquireOptions = {}): string[] {
+export function acquireOf({ token, entryTail }: Requester, options: AcquireOptions = {}): string[] {
   const { ttlMs = 30_000, fencingCount = 1, wait = "0", metadata = "", latest = noDeadline } = options;
-  return ["acquire", token, queueArgs, String(ttlMs), String(fencingCount), wait, metadata, String(latest)];
+  return ["acquire", token, entryTail, String(ttlMs), String(fencingCount), wait, metadata, String(latest)];
 }
 
 export type ScriptReply = readonly unknown[];

@@ -179,7 +179,7 @@ export class SharedScenarioPlayer {
     request.isBroken = true;
     this.#model.dequeue(request.id);
     this.#follow(
-      locks.breakLock(key, { fencingToken, reason: "test" }).then(
+      locks.admin.breakLock(key, { fencingToken, reason: "test" }).then(
         () => undefined,
         (error: unknown) => {
           this.#checker.expectRefusal(error);

@@ -21,7 +21,7 @@ console.log("waiting");
 if (shouldBreak) {
   await setTimeout(200);
   const { fencingToken } = (await locks.inspect(key)).holders[0];
-  await locks.breakLock(key, { fencingToken, reason: "test" });
+  await locks.admin.breakLock(key, { fencingToken, reason: "test" });
 }
 const lease = await acquired;
 console.log(String(Date.now()));

@@ -169,7 +169,7 @@ onRedis("holdfast/otel on a real server", () => {
     const waiting = there.acquire("orders:1");
     const [entry] = (await untilQueued(there, "orders:1")).holders;
     expect(entry?.labels?.["traceparent"]).toMatch(/^00-/);
-    await there.breakLock("orders:1", { fencingToken: holder.fencingToken, reason: "test" });
+    await there.admin.breakLock("orders:1", { fencingToken: holder.fencingToken, reason: "test" });
     await (await waiting).release();
     await lossSeen;
     const [first, second] = named("holdfast acquire orders") as [ReadableSpan, ReadableSpan];

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-import { isLockError, type AuditRecord, type Locks } from "holdfast";
+import { isLockError, type AuditRecord, type LocksAdmin } from "holdfast";
 
 /** An engine keeps at most this many records. */
 const limit = 1_000;
@@ -13,7 +13,7 @@ const maxRestMs = 3_000;
  * that begins after an end was seen has its record.
  */
 export class AuditReader {
-  readonly #locks: Pick<Locks, "audit">;
+  readonly #locks: Pick<LocksAdmin, "audit">;
   readonly #onRecords: (records: readonly AuditRecord[]) => void;
   #isSupported = true;
   /** Whether a hold has ended since the last successful read began. */
@@ -21,7 +21,7 @@ export class AuditReader {
   #restsUntil = 0;
   #reading: Promise<void> | undefined;
 
-  constructor(locks: Pick<Locks, "audit">, onRecords: (records: readonly AuditRecord[]) => void) {
+  constructor(locks: Pick<LocksAdmin, "audit">, onRecords: (records: readonly AuditRecord[]) => void) {
     this.#locks = locks;
     this.#onRecords = onRecords;
   }

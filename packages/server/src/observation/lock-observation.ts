@@ -45,7 +45,7 @@ export class LockObservation {
 
   constructor(locks: Locks) {
     this.#locks = locks;
-    this.#audit = new AuditReader(locks, (records) => this.#history.correct(records));
+    this.#audit = new AuditReader(locks.admin, (records) => this.#history.correct(records));
   }
 
   /** When the present watch began, milliseconds since 1970. Earlier ends are not known. */
@@ -143,7 +143,7 @@ export class LockObservation {
   async #watch(signal: AbortSignal, ready: () => void): Promise<void> {
     try {
       await this.#readyIfEmpty(ready);
-      for await (const event of this.#locks.watch({ prefix: "" }, { signal })) {
+      for await (const event of this.#locks.admin.watch({ prefix: "" }, { signal })) {
         this.#seen(event);
         if (event.type === "snapshot") {
           setImmediate(ready); // the other events of the snapshot come in the same turn
@@ -156,7 +156,7 @@ export class LockObservation {
 
   /** Without any lock the watch has no first event. */
   async #readyIfEmpty(ready: () => void): Promise<void> {
-    const { locks, cursor } = await this.#locks.list({ limit: 1 });
+    const { locks, cursor } = await this.#locks.admin.list({ limit: 1 });
     if (locks.length === 0 && cursor === null) {
       ready();
     }

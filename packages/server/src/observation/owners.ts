@@ -55,11 +55,11 @@ export class OwnerDirectory {
   /** The processes of the engine. @param key only with their holds and waits of this key */
   processes(key?: string, timeoutMs?: number): Promise<ProcessList> {
     if (key !== undefined) {
-      return this.#locks.processes({ key, timeoutMs });
+      return this.#locks.admin.processes({ key, timeoutMs });
     }
     const now = performance.now();
     if (!this.#shared || now - this.#shared.at > sharedMs) {
-      const list = this.#locks.processes({ timeoutMs });
+      const list = this.#locks.admin.processes({ timeoutMs });
       this.#shared = { at: now, list };
       list.catch(() => (this.#shared = undefined));
     }

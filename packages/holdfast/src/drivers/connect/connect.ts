@@ -39,6 +39,10 @@ export type ConnectOptions = ConnectionOptions & DriverOptions;
  *
  * Rejects with a `LockError`, code `unsupported`, if the client library is not installed, or does not support the topology.
  * @throws {TypeError | RangeError} synchronously, for an invalid URL or option
+ * @example
+ * ```ts
+ * const locks = createLocks(await connect(process.env.LOCK_URL)); // redis://…, postgres://…, etcd://…
+ * ```
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Driver> {
   if (isHttpUrl(url)) {

@@ -28,6 +28,10 @@ export interface HttpOptions {
  * renewal reports the loss. Every other loss is reported by the lease's deadline.
  * @param url the service's address, `http:` or `https:`; it may contain the token, as in `https://:token@host`
  * @throws {TypeError | RangeError} for an invalid URL or option
+ * @example
+ * ```ts
+ * const locks = createLocks(http("https://locks.example.com", { token: process.env.LOCK_TOKEN }));
+ * ```
  */
 export function http(url: string | URL, options: HttpOptions = {}): Driver {
   checkOptionNames(options, ["token", "tls", "requestTimeoutMs", "clock", "random"]);

@@ -196,7 +196,7 @@ export class HttpDriver implements Driver, AcquireHost, WatchHost {
     return (response.body as { fence: FenceState }).fence;
   }
 
-  readonly directory: ProcessDirectory = {
+  readonly processes: ProcessDirectory = {
     serve: () => undefined, // the service does not know its clients
     ask: async ({ key, timeoutMs }) => {
       const parameters = query({ timeoutMs: String(timeoutMs), ...(key !== undefined && { key }) });

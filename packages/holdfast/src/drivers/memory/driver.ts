@@ -54,6 +54,10 @@ const capabilities: Capabilities = {
  * Locks within this process, without a server. Exclusion covers all users of the same driver object, and no other driver object.
  * A TTL runs on the monotonic clock, so a TTL stands still while the machine sleeps.
  * @throws {TypeError} for an unknown option
+ * @example
+ * ```ts
+ * const locks = createLocks(memory()); // in tests, or for the tasks of one process
+ * ```
  */
 export function memory(options: MemoryOptions = {}): Driver {
   checkOptionNames(options, ["clock", "random"]);

@@ -13,6 +13,10 @@ import { MysqlStore } from "./store.ts";
  * left in a transaction, or that does not reply, is closed, and the call gets another one. The driver never closes the client.
  * @param client a promise pool of `mysql2`. Its database gets the tables. A single connection is refused
  * @throws {TypeError | RangeError} for an invalid client or option
+ * @example
+ * ```ts
+ * const locks = createLocks(mysql(createPool(process.env.DATABASE_URL))); // createPool of mysql2/promise
+ * ```
  */
 export function mysql(client: MysqlClient, options: MysqlOptions = {}): Driver {
   const resolved = resolveOptions(options);

@@ -13,6 +13,10 @@ import { NacosStore } from "./store.ts";
  * This driver is tested against a simulator of the documented API, and was not run against a real server.
  * @param servers the URLs of the servers, for example `http://10.0.0.1:8848`. After a failure the next one is used
  * @throws {TypeError | RangeError} for an invalid URL or option
+ * @example
+ * ```ts
+ * const locks = createLocks(nacos("http://127.0.0.1:8848", { namespace: "prod" }));
+ * ```
  */
 export function nacos(servers: string | readonly string[], options: NacosOptions = {}): Driver {
   const resolved = resolveOptions(servers, options);

@@ -17,6 +17,10 @@ import { PostgresStore } from "./store.ts";
  * @param client a `Pool` of `pg`, an instance of `postgres`, or a function that runs one statement and resolves with its rows. The
  * function must run the statement outside of a transaction. A single connection is refused
  * @throws {TypeError | RangeError} for an invalid client or option
+ * @example
+ * ```ts
+ * const locks = createLocks(postgres(new pg.Pool({ connectionString: process.env.DATABASE_URL })));
+ * ```
  */
 export function postgres(client: PostgresClient, options: PostgresOptions = {}): Driver {
   const { listen, mode, ...resolved } = resolveOptions(options);

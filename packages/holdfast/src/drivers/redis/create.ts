@@ -14,6 +14,10 @@ import { ReplicatedDriver } from "./replicas/replicated-driver.ts";
  *
  * The driver never closes the client, because the client is the caller's. The driver opens one more connection, for notifications.
  * For a cluster it opens two connections to each primary in use, for commands and for notifications.
+ * @example
+ * ```ts
+ * const locks = createLocks(redis(new Redis(process.env.REDIS_URL), { prefix: "app:" }));
+ * ```
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
   const settings = resolveRedis(options);

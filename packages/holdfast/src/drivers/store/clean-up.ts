@@ -1,6 +1,6 @@
 import { backoffMs } from "../../runtime/random.ts";
 import { pause } from "../../runtime/timeout.ts";
-import { isTransient, type StoreCalls } from "./store-calls.ts";
+import { isRetryable, type StoreCalls } from "./store-calls.ts";
 
 /** Requests that no caller waits for: the end of grants, and the removal of grants and queue entries of abandoned requests. */
 export class CleanUps {
@@ -58,7 +58,7 @@ export class CleanUps {
         this.#cleaned(key);
         return;
       } catch (error) {
-        if (!isTransient(error) || this.#closed.signal.aborted || clock.now() >= until) {
+        if (!isRetryable(error) || this.#closed.signal.aborted || clock.now() >= until) {
           return;
         }
         await this.#pause(backoffMs(random, failures));

@@ -8,7 +8,7 @@ import { remainingValidityMs, validFrom } from "../../validity.ts";
 import type { CleanUps } from "./clean-up.ts";
 import type { StoreReply } from "./lease-store.ts";
 import { entryTtlMs, pollDelayMs } from "./poll-delay.ts";
-import { isTransient, type StoreCalls } from "./store-calls.ts";
+import { isRetryable, type StoreCalls } from "./store-calls.ts";
 import type { WaitingAcquires } from "./waiting-acquires.ts";
 
 /** The parts of the driver that an acquire uses. */
@@ -103,7 +103,7 @@ export class StoreAcquire implements PendingAcquire {
   }
 
   /** The lock may be free: the next repeat is sent at once. */
-  wake(): void {
+  lockMayBeFree(): void {
     this.#polls = 0;
     this.#isWoken = true;
     this.#wake?.abort();
@@ -234,7 +234,7 @@ export class StoreAcquire implements PendingAcquire {
           await this.#untilNextPoll(reply, deadline);
         }
       } catch (error) {
-        if (!isTransient(error)) {
+        if (!isRetryable(error)) {
           throw error;
         }
         failure = error as Error;

@@ -79,7 +79,7 @@ export class StoreCalls {
       } catch (error) {
         earlier = error as Error;
         const delayMs = backoffMs(this.random, failures);
-        if (!isTransient(error) || this.clock.now() + delayMs >= end) {
+        if (!isRetryable(error) || this.clock.now() + delayMs >= end) {
           throw error;
         }
         await pause(this.clock, delayMs);
@@ -132,6 +132,6 @@ export class StoreCalls {
 }
 
 /** Whether a repeat of the request may succeed. */
-export function isTransient(error: unknown): boolean {
+export function isRetryable(error: unknown): boolean {
   return isLockError(error) && error.retryable;
 }

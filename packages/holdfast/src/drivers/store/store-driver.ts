@@ -26,11 +26,11 @@ import { ArrivalOrder } from "../../runtime/arrival-order.ts";
 import { instantNow, type Clock } from "../../runtime/clock.ts";
 import type { Random } from "../../runtime/random.ts";
 import { validFrom } from "../../validity.ts";
+import { PollingWatches } from "../polling-watch.ts";
 import { CleanUps } from "./clean-up.ts";
 import type { LeaseStore } from "./lease-store.ts";
-import { watchByPolls } from "./poll-watch.ts";
 import { LateRequests, StoreAcquire, type StoreAcquireHost } from "./store-acquire.ts";
-import { isTransient, StoreCalls, type StoreSettings } from "./store-calls.ts";
+import { isRetryable, StoreCalls, type StoreSettings } from "./store-calls.ts";
 import { WaitingAcquires } from "./waiting-acquires.ts";
 
 /** A driver for an engine that stores leases in a table. See `lease-store.ts` for how an engine is added. */
@@ -41,6 +41,7 @@ export class StoreDriver implements Driver {
   readonly audit?: (query: AuditQuery) => Promise<AuditPage>;
   readonly #store: LeaseStore;
   readonly #calls: StoreCalls;
+  readonly #watches: PollingWatches = new PollingWatches(this, isRetryable);
   readonly #cleanUps: CleanUps;
   readonly #waiting = new WaitingAcquires();
   readonly #listeners = new Set<DriverListener>();
@@ -185,7 +186,7 @@ export class StoreDriver implements Driver {
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
-    return watchByPolls(this.#calls, target, signal);
+    return this.#watches.watch(target, signal);
   }
 
   async breakGrant(
@@ -245,7 +246,7 @@ export class StoreDriver implements Driver {
       }
       return wasHeld || (mayBeDone && wasInForce);
     } catch (error) {
-      if (isTransient(error) && !this.#isClosed) {
+      if (isRetryable(error) && !this.#isClosed) {
         this.#cleanUps.repeat(key, until, request);
       }
       throw error;

@@ -3,7 +3,7 @@ export interface WaitingAcquire {
   readonly request: { readonly key: string };
   /** The engine's number of its queue entry; undefined: none is known. */
   readonly ticket: string | undefined;
-  wake(): void;
+  lockMayBeFree(): void;
   cancel(reason: unknown): void;
 }
 
@@ -37,7 +37,7 @@ export class WaitingAcquires {
 
   /** Wakes the first waiter of this process, which needs no notification of an end that this process caused. */
   wakeNext(key: string): void {
-    this.#first(key)?.wake();
+    this.#first(key)?.lockMayBeFree();
   }
 
   /** Whether the request is the first of this process in the queue of its key. */
@@ -46,13 +46,13 @@ export class WaitingAcquires {
   }
 
   wakeTicket(ticket: string): void {
-    this.#byTicket.get(ticket)?.wake();
+    this.#byTicket.get(ticket)?.lockMayBeFree();
   }
 
   wakeAll(): void {
     for (const acquires of this.#byKey.values()) {
       for (const acquire of acquires) {
-        acquire.wake();
+        acquire.lockMayBeFree();
       }
     }
   }

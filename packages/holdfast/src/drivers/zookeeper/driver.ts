@@ -11,6 +11,10 @@ import { ZooKeeperStore } from "./store.ts";
  * A lease survives the loss of a connection and of a session, because its node is persistent and has a TTL of its own.
  * @param servers one or more servers of the ensemble, for example `10.0.0.1:2181`. After a failure the next one is used
  * @throws {TypeError | RangeError} for an invalid server or option
+ * @example
+ * ```ts
+ * const locks = createLocks(zookeeper("a:2181,b:2181,c:2181"));
+ * ```
  */
 export function zookeeper(servers: string | readonly string[], options: ZooKeeperOptions = {}): Driver {
   const resolved = resolveOptions(servers, options);

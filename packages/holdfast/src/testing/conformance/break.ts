@@ -19,7 +19,7 @@ export const breakCases: Cases = {
     const waiter = later(there.acquire(key));
     await queued(1);
     const { fencingToken } = lease;
-    assert.equal(await there.breakLock(key, { fencingToken, reason: "maintenance" }), true);
+    assert.equal(await there.admin.breakLock(key, { fencingToken, reason: "maintenance" }), true);
     const reason = await signalReason;
     assert.ok(reason instanceof LeaseLostError);
     assert.deepEqual([reason.code, reason.reason, reason.key], ["lease-lost", "broken", key]);
@@ -34,10 +34,10 @@ export const breakCases: Cases = {
       await earlier.release();
       return earlier;
     })();
-    assert.equal(await there.breakLock(key, { fencingToken, reason: "test" }), false);
+    assert.equal(await there.admin.breakLock(key, { fencingToken, reason: "test" }), false);
     const lease = await here.acquire(key);
     for (const wrong of [fencingToken, lease.fencingToken + 1_000_000n]) {
-      assert.equal(await there.breakLock(key, { fencingToken: wrong, reason: "test" }), false);
+      assert.equal(await there.admin.breakLock(key, { fencingToken: wrong, reason: "test" }), false);
     }
     lease.throwIfLost();
     assert.equal(await lease.release(), true);
@@ -49,7 +49,7 @@ export const breakCases: Cases = {
     const other = await here.acquire(`${key}:c`, { owner: `${dead.owner}1` });
     const losses = leases.map(({ signal }) => aborted(signal));
     const seen: string[] = [];
-    const { results, isComplete } = await there.breakOwner(dead.owner, {
+    const { results, isComplete } = await there.admin.breakOwner(dead.owner, {
       reason: "the pod died",
       prefix: key,
       onResult: (result) => seen.push(result.key),
@@ -67,7 +67,7 @@ export const breakCases: Cases = {
     }
     other.throwIfLost();
     const grants = [{ key: other.key, fencingToken: other.fencingToken }];
-    const skipped = await there.breakOwner(dead.owner, { reason: "test", grants });
+    const skipped = await there.admin.breakOwner(dead.owner, { reason: "test", grants });
     assert.deepEqual(
       skipped.results.map(({ broken }) => broken),
       [false],
@@ -77,7 +77,7 @@ export const breakCases: Cases = {
 
   "the audit has each break that ended a grant, newest first": async ({ here, there, key, hasAudit }) => {
     if (!hasAudit) {
-      await refused(there.audit(), "unsupported");
+      await refused(there.admin.audit(), "unsupported");
       return;
     }
     const [first, firstId] = await brokenBy(there, await here.acquire(key, { owner: "pod-7" }), {
@@ -85,10 +85,10 @@ export const breakCases: Cases = {
       by: 'ada "\u{1f512}"',
     });
     const again = { fencingToken: first.fencingToken, reason: "again" };
-    assert.equal(await there.breakLock(key, again), false);
+    assert.equal(await there.admin.breakLock(key, again), false);
     const [second, secondId] = await brokenBy(there, await here.acquire(key), { reason: "it hangs" });
     await brokenBy(there, await here.acquire(`${key}:other`), { reason: "another key" });
-    const { records, cursor } = await here.audit({ key });
+    const { records, cursor } = await here.admin.audit({ key });
     assert.equal(cursor, null);
     assert.deepEqual(
       records.map(({ id, fencingToken }) => [id, fencingToken]),
@@ -114,10 +114,10 @@ export const breakCases: Cases = {
     );
     assert.ok(newer.at >= older.at);
     assert.ok(BigInt(newer.id) > BigInt(older.id));
-    assert.deepEqual(await here.audit({ id: firstId }), { records: [older], cursor: null });
-    const page = await here.audit({ key, limit: 1 });
+    assert.deepEqual(await here.admin.audit({ id: firstId }), { records: [older], cursor: null });
+    const page = await here.admin.audit({ key, limit: 1 });
     assert.deepEqual(page, { records: [newer], cursor: newer.id });
-    assert.deepEqual(await here.audit({ key, limit: 1, cursor: page.cursor ?? "" }), {
+    assert.deepEqual(await here.admin.audit({ key, limit: 1, cursor: page.cursor ?? "" }), {
       records: [older],
       cursor: null,
     });
@@ -131,13 +131,13 @@ export const breakCases: Cases = {
   }) => {
     const { fencingToken } = await here.acquire(key);
     const breaks = await Promise.all([
-      here.breakLock(key, { fencingToken, reason: "test", by: "ada" }),
-      there.breakLock(key, { fencingToken, reason: "test", by: "grace" }),
+      here.admin.breakLock(key, { fencingToken, reason: "test", by: "ada" }),
+      there.admin.breakLock(key, { fencingToken, reason: "test", by: "grace" }),
     ]);
     const operators = ["ada", "grace"].filter((_, index) => breaks[index]);
     assert.ok(operators.length > 0);
     if (hasAudit) {
-      const { records } = await here.audit({ key });
+      const { records } = await here.admin.audit({ key });
       assert.deepEqual(records.map(({ by }) => by).sort(), operators);
     }
   },
@@ -187,7 +187,7 @@ async function brokenBy(
   const { key, fencingToken } = lease;
   const results: BreakResult[] = [];
   const onResult = (result: BreakResult): unknown => results.push(result);
-  assert.equal(await operator.breakLock(key, { fencingToken, ...options, onResult }), true);
+  assert.equal(await operator.admin.breakLock(key, { fencingToken, ...options, onResult }), true);
   const [result] = results;
   assert.equal(typeof result?.auditId, "string");
   return [lease, result?.auditId as string];

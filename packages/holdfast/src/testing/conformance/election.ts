@@ -32,7 +32,7 @@ export const election: Cases = {
   "election: the loss of leadership aborts the term's signal": async ({ here, there, key }) => {
     const term = await here.election(key).campaign();
     const signalReason = aborted(term.signal);
-    await there.breakLock(key, { fencingToken: term.fencingToken, reason: "test" });
+    await there.admin.breakLock(key, { fencingToken: term.fencingToken, reason: "test" });
     await signalReason;
     assert.equal(await here.election(key).leader(), null);
     assert.equal(await term.release(), false);

@@ -23,7 +23,7 @@ export const fencing: Cases = {
 
   "fencing tokens rise over a break": async ({ here, there, key }) => {
     const { fencingToken } = await here.acquire(key);
-    await there.breakLock(key, { fencingToken, reason: "test" });
+    await there.admin.breakLock(key, { fencingToken, reason: "test" });
     const second = await there.acquire(key);
     assertRising([fencingToken, second.fencingToken]);
   },
@@ -59,7 +59,7 @@ export const fencing: Cases = {
       (states) => states.every((state) => state === "stale"),
     );
     const broken = await here.acquire(key);
-    await there.breakLock(key, { fencingToken: broken.fencingToken, reason: "test" });
+    await there.admin.breakLock(key, { fencingToken: broken.fencingToken, reason: "test" });
     await expectFenceState([there, here], key, broken, "stale");
     const last = await here.acquire(key);
     await expectFenceState([here, there], key, broken, "stale");
@@ -164,7 +164,7 @@ export const fencing: Cases = {
     const lease = await here.acquire(key, { minHoldMs: 20_000, ttlMs: 30_000 });
     await lease.release();
     await expectFenceState([here, there], key, lease, "current");
-    await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+    await there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
     await expectFenceState([here, there], key, lease, "stale");
   },
 
@@ -188,7 +188,7 @@ export const fencing: Cases = {
     key,
   }) => {
     const lease = await here.acquire(key);
-    await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+    await there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
     const next = await there.acquire(key);
     await expectFenceState([here, there], key, lease, "stale");
     await expectFenceState([there], key, next, "current");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import type { WaitTimeoutError } from "../../errors.ts";
-import type { Locks } from "../../locks.ts";
+import type { Locks, LocksAdmin } from "../../locks.ts";
 import type { LockEvent } from "../../lock-state.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { listed } from "./list.ts";
@@ -58,7 +58,7 @@ export const inspect: Cases = {
     assert.equal(listedState?.waiterCount, 5);
     assert.equal(listedState.oldestWaitMs === undefined, waiters[0]?.waitedMs === undefined);
     const abort = new AbortController();
-    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    const events = here.admin.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
     assert.equal((await next(events)).state.waiterCount, 5);
     abort.abort();
     const error = await refused(here.acquire(key, { waitMs: 300 }), "wait-timeout");
@@ -107,7 +107,7 @@ export const inspect: Cases = {
         assert.equal(waiters.length, isReported ? 0 : 3);
       }
       const abort = new AbortController();
-      const events = there.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+      const events = there.admin.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
       assert.equal((await next(events)).state.waiterCount, 3);
       leaving.abort(new Error("changed my mind"));
       await Promise.allSettled(waiting);
@@ -147,7 +147,7 @@ export const inspect: Cases = {
 
   "the JSON of states and leases has fencing tokens as text, and no secret": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
-    const text = JSON.stringify([await there.inspect(key), await there.list({ prefix: key }), lease]);
+    const text = JSON.stringify([await there.inspect(key), await there.admin.list({ prefix: key }), lease]);
     const serialized = lease.transfer();
     await (await here.adopt(serialized)).release();
     assert.ok(text.includes(`"fencingToken":"${lease.fencingToken}"`));
@@ -163,7 +163,11 @@ export const inspect: Cases = {
     let cursor: string | null | undefined;
     for (let page = 0; cursor !== null; page += 1) {
       assert.ok(page < 1_000, "the cursor never ends");
-      const answer = await here.list({ prefix: `${key}:wanted:`, limit: 2, ...(cursor ? { cursor } : {}) });
+      const answer = await here.admin.list({
+        prefix: `${key}:wanted:`,
+        limit: 2,
+        ...(cursor ? { cursor } : {}),
+      });
       for (const lock of answer.locks) {
         found.set(lock.key, lock.holders[0]?.reason);
       }
@@ -179,13 +183,13 @@ export const inspect: Cases = {
     for (const held of ["a:1", "a:2", "b:1", "c:1"]) {
       await here.acquire(`${key}:${held}`);
     }
-    const { cursor: ofOther } = await here.list({ prefix: `${key}:a:`, limit: 1 });
+    const { cursor: ofOther } = await here.admin.list({ prefix: `${key}:a:`, limit: 1 });
     for (const given of [ofOther ?? ">", ">", `>${key}:a:1`, `>${key}:b:`, `>${key}:c:1`, "0", "1"]) {
       const found: string[] = [];
       try {
         let cursor: string | null = given;
         for (let page = 0; cursor !== null && page < 100; page += 1) {
-          const answer: Awaited<ReturnType<Locks["list"]>> = await here.list({
+          const answer: Awaited<ReturnType<LocksAdmin["list"]>> = await here.admin.list({
             prefix: `${key}:b:`,
             limit: 2,
             cursor,
@@ -209,7 +213,7 @@ export const inspect: Cases = {
     key,
   }) => {
     const abort = new AbortController();
-    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    const events = here.admin.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
     const first = await next(events);
     assert.deepEqual([first.type, first.key, first.state.holders], ["snapshot", key, []]);
     const lease = await there.acquire(key, { owner: "somebody" });
@@ -223,7 +227,7 @@ export const inspect: Cases = {
 
   "an idle watch ends when its signal aborts": async ({ here, key }) => {
     const abort = new AbortController();
-    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    const events = here.admin.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
     await next(events);
     const end = events.next();
     abort.abort();
@@ -240,7 +244,7 @@ export const inspect: Cases = {
       (state) => state !== undefined,
     );
     const abort = new AbortController();
-    const events = here.watch({ prefix }, { signal: abort.signal })[Symbol.asyncIterator]();
+    const events = here.admin.watch({ prefix }, { signal: abort.signal })[Symbol.asyncIterator]();
     const first = await next(events);
     assert.deepEqual([first.type, first.key, first.state.holders.length], ["snapshot", `${prefix}a`, 1]);
     await there.acquire(`${prefix}b`);
@@ -253,7 +257,7 @@ export const inspect: Cases = {
   },
 
   "every node has a name and is reachable": async ({ here }) => {
-    const nodes = await here.nodes();
+    const nodes = await here.admin.nodes();
     assert.ok(nodes.length > 0);
     for (const { node, reachable, latencyMs, error } of nodes) {
       assert.ok(node.length > 0);

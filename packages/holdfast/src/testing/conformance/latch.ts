@@ -132,7 +132,10 @@ export const latch: Cases = {
     await fixture.state(({ holders }) => holders.length === 0);
     assert.equal(await there.latch(key, { count: 2, ttlMs }).countDown(), 1);
     assert.equal(await lease.release(), false);
-    assert.equal(await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" }), false);
+    assert.equal(
+      await there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" }),
+      false,
+    );
     assert.equal(await there.checkFence(key, lease.fencingToken), "stale");
     assert.equal((await here.inspect(key)).remaining, 1);
   },
@@ -167,7 +170,7 @@ export const latch: Cases = {
   "latch: a watch reports each count and the expiry": async ({ here, there, key }) => {
     const own = there.latch(key, { count: 2, ttlMs: shortTtlMs });
     const abort = new AbortController();
-    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    const events = here.admin.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
     const first = await events.next();
     assert.equal((first.value as LockEvent).type, "snapshot");
     await own.countDown();

@@ -5,7 +5,7 @@ import type { LockState } from "../../lock-state.ts";
 export async function listed(locks: Locks, key: string): Promise<LockState | undefined> {
   let cursor: string | null | undefined;
   while (cursor !== null) {
-    const page = await locks.list({ prefix: key, cursor });
+    const page = await locks.admin.list({ prefix: key, cursor });
     const found = page.locks.find((lock) => lock.key === key);
     if (found) {
       return found;

@@ -99,7 +99,7 @@ export const readWrite: Cases = {
     const one = await here.readWrite(key).read.acquire();
     const other = await here.readWrite(key).read.acquire();
     const signalReason = aborted(one.signal);
-    assert.equal(await there.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
+    assert.equal(await there.admin.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
     await signalReason;
     other.throwIfLost();
     assert.equal(await other.release(), true);

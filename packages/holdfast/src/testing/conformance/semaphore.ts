@@ -114,7 +114,7 @@ export const semaphore: Cases = {
     const waiting = later(there.semaphore(key, { limit: 2 }).acquire());
     await queued(1);
     const signalReason = aborted(one.signal);
-    assert.equal(await there.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
+    assert.equal(await there.admin.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
     await signalReason;
     await (await waiting).release();
     assert.equal(await other.release(), true);
@@ -232,10 +232,10 @@ export const semaphore: Cases = {
     const signalReason = aborted(second.signal);
     const { fencingToken } = second;
     assert.equal(
-      await there.breakLock(key, { fencingToken: fencingToken + 100_000n, reason: "test" }),
+      await there.admin.breakLock(key, { fencingToken: fencingToken + 100_000n, reason: "test" }),
       false,
     );
-    assert.equal(await there.breakLock(key, { fencingToken, reason: "test" }), true);
+    assert.equal(await there.admin.breakLock(key, { fencingToken, reason: "test" }), true);
     await signalReason;
     await Promise.all(waits.map((wait) => released(wait)));
   },

@@ -61,7 +61,7 @@ export const severalKeys: Cases = {
     const lease = await here.all([`${key}:a`, `${key}:b`]).acquire();
     const signalReason = aborted(lease.signal);
     const fencingToken = lease.fencingTokens.get(`${key}:b`) ?? 0n;
-    await there.breakLock(`${key}:b`, { fencingToken, reason: "test" });
+    await there.admin.breakLock(`${key}:b`, { fencingToken, reason: "test" });
     const reason = await signalReason;
     assert.ok(reason instanceof LeaseLostError && reason.reason === "broken" && reason.key === `${key}:b`);
     assert.equal(lease.remainingMs(), 0);

@@ -43,7 +43,7 @@ export async function worksBy(url: string, options: ConnectOptions): Promise<boo
 /** Waits until the subscription is verified, on a connection of its own. */
 export async function awaitNotifications(locks: Locks): Promise<void> {
   await waitUntil(
-    async () => (await locks.nodes())[0]?.notifications === "verified",
+    async () => (await locks.admin.nodes())[0]?.notifications === "verified",
     "notifications are verified",
   );
 }

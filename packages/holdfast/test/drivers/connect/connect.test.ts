@@ -45,7 +45,7 @@ onRedis("connect", () => {
     for (const url of ["memory:", "memory://"]) {
       const locks = await open(url, { commandTimeoutMs: 300 });
       expect(await locks.withLock("key", (lease) => lease.key)).toBe("key");
-      expect((await locks.nodes())[0]?.node).toContain("memory");
+      expect((await locks.admin.nodes())[0]?.node).toContain("memory");
     }
   });
 
@@ -119,7 +119,7 @@ onRedis("connect", () => {
       const { error } = await rejection(locks.tryAcquire("key"));
       expect(error).toMatchObject({ code: "engine-unavailable" });
       expect(reported.join()).toContain("WRONGPASS");
-      expect(shown(error) + reported.join() + shown(await locks.nodes())).not.toContain("Geheim");
+      expect(shown(error) + reported.join() + shown(await locks.admin.nodes())).not.toContain("Geheim");
     });
 
     test("a server that is not up yet is awaited", async () => {

@@ -128,7 +128,7 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     const locks = createLocks(await connect(url, options));
     const lease = await locks.acquire("key", { waitMs: 20_000 });
     await waitUntil(
-      async () => (await locks.nodes())[0]?.notifications === "verified",
+      async () => (await locks.admin.nodes())[0]?.notifications === "verified",
       "notifications are verified",
     );
     expect(await lease.release()).toBe(true);
@@ -259,7 +259,7 @@ onRedis("connect by Sentinel", () => {
     const locks = createLocks(await connect(url));
     try {
       const waiting = locks.acquire("late", { waitMs: 20_000 });
-      expect((await locks.nodes())[0]?.reachable).toBe(false);
+      expect((await locks.admin.nodes())[0]?.reachable).toBe(false);
       proxy.refuse(false);
       expect(await (await waiting).release()).toBe(true);
     } finally {

@@ -100,10 +100,10 @@ describe("the driver for Nacos", () => {
     const long = "€".repeat(170);
     const keys = ["order", "Order", "order.", "order_", "order:", "orders", "%_*", `${long}a`, `${long}b`];
     const leases = await Promise.all(keys.map((key) => locks.acquire(key, { owner: "Jürgen 😀" })));
-    const { locks: listed } = await locks.list();
+    const { locks: listed } = await locks.admin.list();
     expect(listed.map(({ key }) => key).sort()).toEqual(keys.toSorted());
     expect(listed.every(({ holders }) => holders[0]?.owner === "Jürgen 😀")).toBe(true);
-    const found = await locks.list({ prefix: `${long}b` });
+    const found = await locks.admin.list({ prefix: `${long}b` });
     expect(found.locks.map(({ key }) => key)).toEqual([`${long}b`]);
     await Promise.all(leases.map((lease) => lease.release()));
   });
@@ -117,7 +117,7 @@ describe("the driver for Nacos", () => {
       "another program has written the configuration lock.order",
     );
     await locks.acquire("other");
-    expect((await locks.list()).locks.map(({ key }) => key)).toEqual(["other"]);
+    expect((await locks.admin.list()).locks.map(({ key }) => key)).toEqual(["other"]);
   });
 
   test("fencing tokens rise after an operator has deleted the configuration", async () => {

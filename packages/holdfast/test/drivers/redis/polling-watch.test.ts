@@ -44,7 +44,9 @@ onRedis("watches of Redis", () => {
     const abort = new AbortController();
     const watches = [];
     for (let i = 0; i < 20; i += 1) {
-      const events = locks.watch({ prefix: "shared:" }, { signal: abort.signal })[Symbol.asyncIterator]();
+      const events = locks.admin
+        .watch({ prefix: "shared:" }, { signal: abort.signal })
+        [Symbol.asyncIterator]();
       watches.push(events);
     }
     const snapshots = await Promise.all(watches.map(next));
@@ -67,10 +69,10 @@ onRedis("watches of Redis", () => {
     const abort = new AbortController();
     const { signal } = abort;
     await locks.acquire("late:a");
-    const first = locks.watch({ prefix: "late:" }, { signal })[Symbol.asyncIterator]();
+    const first = locks.admin.watch({ prefix: "late:" }, { signal })[Symbol.asyncIterator]();
     expect(await next(first)).toMatchObject({ type: "snapshot", key: "late:a" });
     await locks.acquire("late:b");
-    const second = locks.watch({ prefix: "late:" }, { signal })[Symbol.asyncIterator]();
+    const second = locks.admin.watch({ prefix: "late:" }, { signal })[Symbol.asyncIterator]();
     const found = [await next(second), await next(second)];
     expect(found.map(({ type, key }) => `${type} ${key}`).sort()).toEqual([
       "snapshot late:a",
@@ -85,7 +87,7 @@ onRedis("watches of Redis", () => {
     const aborts = [new AbortController(), new AbortController()];
     await locks.acquire("leaving:a");
     const watches = aborts.map(({ signal }) =>
-      locks.watch({ prefix: "leaving:" }, { signal })[Symbol.asyncIterator](),
+      locks.admin.watch({ prefix: "leaving:" }, { signal })[Symbol.asyncIterator](),
     );
     await Promise.all(watches.map(next));
     const [first, second] = watches;
@@ -112,7 +114,7 @@ onRedis("watches of Redis", () => {
     const abort = new AbortController();
     const before = await scans();
     const begun = performance.now();
-    const events = locks.watch({ prefix: "slow:" }, { signal: abort.signal })[Symbol.asyncIterator]();
+    const events = locks.admin.watch({ prefix: "slow:" }, { signal: abort.signal })[Symbol.asyncIterator]();
     await next(events);
     const more = next(events);
     await waitUntil(async () => (await scans()) > before + 1, "the watcher scans again", limitMs(30_000));

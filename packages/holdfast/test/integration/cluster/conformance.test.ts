@@ -97,7 +97,9 @@ async function subscribedDriver(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await vi.waitFor(
     async () => {
-      expect((await locks.nodes()).map(({ notifications }) => notifications)).not.toContain("unverified");
+      expect((await locks.admin.nodes()).map(({ notifications }) => notifications)).not.toContain(
+        "unverified",
+      );
     },
     { interval: 5 },
   );

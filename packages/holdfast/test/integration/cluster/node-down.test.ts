@@ -24,7 +24,7 @@ onRedis("A cluster that stopped serving", () => {
     expect(error).toBeInstanceOf(EngineError);
     expect(error).toMatchObject({ code: "engine-unavailable", retryable: true }); // a repeat may be under way when the wait ends
     expect(String(error)).toContain("CLUSTERDOWN");
-    expect((await locks.nodes())[0]?.cluster).toMatchObject({ state: "fail", slots: 16_383 });
+    expect((await locks.admin.nodes())[0]?.cluster).toMatchObject({ state: "fail", slots: 16_383 });
 
     const waiting = locks.acquire("key", { waitMs: 20_000 }); // the residue of a try would stay for 30 s
     await probe?.call("CLUSTER", "ADDSLOTS", missing);

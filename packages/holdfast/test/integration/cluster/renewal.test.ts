@@ -48,7 +48,7 @@ onRedis(`${3 * leasesEach} leases over all nodes of a cluster`, () => {
       }
       expect(leastMs).toBeGreaterThan(0);
       expect(dead.every(({ signal }) => signal.aborted)).toBe(true);
-      const reported = (await locks.nodes()).map(
+      const reported = (await locks.admin.nodes()).map(
         ({ reachable, cluster }) => `${reachable} ${cluster?.state}`,
       );
       expect(reported.sort()).toEqual(["false null", "true ok", "true ok"]);

@@ -123,7 +123,7 @@ onEtcd("a cluster of three members of etcd", () => {
     frozen.freeze();
     const lease = await locks.tryAcquire("key", { ttlMs: 30_000 });
     expect(lease).not.toBeNull();
-    const nodes = await locks.nodes();
+    const nodes = await locks.admin.nodes();
     expect(nodes.map(({ reachable }) => reachable)).toEqual([false, true, true]);
     expect(await lease?.release()).toBe(true);
   });

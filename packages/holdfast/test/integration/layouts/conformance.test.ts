@@ -82,7 +82,7 @@ async function subscribed(driver: Driver): Promise<Locks> {
   await locks.withLock(`subscribes ${driver.random.id()}`, () => undefined);
   await vi.waitFor(
     async () => {
-      expect((await locks.nodes())[0]?.notifications).toBe("verified");
+      expect((await locks.admin.nodes())[0]?.notifications).toBe("verified");
     },
     { interval: 5 },
   );

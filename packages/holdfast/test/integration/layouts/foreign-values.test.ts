@@ -59,7 +59,9 @@ onSharedRedis("a value of another program", () => {
         await direct.del(lock);
         await direct.call(command, lock, ...args);
         expect(await locks.checkFence(key, lease.fencingToken)).toBe("stale");
-        expect(await locks.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" })).toBe(false);
+        expect(await locks.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" })).toBe(
+          false,
+        );
         expect((await rejection(lease.extend())).error).toMatchObject({
           code: "lease-lost",
           reason: "stolen",
@@ -124,7 +126,7 @@ onSharedRedis("a value of another program", () => {
 
   /** Neither a break nor a check of any number finds a holder of this library. */
   async function expectUntouched(locks: Locks, key: string, lock: string): Promise<void> {
-    expect(await locks.breakLock(key, { fencingToken: 1n, reason: "test" })).toBe(false);
+    expect(await locks.admin.breakLock(key, { fencingToken: 1n, reason: "test" })).toBe(false);
     expect(await locks.checkFence(key, 1n)).toBe("stale");
     expect(await direct.pttl(lock)).toBe(-1);
   }

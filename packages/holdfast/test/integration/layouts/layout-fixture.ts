@@ -1,7 +1,7 @@
 import { redis, type RedisOptions } from "holdfast/redis";
 import { createLocks, type Locks } from "holdfast";
 import { expect } from "vitest";
-import { waitUntil } from "@holdfast/test-kit";
+import { timeFactor, waitUntil } from "@holdfast/test-kit";
 
 import { connect, direct, onCleanup, shared } from "../../support/fault-fixture.ts";
 
@@ -11,7 +11,7 @@ export const otherThread = "0a0b0c0d-0d5e-4f60-8a7b-9c0d1e2f3a4b:8";
 /** The form of a field of this library. */
 export const ownField: RegExp = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}:1$/;
 /** Without a wake-up a waiter notices a release after 1 to 1.5 s. */
-export const soonMs = 900;
+export const soonMs = 900 * timeFactor;
 
 export function openLayout(options: RedisOptions): Locks {
   const locks = createLocks(redis(connect(shared.port), options), { closeTimeoutMs: 1_000 });

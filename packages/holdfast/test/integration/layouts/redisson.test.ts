@@ -143,7 +143,7 @@ onSharedRedis("a mutex in the layout of Redisson", () => {
     await direct.hset(`${prefix}:other hash`, "name", "value");
     await direct.set(`${prefix}:text`, "value");
     const lease = await locks.acquire(`${prefix}:ours`, { owner: "me", reason: "test" });
-    const { locks: listed } = await locks.list({ prefix });
+    const { locks: listed } = await locks.admin.list({ prefix });
     const shown = listed.map(({ key, holders: [holder] }) => [key, holder?.owner, holder?.fencingToken]);
     expect(shown).toHaveLength(2);
     expect(shown).toContainEqual([`${prefix}:ours`, "me", lease.fencingToken]);

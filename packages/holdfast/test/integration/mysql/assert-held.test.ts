@@ -60,7 +60,10 @@ onMariaDb("assertHeld", () => {
 
   test.each<[string, (lease: Lease) => Promise<unknown>]>([
     ["was released", (lease) => lease.release()],
-    ["was broken", (lease) => there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" })],
+    [
+      "was broken",
+      (lease) => there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" }),
+    ],
     [
       "was followed by another holder",
       async (lease) => {
@@ -78,7 +81,10 @@ onMariaDb("assertHeld", () => {
   test.each<[string, (lease: Lease) => Promise<unknown>]>([
     ["expires", () => pool.query("UPDATE holdfast_holders SET expires_at = 0 WHERE k = ?", [key])],
     ["is released", (lease) => lease.release()],
-    ["is broken", (lease) => there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" })],
+    [
+      "is broken",
+      (lease) => there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" }),
+    ],
   ])("no other holder gets the key before the transaction ends, although the lease %s", async (_, end) => {
     const lease = await here.acquire(key, { renew: false });
     await inTransaction(async (connection) => {
@@ -99,15 +105,17 @@ onMariaDb("assertHeld", () => {
     const locks = createLocks(mysql(program, { createSchema: false }));
     const lease = await locks.acquire(key);
     await lease.extend();
-    expect((await locks.list({ prefix: key })).locks).toHaveLength(1);
+    expect((await locks.admin.list({ prefix: key })).locks).toHaveLength(1);
     expect(await locks.checkFence(key, lease.fencingToken)).toBe("current");
     const connection = await program.getConnection();
     await connection.beginTransaction();
     await assertHeld(connection, lease);
     await connection.commit();
     connection.release();
-    expect(await locks.breakLock(key, { fencingToken: lease.fencingToken, reason: "a test" })).toBe(true);
-    expect((await locks.audit({ key })).records).toHaveLength(1);
+    expect(await locks.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "a test" })).toBe(
+      true,
+    );
+    expect((await locks.admin.audit({ key })).records).toHaveLength(1);
     await locks.close();
     await program.end();
   });

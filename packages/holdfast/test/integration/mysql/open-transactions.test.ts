@@ -81,11 +81,11 @@ onMariaDb("a connection of mysql2 that the program left in a transaction", () =>
   test("is not read, because its snapshot may be old", async () => {
     const lease = await here.acquire(key);
     await leave("SELECT * FROM holdfast_holders");
-    await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "a test" });
+    await there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "a test" });
     expect(await here.checkFence(key, lease.fencingToken)).toBe("stale");
     await leave("SELECT * FROM holdfast_holders");
     expect((await here.inspect(key)).holders).toEqual([]);
-    expect((await here.list({ prefix: key })).locks).toEqual([]);
+    expect((await here.admin.list({ prefix: key })).locks).toEqual([]);
   });
 
   test("as the only one is named as the cause, and the acquire waits for its end", async () => {
@@ -124,15 +124,15 @@ onMariaDb("a connection of mysql2 that the program left in a transaction", () =>
     const lease = await locks.acquire(key);
     for (let turn = 0; turn < 5; turn += 1) {
       await locks.inspect(key);
-      await locks.list({ prefix: key });
+      await locks.admin.list({ prefix: key });
       expect(await locks.checkFence(key, lease.fencingToken)).toBe("current");
-      await locks.nodes();
+      await locks.admin.nodes();
       await lease.extend();
     }
     expect(await there.tryAcquire(key)).toBeNull();
     const { fencingToken } = lease;
-    expect(await there.breakLock(key, { fencingToken, reason: "a test" })).toBe(true);
-    expect((await locks.audit({ key })).records).toHaveLength(1);
+    expect(await there.admin.breakLock(key, { fencingToken, reason: "a test" })).toBe(true);
+    expect((await locks.admin.audit({ key })).records).toHaveLength(1);
     const next = await locks.acquire(key);
     expect(await next.release()).toBe(true);
     expect(await there.tryAcquire(key)).not.toBeNull();

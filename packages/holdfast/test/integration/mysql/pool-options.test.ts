@@ -47,16 +47,18 @@ onMariaDb("a lock in MySQL on a pool", () => {
     expect(state.holders).toMatchObject([{ owner: "pod", labels: { order: "7" }, fencingToken }]);
     expect(state.remainingMs).toBeGreaterThan(20_000);
     expect(state.waiters).toMatchObject([{ position: 0, waitedMs: expect.any(Number) }]);
-    expect((await locks.list({ prefix: key })).locks.map((lock) => lock.key)).toEqual([key]);
+    expect((await locks.admin.list({ prefix: key })).locks.map((lock) => lock.key)).toEqual([key]);
     expect(await locks.checkFence(key, fencingToken)).toBe("current");
-    expect(await locks.nodes()).toMatchObject([{ reachable: true, role: "primary" }]);
+    expect(await locks.admin.nodes()).toMatchObject([{ reachable: true, role: "primary" }]);
     queue.abort();
     expect(await waiting).toBe("aborted");
     expect(await lease.release()).toBe(true);
     expect(await locks.withLock(key, () => "done")).toBe("done");
     const held = await locks.acquire(key);
-    expect(await locks.breakLock(key, { fencingToken: held.fencingToken, reason: "a test" })).toBe(true);
-    expect((await locks.audit({ key })).records).toMatchObject([{ fencingToken: held.fencingToken }]);
+    expect(await locks.admin.breakLock(key, { fencingToken: held.fencingToken, reason: "a test" })).toBe(
+      true,
+    );
+    expect((await locks.admin.audit({ key })).records).toMatchObject([{ fencingToken: held.fencingToken }]);
     await held.release();
     await locks.close();
     await pool.end();
@@ -80,7 +82,7 @@ onMariaDb("a lock in MySQL on a pool", () => {
       const lease = await here.acquire("account:7");
       expect(await there.tryAcquire("account:7")).toBeNull();
       await lease.extend();
-      expect((await here.list({ prefix: "account:" })).locks).toHaveLength(1);
+      expect((await here.admin.list({ prefix: "account:" })).locks).toHaveLength(1);
       expect(await lease.release()).toBe(true);
       const [tables] = (await other?.query("SHOW TABLES IN tenant")) ?? [];
       expect(tables).toEqual([]);
@@ -117,7 +119,7 @@ onMariaDb("a lock in MySQL on a pool", () => {
       mysql({ query: (sql) => next().query(sql), execute: (sql, values) => next().execute(sql, values) }),
     );
     const leases = await Promise.all([locks.acquire("one"), locks.acquire("two")]);
-    expect((await locks.list()).locks.map(({ key }) => key)).toEqual(["one", "two"]);
+    expect((await locks.admin.list()).locks.map(({ key }) => key)).toEqual(["one", "two"]);
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([true, true]);
     await locks.close();
     await Promise.all([first?.end(), second?.end()]);

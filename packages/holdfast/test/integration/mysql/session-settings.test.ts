@@ -74,8 +74,8 @@ onMariaDb("a connection of mysql2 that the program left with other settings", ()
     expect(await here.checkFence(key, lease.fencingToken)).toBe("current");
     await leave(pool, connectionLimit, setting);
     const { fencingToken } = before;
-    expect(await here.breakLock(taken, { fencingToken, reason: "сбой" })).toBe(true);
-    expect((await there.audit({ key: taken })).records).toMatchObject([{ reason: "сбой" }]);
+    expect(await here.admin.breakLock(taken, { fencingToken, reason: "сбой" })).toBe(true);
+    expect((await there.admin.audit({ key: taken })).records).toMatchObject([{ reason: "сбой" }]);
     await leave(pool, connectionLimit, setting);
     expect(await lease.release()).toBe(true);
     await here.close();
@@ -125,7 +125,7 @@ onMariaDb("a connection of mysql2 that the program left with other settings", ()
       await leave(pool, 1, `SET sql_mode = '${mode}'`);
       const locks = createLocks(mysql(pool));
       const { fencingToken } = await locks.acquire("key");
-      expect(await locks.breakLock("key", { fencingToken, reason: "a test" })).toBe(true);
+      expect(await locks.admin.breakLock("key", { fencingToken, reason: "a test" })).toBe(true);
       const [modes] = await pool.query<RowDataPacket[]>("SELECT @@sql_mode LIKE ? AS kept", [`%${mode}%`]);
       expect(modes).toEqual([{ kept: 1 }]);
       await locks.close();

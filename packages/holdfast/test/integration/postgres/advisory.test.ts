@@ -112,7 +112,7 @@ onPostgres('a driver with `mode: "advisory"`', () => {
     const { holders, remainingMs } = await direct.inspect(key);
     expect(holders).toMatchObject([{ fencingToken: lease.fencingToken, remainingMs: 20_000 }]);
     expect(remainingMs).toBe(20_000);
-    expect((await direct.list({ prefix: key })).locks).toMatchObject([{ key, remainingMs: 20_000 }]);
+    expect((await direct.admin.list({ prefix: key })).locks).toMatchObject([{ key, remainingMs: 20_000 }]);
     expect(await direct.tryAcquire(key)).toBeNull();
     expect(await lease.release()).toBe(true);
     const next = await direct.acquire(key);
@@ -139,7 +139,7 @@ onPostgres('a driver with `mode: "advisory"`', () => {
 
   test("a break ends a bound lease at once", async () => {
     const lease = await acquireBound(open());
-    await direct.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+    await direct.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
     await direct.acquire(key);
     await expect(lease.extend()).rejects.toMatchObject({ code: "lease-lost", reason: "broken" });
   });

@@ -69,7 +69,7 @@ onPostgres("assertHeld", () => {
       "was broken",
       async () => {
         const lease = await here.acquire(key);
-        await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+        await there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
         return lease;
       },
     ],
@@ -116,7 +116,7 @@ onPostgres("assertHeld", () => {
         const ended =
           end === "release"
             ? lease.release()
-            : there.breakLock(lease.key, { fencingToken: lease.fencingToken, reason: "test" });
+            : there.admin.breakLock(lease.key, { fencingToken: lease.fencingToken, reason: "test" });
         expect(await ended).toBe(true);
         expect(await there.tryAcquire(lease.key)).toBeNull();
       });

@@ -151,7 +151,7 @@ onPostgres("a driver for PostgreSQL", () => {
     expect((await second).fencingToken).toBeGreaterThan(granted.fencingToken);
     await lease.extend();
     await waitUntil(
-      async () => (await locks.nodes())[0]?.notifications === "verified",
+      async () => (await locks.admin.nodes())[0]?.notifications === "verified",
       "the driver listens again",
     );
   });
@@ -184,7 +184,9 @@ onPostgres("a driver for PostgreSQL", () => {
       outcome: "none",
     });
     await expect(locks.acquire(key, { waitMs: 500 })).rejects.toMatchObject({ code: "engine-unavailable" });
-    expect(await locks.nodes()).toMatchObject([{ reachable: false, error: /ECONNREFUSED/ }].map(matching));
+    expect(await locks.admin.nodes()).toMatchObject(
+      [{ reachable: false, error: /ECONNREFUSED/ }].map(matching),
+    );
   });
 
   test("a refused login and a missing database reject at once", async () => {

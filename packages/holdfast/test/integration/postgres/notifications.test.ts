@@ -53,7 +53,7 @@ onPgBouncer("notifications", () => {
   }
 
   const stateOf = async (locks: Locks): Promise<string | undefined> =>
-    (await locks.nodes())[0]?.notifications;
+    (await locks.admin.nodes())[0]?.notifications;
 
   describe.each(["pg", "postgres.js"] as const)("of %s", (client) => {
     test("arrive on a connection of their own, and report a break at once", async () => {
@@ -62,7 +62,7 @@ onPgBouncer("notifications", () => {
       expect(await stateOf(there)).toBe("unavailable");
       const lease = await here.acquire(`${client}:broken`);
       const lost = new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
-      await there.breakLock(lease.key, { fencingToken: lease.fencingToken, reason: "maintenance" });
+      await there.admin.breakLock(lease.key, { fencingToken: lease.fencingToken, reason: "maintenance" });
       await lost;
       expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
       expect(lease.signal.reason).toMatchObject({ reason: "broken", cause: { message: "maintenance" } });

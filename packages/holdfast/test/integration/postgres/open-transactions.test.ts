@@ -84,7 +84,7 @@ onPostgres("a connection that the program left in a transaction", () => {
   test("is not read, because its snapshot may be old", async () => {
     const lease = await here.acquire(key);
     await leave("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM holdfast.holders");
-    await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "a test" });
+    await there.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "a test" });
     expect(await here.checkFence(key, lease.fencingToken)).toBe("stale");
     expect((await here.inspect(key)).holders).toEqual([]);
   });
@@ -96,7 +96,7 @@ onPostgres("a connection that the program left in a transaction", () => {
     await rollBack();
     const other = createLocks(postgres(otherPool, { schema: "created_outside", createSchema: false }));
     expect(await other.tryAcquire(key)).toBeNull();
-    await expect.poll(() => locks.nodes()).toMatchObject([{ notifications: "verified" }]);
+    await expect.poll(() => locks.admin.nodes()).toMatchObject([{ notifications: "verified" }]);
     await Promise.all([locks.close(), other.close()]);
   });
 
@@ -200,7 +200,7 @@ onPostgres("a connection that the program left in a transaction", () => {
       expect((await locks.inspect(key)).holders).toMatchObject([
         { owner: "pod", fencingToken: lease.fencingToken },
       ]);
-      expect(await locks.nodes()).toMatchObject([{ reachable: true, role: "primary" }]);
+      expect(await locks.admin.nodes()).toMatchObject([{ reachable: true, role: "primary" }]);
       await sql.begin((transaction) => assertHeld(transaction, lease));
       expect(await lease.release()).toBe(true);
       await locks.close();

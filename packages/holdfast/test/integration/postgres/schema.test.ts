@@ -94,7 +94,7 @@ onPostgres("the schema", () => {
     await pool.query("ALTER TABLE broken.audit ADD CHECK (key <> 'refused')");
     const lease = await holder.acquire("refused");
     const { fencingToken } = lease;
-    await expect(operator.breakLock("refused", { fencingToken, reason: "test" })).rejects.toThrow(
+    await expect(operator.admin.breakLock("refused", { fencingToken, reason: "test" })).rejects.toThrow(
       "audit_key_check",
     );
     expect(await lease.release()).toBe(true);

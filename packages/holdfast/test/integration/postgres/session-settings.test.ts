@@ -153,7 +153,7 @@ onPostgres("a connection that the program left with other settings", () => {
     await assertHeld(client, lease);
     await client.query("COMMIT");
     client.release();
-    expect(await here.nodes()).toMatchObject([{ reachable: true }]);
+    expect(await here.admin.nodes()).toMatchObject([{ reachable: true }]);
     expect(await lease.release()).toBe(true);
     await here.close();
     await pool.end();

@@ -36,17 +36,17 @@ onQuorum("an operator", () => {
     nodes[0]?.freeze();
     await nodes[1]?.direct.hset(`holdfast:fence:{lock:${key}}`, "first", "7", "last", "7");
     const stale = { fencingToken: lease.fencingToken - 1n, reason: "test" };
-    expect(await operator.breakLock(key, stale)).toBe(false);
+    expect(await operator.admin.breakLock(key, stale)).toBe(false);
     expect(lease.signal.aborted).toBe(false);
     const aborted = abortOf(lease.signal);
     const broken = { fencingToken: lease.fencingToken, reason: "it hangs" };
-    expect(await operator.breakLock(key, broken)).toBe(true);
+    expect(await operator.admin.breakLock(key, broken)).toBe(true);
     await aborted; // long before a renewal is due
     expect(lossReasonOf(lease)).toBe("broken");
     expect(String((lease.signal.reason as Error).cause)).toContain("it hangs");
     const next = ledger.granted(await waiting);
     expect(await ledger.release(lease)).toBe(false);
-    expect(await operator.breakLock(key, broken)).toBe(false);
+    expect(await operator.admin.breakLock(key, broken)).toBe(false);
     expect(next.remainingMs()).toBeGreaterThan(0);
     nodes[0]?.thaw();
     expect(await ledger.release(next)).toBe(true);
@@ -65,7 +65,7 @@ onQuorum("an operator", () => {
     for (const proxy of late) {
       proxy.holdBack(/recordedBreak/);
     }
-    const isBroken = operator.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+    const isBroken = operator.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
     await aborted;
     await waitUntil(async () => (await grantCount(nodes, key)) === 0, "the holder has released the lease");
     await waitUntil(
@@ -87,14 +87,14 @@ onQuorum("an operator", () => {
     const key = newKey();
     const { fencingToken } = await holder.acquire(key, { ttlMs });
     const lost = proxies.map((proxy) => proxy.loseNextReply(/recordedBreak/));
-    const broken = operator.breakLock(key, { fencingToken, reason: "it hangs" }).catch(() => "unknown");
+    const broken = operator.admin.breakLock(key, { fencingToken, reason: "it hangs" }).catch(() => "unknown");
     await Promise.all(lost);
     await broken;
     await waitUntil(
-      () => operator.breakLock(key, { fencingToken, reason: "again" }).then((again) => !again),
+      () => operator.admin.breakLock(key, { fencingToken, reason: "again" }).then((again) => !again),
       "the repeat breaks nothing",
     );
-    const [record, ...others] = (await holder.audit({ key })).records;
+    const [record, ...others] = (await holder.admin.audit({ key })).records;
     expect([record?.reason, others]).toEqual(["it hangs", []]);
     // The repeat of a break that has reached one node has another id on the other nodes.
     const note = { key, by: record?.by, reason: "it hangs", fencingToken: fencingToken.toString() };
@@ -103,13 +103,13 @@ onQuorum("an operator", () => {
     ) as [string, string];
     const audit = "holdfast:audit:lock:";
     await Promise.all([nodes[0]?.direct.zadd(audit, 1, first), nodes[1]?.direct.zadd(audit, 1, second)]);
-    const { records } = await holder.audit({ id: "200" });
+    const { records } = await holder.admin.audit({ id: "200" });
     expect(records).toMatchObject([{ id: "100", key, fencingToken, reason: "it hangs" }]);
-    expect((await holder.audit({ key })).records).toHaveLength(1);
+    expect((await holder.admin.audit({ key })).records).toHaveLength(1);
     nodes[2]?.freeze();
-    expect((await holder.audit({ key })).records).toHaveLength(1);
+    expect((await holder.admin.audit({ key })).records).toHaveLength(1);
     nodes[1]?.freeze();
-    const { error } = await rejection(open(nodes, { commandTimeoutMs: 300 }).audit({ key }));
+    const { error } = await rejection(open(nodes, { commandTimeoutMs: 300 }).admin.audit({ key }));
     expect(error).toMatchObject({ code: "quorum-not-reached" });
   });
 
@@ -128,7 +128,7 @@ onQuorum("an operator", () => {
       node.freeze();
     }
     const { fencingToken } = lease;
-    const { error } = await rejection(operator.breakLock(key, { fencingToken, reason: "test" }));
+    const { error } = await rejection(operator.admin.breakLock(key, { fencingToken, reason: "test" }));
     expect(error).toMatchObject({ code: "quorum-not-reached", retryable: true });
     expect(lease.signal.aborted).toBe(false);
     for (const node of nodes.slice(2)) {

@@ -117,7 +117,7 @@ describeWithClocks("servers with clocks of their own", () => {
       await awaitClockReported(locks, 1);
       clocks[1]?.set({});
       await waitUntil(
-        async () => (await locks.nodes())[1]?.quarantine === null,
+        async () => (await locks.admin.nodes())[1]?.quarantine === null,
         "the node votes again",
         1_000,
       );
@@ -183,7 +183,7 @@ describeWithClocks("servers with clocks of their own", () => {
     test("may have lost data for as long as a node that was started just now", async () => {
       const locks = open(await startedAhead(), { restartGuard: "wait" });
       await warmUp(locks);
-      const [, , state] = await locks.nodes();
+      const [, , state] = await locks.admin.nodes();
       expect(state?.uptimeMs).toBeLessThan(0);
       expect(state?.quarantine).toEqual({
         reason: expect.stringContaining("forgotten") as unknown,
@@ -196,10 +196,10 @@ describeWithClocks("servers with clocks of their own", () => {
       const proxies = await startProxies(nodes);
       const locks = open(proxies, { nodeTimeoutMs: 300, commandTimeoutMs: 700, restartGuard: "wait" });
       await warmUp(locks);
-      const [, , before] = await locks.nodes();
+      const [, , before] = await locks.admin.nodes();
       await nodes[2]?.restart();
       await waitUntil(async () => {
-        const [, , state] = await locks.nodes();
+        const [, , state] = await locks.admin.nodes();
         return (
           state?.reachable === true && state.runId !== before?.runId && state.quarantine?.remainingMs !== null
         );
@@ -242,7 +242,7 @@ describeWithClocks("servers with clocks of their own", () => {
       expect(ledger.grants).toBeGreaterThan(5);
       expect(ledger.faults).toEqual([]);
       for (const locks of drivers) {
-        expect((await locks.nodes()).map(({ quarantine }) => quarantine)).toEqual([null, null, null]);
+        expect((await locks.admin.nodes()).map(({ quarantine }) => quarantine)).toEqual([null, null, null]);
       }
     });
   });
@@ -284,7 +284,7 @@ async function overtake(rate: number): Promise<{ leftMs: number; faults: readonl
 /** Waits until a driver reports that this node does not vote, with the reason. */
 async function awaitClockReported(locks: Locks, index: number): Promise<void> {
   await waitUntil(
-    async () => (await locks.nodes())[index]?.quarantine?.reason.includes("clock") === true,
+    async () => (await locks.admin.nodes())[index]?.quarantine?.reason.includes("clock") === true,
     "the clock is reported as off",
   );
 }

@@ -85,7 +85,7 @@ async function subscribed(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await vi.waitFor(
     async () => {
-      const states = await locks.nodes();
+      const states = await locks.admin.nodes();
       expect(states.map(({ notifications }) => notifications)).toEqual(states.map(() => "verified"));
     },
     { interval: 5 },

@@ -20,7 +20,7 @@ onQuorum("two clients of one server", () => {
     const locks = open(twice, {});
     const calls = [() => locks.acquire(newKey(), { ttlMs }), () => locks.tryAcquire(newKey(), { ttlMs })];
     await waitUntil(
-      async () => (await locks.nodes()).filter(({ quarantine }) => quarantine).length === 2,
+      async () => (await locks.admin.nodes()).filter(({ quarantine }) => quarantine).length === 2,
       "the duplicate is known",
     );
     for (const call of calls) {

@@ -27,8 +27,11 @@ onQuorum("a replica among the nodes", () => {
     const locks = open(nodes, { commandTimeoutMs: 500 });
     const key = newKey();
     const lease: Lease = await locks.acquire(key, { ttlMs });
-    await waitUntil(async () => (await locks.nodes())[4]?.quarantine !== null, "the replica is quarantined");
-    const [, , , , state] = await locks.nodes();
+    await waitUntil(
+      async () => (await locks.admin.nodes())[4]?.quarantine !== null,
+      "the replica is quarantined",
+    );
+    const [, , , , state] = await locks.admin.nodes();
     expect(state).toMatchObject({ role: "slave", reachable: true });
     expect(state?.quarantine?.reason).toMatch(/not a master/);
     expect(await lease.release()).toBe(true);

@@ -85,7 +85,7 @@ onLongUpQuorum("a node that is restarted empty under a held lock", () => {
     expect(retryAfterMs).toBeGreaterThan(50_000); // A and B are unreachable, so C decides
     expect(retryAfterMs).toBeLessThanOrEqual(memoryMs(60_000));
     expect(lease.remainingMs()).toBeGreaterThan(0);
-    const states = await other.nodes();
+    const states = await other.admin.nodes();
     expect(states[2]?.quarantine).toEqual({
       reason: expect.stringContaining("forgotten") as unknown,
       remainingMs: expect.toSatisfy((ms: number) => ms > 50_000 && ms <= memoryMs(60_000)) as unknown,
@@ -194,7 +194,7 @@ onLongUpQuorum("a node that is durable only since its restart", () => {
       const away = [await findFreePort(), await findFreePort()];
       const other = open([...away, ...nodes.slice(2)], { commandTimeoutMs: 300, restartGuard });
       await awaitSubscribed(other, 3); // it sees the run before the restart, with durable settings
-      expect((await other.nodes())[2]?.quarantine).toBeNull();
+      expect((await other.admin.nodes())[2]?.quarantine).toBeNull();
       const key = newKey();
       const lease = await one.acquire(key, unrenewed);
       await waitUntil(async () => (await middle.holder(key)) !== null, "the node has voted");
@@ -327,7 +327,7 @@ onLongUpQuorum("a durable node that is restarted", () => {
     reconnect(proxies);
     await awaitSubscribed(other, 3);
     await waitUntil(
-      async () => (await other.nodes())[1]?.quarantine?.reason.includes("forgotten") === true,
+      async () => (await other.admin.nodes())[1]?.quarantine?.reason.includes("forgotten") === true,
       "the node waits",
     );
   });
@@ -367,7 +367,7 @@ onLongUpQuorum("a trusted durable node whose CONFIG reply is lost by its restart
     await waitUntil(
       async () => {
         await locks.withLock(newKey(), () => undefined);
-        const [state] = await locks.nodes();
+        const [state] = await locks.admin.nodes();
         return state?.reachable === true && state.quarantine === null;
       },
       "the node votes",
@@ -383,10 +383,10 @@ onLongUpQuorum("a trusted durable node whose CONFIG reply is lost by its restart
     await nodes[0]?.restart(durable);
     await locks.withLock(newKey(), () => undefined);
     await waitUntil(
-      async () => (await locks.nodes())[0]?.quarantine?.reason.includes("forgotten") === true,
+      async () => (await locks.admin.nodes())[0]?.quarantine?.reason.includes("forgotten") === true,
       "the quarantine is known",
     );
-    const [state] = await locks.nodes();
+    const [state] = await locks.admin.nodes();
     expect(state?.quarantine?.remainingMs).toBeGreaterThan(30_000);
   });
 });

@@ -47,7 +47,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       cleanups.push(close, () => locks.close());
       await locks.withLock("warm up", () => undefined);
       await waitUntil(
-        async () => (await locks.nodes())[0]?.notifications === "verified",
+        async () => (await locks.admin.nodes())[0]?.notifications === "verified",
         "notifications are verified",
       );
       return locks;

@@ -26,10 +26,10 @@ onSharedRedis("A server that became a replica", () => {
     const locks = open(connect(server.port));
     await rejection(locks.inspect("any key makes it connect"));
     await waitUntil(
-      async () => (await locks.nodes())[0]?.notifications === "unavailable",
+      async () => (await locks.admin.nodes())[0]?.notifications === "unavailable",
       "the client has tried in vain",
     );
-    expect(await locks.nodes()).toMatchObject([
+    expect(await locks.admin.nodes()).toMatchObject([
       { reachable: true, role: "slave", replication: { replicas: [], isLinkUp: false } },
     ]);
   });
@@ -40,7 +40,7 @@ onSharedRedis("A server that became a replica", () => {
     const replica = await ownServer({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
     const locks = open(connect(primary.port));
     const reportedReplication = async (): Promise<Replication | null | undefined> =>
-      (await locks.nodes())[0]?.replication;
+      (await locks.admin.nodes())[0]?.replication;
     await waitUntil(async () => (await reportedReplication())?.goodReplicas === 1, "the replica follows");
     expect(await reportedReplication()).toEqual({
       offset: expect.any(Number) as number,
@@ -90,7 +90,7 @@ onSharedRedis("A server that became a replica", () => {
       () => others.tryAcquire(key),
       () => others.all([key, newKey()]).tryAcquire(),
       () => latch.countDown({ attemptId: "one" }),
-      () => locks.list({ prefix: "nothing begins so" }),
+      () => locks.admin.list({ prefix: "nothing begins so" }),
       () => lease.extend(),
     ]) {
       const { error } = await rejection(request());

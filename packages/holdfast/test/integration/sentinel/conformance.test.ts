@@ -65,7 +65,7 @@ for (const { name, open, options } of setups) {
         const followers = lab.servers.filter((server) => server !== primary);
         let nodes: NodeState[] = [];
         await waitUntil(async () => {
-          nodes = await locks.nodes();
+          nodes = await locks.admin.nodes();
           return nodes[0]?.replication?.replicas.every(({ isOnline }) => isOnline) === true;
         }, "its replicas are online");
         const [first, ...more] = nodes;
@@ -109,7 +109,7 @@ async function connectionsOf(probe: Redis): Promise<string[]> {
 async function subscribed(driver: Driver): ReturnType<typeof start> {
   const locks = await start(driver);
   await waitUntil(
-    async () => (await locks.nodes())[0]?.notifications === "verified",
+    async () => (await locks.admin.nodes())[0]?.notifications === "verified",
     "notifications are verified",
   );
   return locks;

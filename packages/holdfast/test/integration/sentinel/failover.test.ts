@@ -36,7 +36,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         cleanups.push(close, () => locks.close());
         await locks.withLock("warm up", () => undefined);
         await waitUntil(
-          async () => (await locks.nodes())[0]?.notifications === "verified",
+          async () => (await locks.admin.nodes())[0]?.notifications === "verified",
           "notifications are verified",
         );
         return locks;
@@ -70,7 +70,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         );
       await waitUntil(renewed, "the lease can be renewed there", limitMs(30_000));
       await waitUntil(
-        async () => (await others.nodes())[0]?.notifications === "verified",
+        async () => (await others.admin.nodes())[0]?.notifications === "verified",
         "the other client's notifications are verified there",
         limitMs(30_000),
       );
@@ -167,7 +167,7 @@ onRedis("A client of sentinels that was ended and connected again", () => {
       await client.connect();
       await locks.withLock("key", { waitMs: 30_000 }, () => undefined);
       await waitUntil(
-        async () => (await locks.nodes())[0]?.notifications === "verified",
+        async () => (await locks.admin.nodes())[0]?.notifications === "verified",
         "notifications are verified",
       );
       await waitUntil(async () => {

@@ -153,7 +153,7 @@ onRedis("A client of sentinels, of the user's own", () => {
         cleanups.push(() => locks.close());
         await locks.withLock("mapped", { waitMs: 30_000 }, () => undefined);
         await waitUntil(
-          async () => (await locks.nodes())[0]?.notifications === "verified",
+          async () => (await locks.admin.nodes())[0]?.notifications === "verified",
           "notifications are verified",
         );
         const all = library.startsWith("ioredis") ? 3 : 2; // the client's, one for notifications, and of ioredis one for commands

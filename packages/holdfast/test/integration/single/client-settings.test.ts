@@ -106,11 +106,11 @@ onSharedRedis("a client of the user's own", () => {
         async () => (await holder.locks.inspect(key)).waiterCount === 1,
         "the waiter is queued",
       );
-      expect((await holder.locks.list()).locks.map((lock) => lock.key)).toEqual([key]);
+      expect((await holder.locks.admin.list()).locks.map((lock) => lock.key)).toEqual([key]);
       expect(await lease.release()).toBe(true);
       const next = await waiting;
       expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
-      expect((await waiter.locks.nodes())[0]?.notifications).toBe("verified");
+      expect((await waiter.locks.admin.nodes())[0]?.notifications).toBe("verified");
       for (const { proxy } of [holder, waiter]) {
         proxy.cut();
       }
@@ -148,7 +148,7 @@ onSharedRedis("a client of the user's own", () => {
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
       await (client as object as { connect(): Promise<unknown> }).connect();
       await waitUntil(
-        async () => (await locks.nodes())[0]?.notifications === "verified",
+        async () => (await locks.admin.nodes())[0]?.notifications === "verified",
         "notifications are verified again",
       );
       expect(await lease.release()).toBe(true);
@@ -188,7 +188,7 @@ async function user(library: string, settings: Settings): Promise<User> {
   onCleanup(() => locks.close());
   await locks.withLock(newKey(), () => undefined);
   await waitUntil(
-    async () => (await locks.nodes())[0]?.notifications === "verified",
+    async () => (await locks.admin.nodes())[0]?.notifications === "verified",
     "notifications are verified",
   );
   return { locks, proxy, client };

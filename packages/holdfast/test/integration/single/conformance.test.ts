@@ -105,7 +105,7 @@ async function subscribed(driver: Driver): Promise<Locks> {
   await locks.inspect("any key makes it connect");
   await vi.waitFor(
     async () => {
-      expect((await locks.nodes())[0]?.notifications).toBe("verified");
+      expect((await locks.admin.nodes())[0]?.notifications).toBe("verified");
     },
     { interval: 5 },
   );

@@ -20,7 +20,7 @@ onSharedRedis("a client", () => {
       const keys = await server.client({ db: database }).keys("*");
       expect(keys.sort()).toEqual(database === db ? [`${keyPrefix}lock:${key}`, "holdfast:fence"] : []);
     }
-    const page = await own.list();
+    const page = await own.admin.list();
     expect(page.locks.map((lock) => lock.key)).toEqual([key]);
     expect(await lease.release()).toBe(true);
     expect(await server.client({ db }).exists(`${keyPrefix}lock:${key}`)).toBe(0);

@@ -54,10 +54,10 @@ const calls: Readonly<Record<string, (locks: Locks, key: string) => Promise<unkn
   "readWrite().write.tryAcquire": async (locks, key) => locks.readWrite(key).write.tryAcquire(),
   "semaphore().tryAcquire": async (locks, key) => locks.semaphore(key, { limit: 2 }).tryAcquire(),
   "latch().countDown": async (locks, key) => locks.latch(key, { count: 2, ttlMs }).countDown(),
-  breakLock: (locks, key) => locks.breakLock(key, { fencingToken: 1n, reason: "test" }),
+  breakLock: (locks, key) => locks.admin.breakLock(key, { fencingToken: 1n, reason: "test" }),
   checkFence: (locks, key) => locks.checkFence(key, 1n),
   inspect: (locks, key) => locks.inspect(key),
-  list: async (locks, key) => (await locks.list()).locks.find((lock) => lock.key === key) ?? null,
+  list: async (locks, key) => (await locks.admin.list()).locks.find((lock) => lock.key === key) ?? null,
 };
 
 const refusals = ["wait-timeout", "kind-mismatch", "limit-mismatch", "unsupported"];
@@ -104,7 +104,7 @@ onSharedRedis("a value of another program", () => {
       expect(await extended.release()).toBe(false);
       expect(await released.release()).toBe(false);
       const { fencingToken } = moved;
-      expect(await locks.breakLock(keys[2], { fencingToken, reason: "test" })).toBe(false);
+      expect(await locks.admin.breakLock(keys[2], { fencingToken, reason: "test" })).toBe(false);
       expect(await locks.checkFence(keys[2], fencingToken)).toBe("stale");
       expect((await rejection(locks.adopt(transferred))).error).toMatchObject({ code: "lease-lost" });
 

@@ -134,7 +134,7 @@ onSharedRedis("Valkey GLIDE", () => {
     await probe.call("REPLICAOF", "NO", "ONE");
     await waitUntil(
       async () => {
-        const [node] = await locks.nodes();
+        const [node] = await locks.admin.nodes();
         return node?.role === "master" && node.notifications === "verified";
       },
       "the new primary is found",

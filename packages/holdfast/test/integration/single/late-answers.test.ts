@@ -108,7 +108,7 @@ onSharedRedis("a reply that comes late", () => {
     expect(await lease.release()).toBe(true);
 
     async function isSubscribed(): Promise<boolean> {
-      return (await here.nodes())[0]?.notifications === "verified";
+      return (await here.admin.nodes())[0]?.notifications === "verified";
     }
   });
 

@@ -190,7 +190,7 @@ onRedis("A right that is missing", () => {
     const locks = await without("-scan");
     await locks.withLock("key", async () => {
       expect((await locks.inspect("key")).holders).toHaveLength(1);
-      expect((await rejection(locks.list())).error).toMatchObject({
+      expect((await rejection(locks.admin.list())).error).toMatchObject({
         code: "engine-unavailable",
         retryable: false,
       });
@@ -204,7 +204,7 @@ onRedis("A right that is missing", () => {
     ends.push(() => other.close());
     const waiting = other.acquire("key");
     await waitUntil(
-      async () => (await other.nodes())[0]?.notifications === "unavailable",
+      async () => (await other.admin.nodes())[0]?.notifications === "unavailable",
       "the missing right is reported",
     );
     expect(await holder.release()).toBe(true);
@@ -230,7 +230,7 @@ async function subscribed(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await locks.inspect("any key makes it connect").catch(() => undefined);
   await waitUntil(
-    async () => (await locks.nodes()).every(({ notifications }) => notifications === "verified"),
+    async () => (await locks.admin.nodes()).every(({ notifications }) => notifications === "verified"),
     "notifications are verified",
   );
   return locks;

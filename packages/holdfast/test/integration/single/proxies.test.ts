@@ -79,7 +79,7 @@ onSharedRedis("through a proxy that ends a connection at INFO,", () => {
     onCleanup(() => locks.close());
     await locks.withLock(newKey(), () => undefined);
     const endedBefore = proxy.endedAt.length;
-    expect(await locks.nodes()).toMatchObject([
+    expect(await locks.admin.nodes()).toMatchObject([
       { reachable: true, role: "master", replication: { replicas: [] } },
     ]);
     expect(proxy.endedAt.length).toBe(endedBefore);

@@ -1,6 +1,6 @@
 import { isLockError, LeaseLostError } from "holdfast";
 import { expect, test } from "vitest";
-import { rejection, waitUntil } from "@holdfast/test-kit";
+import { rejection, timeFactor, waitUntil } from "@holdfast/test-kit";
 
 import {
   onCleanup,
@@ -14,7 +14,7 @@ import {
 } from "../../support/fault-fixture.ts";
 
 /** Far below any wait or TTL here. */
-const soonMs = 1_000;
+const soonMs = 1_000 * timeFactor;
 const ttlMs = 60_000;
 
 onSharedRedis("release after expiry", () => {

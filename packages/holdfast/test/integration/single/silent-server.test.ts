@@ -196,9 +196,9 @@ function counting(inner: Connection): CountingConnection {
 /** Repeats a request that is not batched. */
 function repeatUnbatched(locks: Locks): { end(): void } {
   const timer = setInterval(() => {
-    locks.nodes().catch(() => undefined);
+    locks.admin.nodes().catch(() => undefined);
     locks.inspect("any").catch(() => undefined);
-    locks.list().catch(() => undefined);
+    locks.admin.list().catch(() => undefined);
   }, askedEachMs);
   const end = (): void => {
     clearInterval(timer);

@@ -72,7 +72,7 @@ function duplicatesOf(client: Redis): Redis[] {
 }
 
 async function isSubscribed(locks: Locks): Promise<boolean> {
-  return (await locks.nodes())[0]?.notifications === "verified";
+  return (await locks.admin.nodes())[0]?.notifications === "verified";
 }
 
 /** The diagnostics of nodes, as they come. */

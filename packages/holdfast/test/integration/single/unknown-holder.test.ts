@@ -29,7 +29,7 @@ onSharedRedis("the holder", () => {
     proxy.cut();
     for (const request of [
       () => locks.inspect(key),
-      () => locks.list(),
+      () => locks.admin.list(),
       () => locks.tryAcquire(key, { ttlMs }),
       () => locks.checkFence(key, lease.fencingToken),
     ]) {

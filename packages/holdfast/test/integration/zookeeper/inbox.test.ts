@@ -28,9 +28,9 @@ onZooKeeper("the inbox of a ZooKeeper driver:", () => {
     await there.inspect("broken");
     await removeChildren("/inbox/clients", 2);
     await expect.poll(() => childrenOf("/inbox/clients"), { timeout: limitMs(30_000) }).toHaveLength(2);
-    expect(await there.breakLock("broken", { fencingToken: lease.fencingToken, reason: "by hand" })).toBe(
-      true,
-    );
+    expect(
+      await there.admin.breakLock("broken", { fencingToken: lease.fencingToken, reason: "by hand" }),
+    ).toBe(true);
     await remainingAtLoss(lease);
     expect(lease.signal.reason).toMatchObject({ code: "lease-lost", reason: "broken" });
     await Promise.all([here.close(), there.close()]);

@@ -12,7 +12,7 @@ interface Metadata {
 /** A holder in the reply of a script: its text in the lock key, its remaining TTL, its mode, and the record of this library. */
 type HolderReply = readonly [text: unknown, remainingMs: unknown, mode: unknown, record: unknown];
 
-export function encodeMetadata({
+export function encodeLayoutMetadata({
   owner,
   reason,
   labels,

@@ -21,7 +21,7 @@ import { queueFullError } from "../server/errors.ts";
 import { nodeStateOf, parseHandshake } from "../server/handshake.ts";
 import { LayoutCalls, layoutFailure } from "./calls.ts";
 import type { LayoutParts, LayoutRules } from "./layout.ts";
-import { encodeMetadata, parseAcquire, parseRemaining, parseState } from "./replies.ts";
+import { encodeLayoutMetadata, parseAcquire, parseRemaining, parseState } from "./replies.ts";
 import { WakeUps } from "./wake-ups.ts";
 
 const dayMs = 86_400_000;
@@ -111,7 +111,7 @@ export class LayoutStore implements LeaseStore {
     const mode = lockMode?.kind === "read-write" ? lockMode.mode.slice(0, 1) : "";
     const entryMs =
       waitMs === null || waitMs <= 0 ? "" : Math.ceil(Math.min(entryTtlMs, maxEntryTtlMs, waitMs));
-    const metadata = encodeMetadata(attempt);
+    const metadata = encodeLayoutMetadata(attempt);
     const { queueBound } = this.#settings;
     const args = [token, mode, ttlMs, entryMs, ticket, owner, metadata, queueBound];
     return (await this.#run("acquire", key, args)) as unknown[];
@@ -119,7 +119,7 @@ export class LayoutStore implements LeaseStore {
 
   async extend(extension: StoreExtension): Promise<number | LossReason> {
     const { key, token, ttlMs, fencingToken, info } = extension;
-    const metadata = info ? encodeMetadata(info) : "";
+    const metadata = info ? encodeLayoutMetadata(info) : "";
     return parseRemaining(await this.#run("extend", key, [token, ttlMs, fencingToken, metadata]));
   }
 

@@ -11,7 +11,7 @@ export interface RecordNote extends BreakNote {
 }
 
 /** The note of the operation `recordedBreak`. */
-export function encodeNote({ key, reason, by, owner, id, fencingToken }: RecordNote): string {
+export function encodeRecordNote({ key, reason, by, owner, id, fencingToken }: RecordNote): string {
   return JSON.stringify({ key, by, owner, reason, id, fencingToken });
 }
 

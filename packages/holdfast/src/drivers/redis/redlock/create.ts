@@ -11,6 +11,11 @@ const maxNodes = 15;
  * Locks on a majority of independent Redis servers: Redlock, with a queue on every node. The locks survive the failure of any minority
  * of the nodes. Grants follow the order of arrival, arrive by notification, and have fencing tokens.
  * @param clients one for each node, usually three or five, connected to masters that share nothing. The caller closes the clients.
+ * @example
+ * ```ts
+ * const nodes = ["redis://a:6379", "redis://b:6379", "redis://c:6379"].map((url) => new Redis(url));
+ * const locks = createLocks(redlock(nodes)); // held while a majority of independent servers agrees
+ * ```
  */
 export function redlock(clients: readonly RedisClient[], options?: RedlockOptions): Driver {
   if (!Array.isArray(clients) || clients.length === 0 || clients.length > maxNodes) {

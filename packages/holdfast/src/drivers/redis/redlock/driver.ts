@@ -26,7 +26,7 @@ import { NodeSet } from "./node-set.ts";
 import { KeySpace, type LockKeys } from "../protocol/keys.ts";
 import { NodeEvents, type NodeEventsHost } from "./node-events.ts";
 import type { RedlockSettings } from "../options.ts";
-import { OperatorApi } from "./inspect/operator.ts";
+import { OperatorCalls } from "./inspect/operator-calls.ts";
 import type { HeldGrant } from "./held-grant.ts";
 import { GrantRegistry } from "./grant-registry.ts";
 import { QuorumRelease } from "./release.ts";
@@ -38,7 +38,7 @@ import { type DirectoryLink, RedisProcessDirectory } from "../processes/director
 import type { ProcessQuestion } from "../protocol/messages.ts";
 import { processesScript } from "../protocol/scripts.generated.ts";
 import { createToken } from "../protocol/token.ts";
-import { PollingWatches } from "../polling-watch.ts";
+import { PollingWatches } from "../../polling-watch.ts";
 import { longestDelayMs } from "../server/server-clock.ts";
 import { encodeMetadata } from "../protocol/metadata.ts";
 
@@ -54,11 +54,11 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   readonly claimMs: number;
   readonly driftFactor: number;
   readonly grants: GrantRegistry;
-  readonly directory: RedisProcessDirectory;
+  readonly processes: RedisProcessDirectory;
   readonly #keySpace: KeySpace;
   #clientId: string;
   readonly requests: UnorderedSet<QuorumRequest> = new UnorderedSet();
-  readonly #operatorApi: OperatorApi;
+  readonly #operator: OperatorCalls;
   readonly #events = new NodeEvents(this);
   readonly #watches = new PollingWatches(this);
 
@@ -106,9 +106,9 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
       keptMs: Math.max(maxTtlMs, longestDelayMs(settings.commandTimeoutMs)),
       keySpace: this.#keySpace,
     });
-    this.#operatorApi = new OperatorApi(this.nodeSet, this.#keySpace, this.commandTimeoutMs);
-    this.timers = new TimerQueue(clock, (request) => request.wake(), true);
-    this.directory = new RedisProcessDirectory({
+    this.#operator = new OperatorCalls(this.nodeSet, this.#keySpace, this.commandTimeoutMs);
+    this.timers = new TimerQueue(clock, (request) => request.timerDue(), true);
+    this.processes = new RedisProcessDirectory({
       clock,
       random,
       links: () => nodes.map((node) => this.#linkOf(node)),
@@ -165,9 +165,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   }
 
   verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {
-    return this.#operatorApi.ready(key, () =>
-      verifyGrant(this, this.grants.grantOf(key, token), fencingToken),
-    );
+    return this.#operator.ready(key, () => verifyGrant(this, this.grants.grantOf(key, token), fencingToken));
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
@@ -191,11 +189,11 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   }
 
   inspect(key: string): Promise<LockState> {
-    return this.#operatorApi.inspect(key);
+    return this.#operator.inspect(key);
   }
 
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    return this.#operatorApi.list(query);
+    return this.#operator.list(query);
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
@@ -203,19 +201,19 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   }
 
   breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<BreakOutcome> {
-    return this.#operatorApi.breakGrant({ key, fencingToken, reason, note }, this.random);
+    return this.#operator.breakGrant({ key, fencingToken, reason, note }, this.random);
   }
 
   audit(query: AuditQuery): Promise<AuditPage> {
-    return this.#operatorApi.audit(query);
+    return this.#operator.audit(query);
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
-    return this.#operatorApi.checkFence(key, fencingToken);
+    return this.#operator.checkFence(key, fencingToken);
   }
 
   nodes(): Promise<NodeState[]> {
-    return this.#operatorApi.nodes();
+    return this.#operator.nodes();
   }
 
   async close(): Promise<void> {
@@ -226,7 +224,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
     const releases = this.grants.close();
     const releasing = this.nodeSet.nodes.map(({ releaseQueue }) => releaseQueue.idle());
     await Promise.all([...releases, ...releasing]); // bounded by `commandTimeoutMs`
-    this.directory.close();
+    this.processes.close();
     for (const node of this.nodeSet.nodes) {
       node.close();
     }
@@ -257,7 +255,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   }
 
   nodeAsked(index: number, question: ProcessQuestion): void {
-    this.directory.asked(question, this.#linkOf(this.nodeSet.nodes[index] as QuorumNode));
+    this.processes.asked(question, this.#linkOf(this.nodeSet.nodes[index] as QuorumNode));
   }
 
   #linkOf({ server }: QuorumNode): DirectoryLink {
@@ -266,7 +264,7 @@ export class RedlockDriver implements Driver, QuorumHost<QuorumRequest>, NodeEve
   }
 
   #begin(request: QuorumRequest): QuorumRequest {
-    this.directory.used();
+    this.processes.used();
     this.requests.add(request);
     request.begin();
     return request;

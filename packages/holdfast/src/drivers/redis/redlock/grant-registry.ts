@@ -134,8 +134,8 @@ export class GrantRegistry {
       now + ttlMs,
       voteRequest.residue.mayBeQueued ? queueEntryExpiry(now, entryEnd) : 0,
     );
-    const [queueArgs, earlier] = [operations.queueEntryOn(voteRequest.node), voteRequest.history];
-    this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, earlier }, proposedFence);
+    const [entryTail, earlier] = [operations.queueEntryOn(voteRequest.node), voteRequest.history];
+    this.#cleanUp(voteRequest.node, { key, keys, token, entryTail, until, earlier }, proposedFence);
   }
 
   /**
@@ -228,12 +228,12 @@ export class GrantRegistry {
   #cleanUpGrant(held: HeldGrant, node: QuorumNode): void {
     if (held.mayBeStoredOn(node)) {
       const { key, keys, token } = held;
-      const [queueArgs, earlier] = [held.queueArgsOn(node), held.earlierRequestsOn(node)];
+      const [entryTail, earlier] = [held.entryTailOn(node), held.earlierRequestsOn(node)];
       this.#cleanUp(node, {
         key,
         keys,
         token,
-        queueArgs,
+        entryTail,
         until: held.residueExpiry(node, held.dueAt),
         earlier,
       });

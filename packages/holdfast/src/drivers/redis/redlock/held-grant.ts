@@ -86,7 +86,7 @@ export class HeldGrant implements Scheduled {
   }
 
   /** The grant's queue entry on a node, without the token. A node that voted late may still have the queue entry. */
-  queueArgsOn(node: QuorumNode): string {
+  entryTailOn(node: QuorumNode): string {
     return this.#residue?.queueEntryOn(node) ?? "";
   }
 
@@ -137,12 +137,12 @@ export class HeldGrant implements Scheduled {
       return;
     }
     const { nodeSet, clock, driftFactor } = this.#host;
-    const queueArgs = this.queueArgsOn(node);
+    const entryTail = this.entryTailOn(node);
     this.#residue?.nodes[node.index]?.add();
     const { keys, numbers } = this;
     const latest = Math.floor(this.validUntil + clockThen.minMs);
     const block = [String(numbers.first), String(numbers.last)];
-    const args = ["refill", this.token, queueArgs, String(ttlMs), ...block, String(latest)];
+    const args = ["refill", this.token, entryTail, String(ttlMs), ...block, String(latest)];
     const history = (this.#refills[node.index] ??= new RequestHistory());
     history.sent(latest);
     node.server.perform({

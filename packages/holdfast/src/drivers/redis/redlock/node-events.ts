@@ -15,7 +15,7 @@ export interface NodeEventsHost {
   readonly nodeSet: NodeSet;
   readonly grants: GrantRegistry;
   readonly requests: UnorderedSet<QuorumRequest>;
-  readonly directory: RedisProcessDirectory;
+  readonly processes: RedisProcessDirectory;
   renewClientId(): string;
   /** Another process asks by a node for the leases and waits of this process. */
   nodeAsked(index: number, question: ProcessQuestion): void;
@@ -43,7 +43,7 @@ export class NodeEvents {
       voteRequestedBack: (token, number) => this.#host.grants.voteRequestedBack(index, token, number),
       ended: (token, reason, cause) => this.#ended(index, token, reason, cause),
       processAsked: (question) => this.#host.nodeAsked(index, question),
-      processAnswered: (answer) => this.#host.directory.answered(answer),
+      processAnswered: (answer) => this.#host.processes.answered(answer),
       recovered: () => this.#recovered(index),
       notificationStatusChanged: (status) => this.#notificationStatusChanged(index, status),
     };
@@ -75,7 +75,7 @@ export class NodeEvents {
 
   #notificationStatusChanged(index: number, status: NotificationStatus): void {
     if (status === "verified") {
-      this.#host.directory.verified();
+      this.#host.processes.verified();
       for (const listener of this.#listeners) {
         listener.notificationsInterrupted();
       }

@@ -89,7 +89,7 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   }
 
   /** The deadline has passed, or a vote request is due. */
-  wake(): void {
+  timerDue(): void {
     const now = this.#host.clock.now();
     if (now >= this.deadline) {
       this.#timeOut();

@@ -1,7 +1,7 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf } from "../server/errors.ts";
 import {
-  cleanUpOperation,
+  releaseOperation,
   type ReleaseOperation,
   type PendingRelease,
   type ReleaseListener,
@@ -70,15 +70,15 @@ export class QuorumRelease {
       if (release) {
         const { node } = release;
         const residueExpiry = this.#grant.residueExpiry(node, until);
-        const queueArgs = this.#grant.queueArgsOn(node);
+        const entryTail = this.#grant.entryTailOn(node);
         const earlier = name === "release" ? this.#grant.earlierRequestsOn(node) : undefined;
         if (
-          pending?.queueArgs !== queueArgs ||
+          pending?.entryTail !== entryTail ||
           pending.until !== residueExpiry ||
           pending.earlier !== earlier
         ) {
-          pending = { key, keys, token, queueArgs, until: residueExpiry, proposedFence, earlier }; // most nodes get the same operation
-          args = cleanUpOperation(pending, name);
+          pending = { key, keys, token, entryTail, until: residueExpiry, proposedFence, earlier }; // most nodes get the same operation
+          args = releaseOperation(pending, name);
         }
         node.releaseQueue.enqueue(pending, release, name, args);
       }

@@ -68,10 +68,10 @@ export class VoteOperations {
   /** The fencing numbers of one grant. */
   readonly #count: number;
   /** The argument of a request that asks for a queue entry. */
-  readonly #queueArgument: string;
+  readonly #waitMode: string;
   readonly #nodeSet: NodeSet;
   /** The part of a queue entry between the token and the kind of the channel. */
-  readonly #queueArgs: string;
+  readonly #entryTail: string;
   /** The last queue entry, without the token. Most nodes have the same kind of channel. */
   #queueEntry = "";
   /** Most nodes get the same request: they share one array of arguments. */
@@ -86,13 +86,13 @@ export class VoteOperations {
     const { maxClockDifferenceMs } = nodeSet;
     const until =
       remainingMs === Infinity ? 0 : Math.ceil(nodeSet.micros() / 1000 + remainingMs + maxClockDifferenceMs);
-    this.#queueArgs = `${Math.min(ttlMs, claimMs)} ${fencingCount} ${until}`;
+    this.#entryTail = `${Math.min(ttlMs, claimMs)} ${fencingCount} ${until}`;
     this.#token = token;
     this.#ttlMs = String(ttlMs);
     this.#fencingCount = String(fencingCount);
     this.#count = fencingCount;
     this.#info = encodeMetadata(info);
-    this.#queueArgument = ignoresQueueLimit ? "3" : "2";
+    this.#waitMode = ignoresQueueLimit ? "3" : "2";
     this.#nodeSet = nodeSet;
   }
 
@@ -102,7 +102,7 @@ export class VoteOperations {
    */
   request(node: QuorumNode, proposedFence: string, waits: boolean): readonly string[] {
     const queueEntry = this.queueEntryOn(node);
-    const wait = waits ? this.#queueArgument : "0";
+    const wait = waits ? this.#waitMode : "0";
     const [lastProposal, lastEntry, lastWait] = this.#lastRequest;
     if (lastProposal !== proposedFence || lastEntry !== queueEntry || lastWait !== wait) {
       this.#lastRequest = [proposedFence, queueEntry, wait];
@@ -136,7 +136,7 @@ export class VoteOperations {
   queueEntryOn(node: QuorumNode): string {
     const kind = node.server.channelKind;
     if (!this.#queueEntry.endsWith(kind)) {
-      this.#queueEntry = `${this.#queueArgs} ${kind}`;
+      this.#queueEntry = `${this.#entryTail} ${kind}`;
     }
     return this.#queueEntry;
   }

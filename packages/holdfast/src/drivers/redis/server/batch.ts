@@ -22,7 +22,7 @@ export function singleServerBatches(counter: string, queueBound: number, timeout
     keys: [counter],
     args: [String(queueBound)],
     timeoutMs,
-    withRunId: false,
+    isQuorumNode: false,
   };
 }
 
@@ -34,7 +34,7 @@ export function quorumNodeBatches(limits: QuorumNodeLimits): BatcherSettings {
     keys: [],
     args: [String(retentionMs), String(queueBound), String(maxSkewWaitMs(maxClockDifferenceMs))],
     timeoutMs: nodeTimeoutMs,
-    withRunId: true,
+    isQuorumNode: true,
   };
 }
 
@@ -56,7 +56,7 @@ interface BatcherSettings {
   /** How long a call may take before its operations fail. */
   readonly timeoutMs: number;
   /** The server is a node of a quorum, whose replies have its run ID and uptime. */
-  readonly withRunId: boolean;
+  readonly isQuorumNode: boolean;
 }
 
 const maxBatch = 128;
@@ -89,7 +89,7 @@ export class Batcher {
   readonly #keys: readonly string[];
   readonly #args: readonly string[];
   readonly #timeoutMs: number;
-  readonly #withRunId: boolean;
+  readonly #isQuorumNode: boolean;
   readonly #listener: BatchListener;
   readonly #responsiveness: Responsiveness;
   #waiting: Operation[] = [];
@@ -110,12 +110,12 @@ export class Batcher {
   ) {
     this.#connection = connection;
     this.#clock = clock;
-    const { script, keys, args, timeoutMs, withRunId } = settings;
+    const { script, keys, args, timeoutMs, isQuorumNode } = settings;
     this.#script = script;
     this.#keys = keys;
     this.#args = args;
     this.#timeoutMs = timeoutMs;
-    this.#withRunId = withRunId;
+    this.#isQuorumNode = isQuorumNode;
     this.#listener = listener;
     this.#responsiveness = responsiveness;
   }
@@ -144,7 +144,7 @@ export class Batcher {
       return;
     }
     const waiting = this.#waiting.length;
-    const even = (this.#inFlight + waiting) / (this.#withRunId ? 1 : callsInFlight);
+    const even = (this.#inFlight + waiting) / (this.#isQuorumNode ? 1 : callsInFlight);
     const size = Math.ceil(Math.max(minCallSize, even, waiting / (maxCalls - this.#calls)));
     while (this.#waiting.length > 0 && this.#calls < maxCalls) {
       this.#send(this.#waiting.splice(0, Math.min(size, maxBatch)));
@@ -163,9 +163,9 @@ export class Batcher {
     const [single] = operations;
     // A single operation needs no JSON. For a quorum the JSON is always written, because the nodes share one encoded text.
     const args =
-      single !== undefined && operations.length === 1 && !this.#withRunId
+      single !== undefined && operations.length === 1 && !this.#isQuorumNode
         ? [...this.#args, ...single.args]
-        : [...this.#args, this.#withRunId ? encodeShared(operations) : encode(operations)];
+        : [...this.#args, this.#isQuorumNode ? encodeShared(operations) : encode(operations)];
     const call = new Call(operations, instantNow(this.#clock), this.#epoch, this.#responsiveness.callSent());
     this.#calls += 1;
     this.#inFlight += operations.length;
@@ -225,7 +225,7 @@ export class Batcher {
   /** How much longer a call to a node of a quorum may take while the node answers earlier calls. */
   #extraWaitMs(call: Call): number {
     const now = this.#clock.now();
-    const isPatient = this.#withRunId && now - call.sent.now < this.#timeoutMs * maxBacklogFactor;
+    const isPatient = this.#isQuorumNode && now - call.sent.now < this.#timeoutMs * maxBacklogFactor;
     return isPatient ? this.#repliedAt + this.#timeoutMs - now : 0;
   }
 
@@ -244,7 +244,7 @@ export class Batcher {
       throw noScriptReply(answers);
     }
     const [header, ...values] = answers as [unknown, ...unknown[]];
-    const [micros, runId = "", uptime = 0] = this.#withRunId ? (header as unknown[]) : [header];
+    const [micros, runId = "", uptime = 0] = this.#isQuorumNode ? (header as unknown[]) : [header];
     const serverMicros = Number(micros);
     if (!Number.isFinite(serverMicros)) {
       throw new Error("The reply is not one of the script");

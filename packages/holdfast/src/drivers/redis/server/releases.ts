@@ -43,7 +43,7 @@ export interface PendingRelease {
   readonly keys: LockKeys;
   readonly token: string;
   /** The queue entry after its token. Empty if the token has no queue entry. */
-  readonly queueArgs: string;
+  readonly entryTail: string;
   /** For a node of a quorum: the fencing number of the next holder, if this release grants the lock. */
   readonly proposedFence?: string | undefined;
   /** For a single server: this client created the token. The reply may then name the next holder of this client, without a notification. */
@@ -55,14 +55,14 @@ export interface PendingRelease {
 }
 
 /** The arguments of the operation that removes a grant or queue entry. */
-export function cleanUpOperation(
-  { token, queueArgs, proposedFence, isOwn }: PendingRelease,
+export function releaseOperation(
+  { token, entryTail, proposedFence, isOwn }: PendingRelease,
   name: ReleaseOperation,
 ): readonly string[] {
   if (proposedFence !== undefined) {
-    return withProposedFence([name, token, queueArgs], proposedFence);
+    return withProposedFence([name, token, entryTail], proposedFence);
   }
-  return name === "release" ? [name, token, queueArgs, isOwn === true ? "1" : "0"] : [name, token, queueArgs];
+  return name === "release" ? [name, token, entryTail, isOwn === true ? "1" : "0"] : [name, token, entryTail];
 }
 
 /** The grant of the next holder, which the reply to a release reports to a request of this client. */
@@ -167,7 +167,7 @@ class ReleaseCall implements Operation, Scheduled {
       return;
     }
     this.#queue.answered(this, serverMicros);
-    // A repeat finds no grant if an attempt with a lost reply has released the grant. The attempt was sent while the grant was held.
+    // If the first release worked but its reply was lost, the repeat finds nothing. It is still reported as released.
     const isRepeat = this.#isUncertain || !sameConnection;
     const wasOurs = this.#wasReleased || (this.#isRelease && (isRepeat || this.wasFound));
     this.report(wasOurs, this.#wasReleased);
@@ -268,7 +268,7 @@ export class ReleaseQueue {
     pending: PendingRelease,
     listener: ReleaseListener,
     name: ReleaseOperation = "release",
-    args: readonly string[] = cleanUpOperation(pending, name),
+    args: readonly string[] = releaseOperation(pending, name),
   ): void {
     this.#start(new ReleaseCall(this, name, args, pending, listener));
   }
@@ -309,7 +309,7 @@ export class ReleaseQueue {
   /** Cleans up a grant or queue entry in the background. */
   cleanUp(pending: PendingRelease): void {
     const done = new Promise<boolean>((resolve, reject) => {
-      const args = cleanUpOperation(pending, "release");
+      const args = releaseOperation(pending, "release");
       const listener = { released: resolve, failed: reject };
       const release = new ReleaseCall(this, "release", args, pending, listener);
       release.isCleanup = true;

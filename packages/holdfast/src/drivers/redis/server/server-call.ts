@@ -10,7 +10,7 @@ import type { Operation, Reply } from "../protocol/operation.ts";
 
 /** An entry of a timer queue. */
 export interface Wakeable extends Scheduled {
-  wake(): void;
+  timerDue(): void;
 }
 
 interface CallHost {
@@ -105,7 +105,7 @@ export abstract class ServerCall<Answer> implements Operation, Wakeable {
   }
 
   /** The timer is due: for the deadline, or for a poll. */
-  wake(): void {
+  timerDue(): void {
     if (this.#host.clock.now() < this.deadline) {
       this.begin();
       return;

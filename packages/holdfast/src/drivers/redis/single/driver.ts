@@ -19,7 +19,7 @@ import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
 import type { AuditPage, AuditQuery, BreakNote, BreakOutcome } from "../../../operator/audit.ts";
 import { engineExpiry, validFrom } from "../../../validity.ts";
-import { Breaks } from "./breaks.ts";
+import { OperatorCalls } from "./operator-calls.ts";
 import type { ServerDirectory } from "./server-directory.ts";
 import { requestOnce } from "../server/perform-once.ts";
 import type { KeySpace } from "../protocol/keys.ts";
@@ -33,7 +33,7 @@ import { ForeignLocks } from "./foreign-locks.ts";
 import { RequestRegistry, type CreateDirectory } from "./request-registry.ts";
 import { ServerAcquire } from "./server-acquire.ts";
 import { isTokenOf } from "../protocol/token.ts";
-import { PollingWatches } from "../polling-watch.ts";
+import { PollingWatches } from "../../polling-watch.ts";
 import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 
 /** Locks on one server, or on a cluster. The directory leads to the server of each lock. */
@@ -42,13 +42,13 @@ export class RedisDriver implements Driver {
   readonly random: Random;
   readonly capabilities: Capabilities;
   readonly latches: RedisLatches;
-  readonly directory: RedisProcessDirectory;
+  readonly processes: RedisProcessDirectory;
   readonly #registry: RequestRegistry;
   readonly #releaseQueue: ReleaseQueue;
-  readonly #serverDirectory: ServerDirectory;
+  readonly #servers: ServerDirectory;
   readonly #keySpace: KeySpace;
   readonly #inspector: LockInspector;
-  readonly #breaks: Breaks;
+  readonly #operator: OperatorCalls;
   /** Undefined: the locks of no other library are observed. */
   readonly #foreignLocks: ForeignLocks | undefined;
   readonly #watches = new PollingWatches(this);
@@ -68,21 +68,21 @@ export class RedisDriver implements Driver {
       claimMs,
     };
     this.#registry = new RequestRegistry(settings, keyPrefix, createDirectory);
-    const { directory, keySpace, inspector, latches, releaseQueue } = this.#registry;
-    this.#serverDirectory = directory;
+    const { servers, keySpace, inspector, latches, releaseQueue } = this.#registry;
+    this.#servers = servers;
     this.#keySpace = keySpace;
     this.#inspector = inspector;
     this.#releaseQueue = releaseQueue;
     this.latches = latches;
-    this.directory = this.#registry.processes;
-    this.#breaks = new Breaks(directory, keySpace, this.random);
+    this.processes = this.#registry.processes;
+    this.#operator = new OperatorCalls(servers, keySpace, this.random);
     const { observe } = settings;
     this.#foreignLocks = observe.length > 0 ? new ForeignLocks(this.#registry, observe) : undefined;
   }
 
   setOwner(owner: string): void {
     const since = String(Math.round(this.clock.wall()));
-    this.#serverDirectory.setClientInfo([
+    this.#servers.setClientInfo([
       "owner",
       owner,
       "host",
@@ -95,11 +95,11 @@ export class RedisDriver implements Driver {
   }
 
   checkKey(key: string): void {
-    this.#serverDirectory.check(this.#keySpace.keysOf(key), key);
+    this.#servers.check(this.#keySpace.keysOf(key), key);
   }
 
   ticket(key: string): number | undefined {
-    const server = this.#serverDirectory.serverFor(this.#keySpace.keysOf(key));
+    const server = this.#servers.serverFor(this.#keySpace.keysOf(key));
     return server.serverClock.isCertain ? server.serverClock.ticket() : undefined;
   }
 
@@ -166,7 +166,7 @@ export class RedisDriver implements Driver {
       key,
       keys,
       token,
-      queueArgs: residue?.queueArgs ?? "",
+      entryTail: residue?.entryTail ?? "",
       until: Math.max(until, residue?.until ?? until),
       isOwn,
       earlier: residue?.earlier,
@@ -178,7 +178,7 @@ export class RedisDriver implements Driver {
       key,
       keys: this.#keySpace.keysOf(key),
       token,
-      queueArgs: "",
+      entryTail: "",
       until,
     });
   }
@@ -208,11 +208,11 @@ export class RedisDriver implements Driver {
   }
 
   breakGrant(key: string, fencingToken: bigint, reason: string, note?: BreakNote): Promise<BreakOutcome> {
-    return this.#breaks.breakGrant({ key, fencingToken, reason, note }, () => this.#grantNext(key));
+    return this.#operator.breakGrant({ key, fencingToken, reason, note }, () => this.#grantNext(key));
   }
 
   audit(query: AuditQuery): Promise<AuditPage> {
-    return this.#breaks.read(query);
+    return this.#operator.read(query);
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
@@ -220,26 +220,29 @@ export class RedisDriver implements Driver {
   }
 
   nodes(): Promise<NodeState[]> {
-    return this.#serverDirectory.states();
+    return this.#servers.states();
   }
 
   async close(): Promise<void> {
     this.#registry.cancelAll();
     await this.#releaseQueue.idle(); // bounded by the command budget
     this.#releaseQueue.close();
-    this.directory.close();
-    this.#serverDirectory.close();
+    this.processes.close();
+    this.#servers.close();
   }
 
-  /** Grants the lock to the next live waiter. The release of a token that holds nothing skips dead waiters, and is repeated until none is left. */
+  /**
+   * Serves the queue of a free lock: a release of the token `-`, which holds nothing, makes the script remove dead waiters and grant to the
+   * first live one. It is repeated until no dead waiter is left.
+   */
   #grantNext(key: string): void {
     const until = this.clock.now() + this.#registry.commandTimeoutMs;
-    this.#releaseQueue.cleanUp({ key, keys: this.#keySpace.keysOf(key), token: "-", queueArgs: "", until });
+    this.#releaseQueue.cleanUp({ key, keys: this.#keySpace.keysOf(key), token: "-", entryTail: "", until });
   }
 
   /** One operation, once. Rejects with an `EngineError`, at the latest after `commandTimeoutMs`. */
   #perform(key: string, args: readonly string[]): Promise<Reply> {
     const keys = this.#keySpace.keysOf(key);
-    return requestOnce(this.#serverDirectory.serverFor(keys), { key, keys, args });
+    return requestOnce(this.#servers.serverFor(keys), { key, keys, args });
   }
 }

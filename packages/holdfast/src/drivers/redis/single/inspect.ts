@@ -7,25 +7,25 @@ import { requestOnce } from "../server/perform-once.ts";
 import { pageBudgetMs, type ServerDirectory } from "./server-directory.ts";
 
 interface InspectorDeps {
-  readonly directory: ServerDirectory;
+  readonly servers: ServerDirectory;
   readonly keySpace: KeySpace;
   readonly clock: Clock;
 }
 
 /** Reads the state of locks, and changes nothing. */
 export class LockInspector {
-  readonly #directory: ServerDirectory;
+  readonly #servers: ServerDirectory;
   readonly #keySpace: KeySpace;
   readonly #clock: Clock;
 
-  constructor({ directory, keySpace, clock }: InspectorDeps) {
-    this.#directory = directory;
+  constructor({ servers, keySpace, clock }: InspectorDeps) {
+    this.#servers = servers;
     this.#keySpace = keySpace;
     this.#clock = clock;
   }
 
   async inspect(key: string): Promise<LockState> {
-    const server = this.#directory.serverFor(this.#keySpace.keysOf(key));
+    const server = this.#servers.serverFor(this.#keySpace.keysOf(key));
     return toLockState(server, key, await this.#snapshot(key));
   }
 
@@ -35,7 +35,7 @@ export class LockInspector {
     let { cursor } = query;
     do {
       query.signal?.throwIfAborted();
-      const page = await this.#directory.scan(cursor, this.#keySpace.patternOf(query.prefix), query.limit);
+      const page = await this.#servers.scan(cursor, this.#keySpace.patternOf(query.prefix), query.limit);
       const keys = page.locks.map((lock) => this.#keySpace.keyOf(lock)).filter((key) => key !== undefined);
       const states = await Promise.all(keys.map((key) => this.inspect(key)));
       locks.push(...states.filter(exists));
@@ -50,7 +50,7 @@ export class LockInspector {
 
   async #snapshot(key: string): Promise<LockSnapshot> {
     const keys = this.#keySpace.keysOf(key);
-    const reply = await requestOnce(this.#directory.serverFor(keys), { key, keys, args: ["inspect"] });
+    const reply = await requestOnce(this.#servers.serverFor(keys), { key, keys, args: ["inspect"] });
     return parseSnapshot(reply.value);
   }
 }

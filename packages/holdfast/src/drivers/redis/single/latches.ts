@@ -35,7 +35,7 @@ export class RedisLatches implements LatchEngine {
     this.host = host;
     this.timers = new TimerQueue(
       host.clock,
-      (call) => call.wake(),
+      (call) => call.timerDue(),
       true, // a caller waits for each call, so the timer must keep the process alive
     );
   }

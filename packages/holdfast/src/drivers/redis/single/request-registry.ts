@@ -34,7 +34,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   readonly releaseQueue: ReleaseQueue;
   readonly latches: RedisLatches;
   readonly keySpace: KeySpace;
-  readonly directory: ServerDirectory;
+  readonly servers: ServerDirectory;
   readonly inspector: LockInspector;
   readonly processes: RedisProcessDirectory;
   clientId: string;
@@ -55,7 +55,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
     this.claimMs = claimMs;
     this.keySpace = new KeySpace(keyPrefix, prefix);
     this.clientId = random.id();
-    this.directory = createDirectory(this.clientId, this);
+    this.servers = createDirectory(this.clientId, this);
     this.inspector = new LockInspector(this);
     this.releaseQueue = new ReleaseQueue(
       (keys) => this.serverFor(keys),
@@ -64,9 +64,9 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
       commandTimeoutMs,
       (grant, sent) => this.#requestOf(grant.token)?.grantedByRelease(grant, sent),
     );
-    this.timers = new TimerQueue(clock, (request) => request.wake(), true);
+    this.timers = new TimerQueue(clock, (request) => request.timerDue(), true);
     this.#kept = new TimerQueue(clock, (request) => this.#grantedEarly.delete(request.token));
-    const link = (): DirectoryLink => this.directory.link(this.keySpace.directoryKey);
+    const link = (): DirectoryLink => this.servers.link(this.keySpace.directoryKey);
     this.#link = link;
     this.processes = new RedisProcessDirectory({
       clock,
@@ -113,7 +113,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   }
 
   serverFor(keys: LockKeys): RedisServer {
-    return this.directory.serverFor(keys);
+    return this.servers.serverFor(keys);
   }
 
   tokenFor({ lockMode, ticket: requested }: AcquireRequest, server: RedisServer): string {
@@ -189,7 +189,7 @@ export class RequestRegistry implements RequestHost<ServerAcquire>, ServerListen
   cloned(): void {
     this.random.refresh?.();
     this.clientId = this.random.id();
-    this.directory.rename(this.clientId);
+    this.servers.rename(this.clientId);
     for (const listener of this.#listeners) {
       listener.lost(null, "suspended", clonedError());
     }

@@ -72,11 +72,7 @@ function residueExpiry(server: RedisServer, now: number, deadline: number, ttlMs
 }
 
 /** Whether a queue entry is requested, as the script expects it. With a fresh sample of the server's time the reply needs no run ID. */
-function queueArgument(
-  isQueueing: boolean,
-  ignoresQueueLimit: boolean,
-  grantAges: GrantAgeEstimator,
-): string {
+function waitMode(isQueueing: boolean, ignoresQueueLimit: boolean, grantAges: GrantAgeEstimator): string {
   if (!isQueueing) {
     return "0";
   }
@@ -98,7 +94,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   readonly #host: RequestHost<ServerAcquire>;
   readonly #request: AcquireRequest;
   readonly #ignoresQueueLimit: boolean;
-  #queueArgs = "";
+  #entryTail = "";
   /** The estimate of the server's clock from which the ticket and the deadline of the queue entry were computed. */
   #estimate: TimeEstimate | undefined;
   #requestedQueueing = false;
@@ -230,7 +226,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       this.token = this.#host.tokenFor(this.#request, this.server);
       this.#estimate = this.server.serverClock.estimate();
       const remainingMs = this.deadline - this.#host.clock.now();
-      this.#queueArgs = queueEntryOf(this.#request, server, this.#host.claimMs, remainingMs);
+      this.#entryTail = queueEntryOf(this.#request, server, this.#host.claimMs, remainingMs);
     }
     const { token } = this;
     const [ttl, count] = [String(ttlMs), String(fencingCount)];
@@ -239,8 +235,8 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
     this.history.sent(Number(latest));
     this.#requestedQueueing =
       this.waits && (this.#ignoresQueueLimit || server.notificationStatus === "verified");
-    const queueing = queueArgument(this.#requestedQueueing, this.#ignoresQueueLimit, server.grantAges);
-    this.args = ["acquire", token, this.#queueArgs, ttl, count, queueing, encodedInfo, latest];
+    const queueing = waitMode(this.#requestedQueueing, this.#ignoresQueueLimit, server.grantAges);
+    this.args = ["acquire", token, this.#entryTail, ttl, count, queueing, encodedInfo, latest];
     server.perform(this);
   }
 
@@ -340,7 +336,7 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   #pendingRelease(): PendingRelease {
     const { key, keys, token, server, deadline } = this;
     const until = residueExpiry(server, this.#host.clock.now(), deadline, this.#request.ttlMs);
-    return { key, keys, token, queueArgs: this.#queueArgs, until, earlier: this.history };
+    return { key, keys, token, entryTail: this.#entryTail, until, earlier: this.history };
   }
 
   /**

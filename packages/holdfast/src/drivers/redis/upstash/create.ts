@@ -31,6 +31,10 @@ const names = ["prefix", "commandTimeoutMs", "maxQueue", "clock", "random"];
  * A waiter that has not polled for 2.5 s loses its place. A break is reported at the next renewal.
  * @param client a `Redis` of @upstash/redis
  * @throws {TypeError | RangeError} for another client, or an invalid option
+ * @example
+ * ```ts
+ * const locks = createLocks(upstash(Redis.fromEnv())); // Redis of @upstash/redis
+ * ```
  */
 export function upstash(client: UpstashClient, options: UpstashOptions = {}): Driver {
   checkObject("options", options);

@@ -51,7 +51,7 @@ onRedis("particulars of a cluster", () => {
     let cursor: string | undefined;
     let pages = 0;
     do {
-      const page = await locks.list({
+      const page = await locks.admin.list({
         prefix: "listed",
         limit: 7,
         ...(cursor === undefined ? {} : { cursor }),
@@ -79,9 +79,9 @@ onRedis("particulars of a cluster", () => {
     for (const key of keys) {
       const { fencingToken } = await locks.acquire(key);
       const onResult = ({ auditId }: BreakResult): unknown => ids.push(auditId);
-      expect(await operator.breakLock(key, { fencingToken, reason: "test", onResult })).toBe(true);
+      expect(await operator.admin.breakLock(key, { fencingToken, reason: "test", onResult })).toBe(true);
     }
-    const { records } = await locks.audit({ limit: keys.length });
+    const { records } = await locks.admin.audit({ limit: keys.length });
     expect(records.map(({ id, key, by }) => [id, key, by])).toEqual(
       keys.map((key, index) => [ids[index], key, "ada"]).reverse(),
     );
@@ -92,7 +92,7 @@ onRedis("particulars of a cluster", () => {
   test("a cursor that no page has returned is refused", async () => {
     const locks = fixture.locks();
     for (const cursor of ["zzz", "7", "127.0.0.1:1|", "127.0.0.1:1|18446744073709551616"]) {
-      await expect(locks.list({ cursor }), cursor).rejects.toThrow(RangeError);
+      await expect(locks.admin.list({ cursor }), cursor).rejects.toThrow(RangeError);
     }
   });
 
@@ -115,12 +115,12 @@ onRedis("particulars of a cluster", () => {
 
   test("nodes reports every primary, its slots, its replicas and the state of the cluster", async () => {
     const locks = fixture.locks();
-    let nodes = await locks.nodes();
+    let nodes = await locks.admin.nodes();
     const toldReplicas = (): readonly string[] | undefined =>
       nodes.find(({ node }) => node.endsWith(`:${fixture.cluster.ports[0]}`))?.cluster?.replicas;
     // Each node of a cluster reports a replica only after news of the replication has reached that node.
     const reportsReplica = async (): Promise<boolean> => {
-      nodes = await locks.nodes();
+      nodes = await locks.admin.nodes();
       return toldReplicas()?.length === 1;
     };
     await waitUntil(reportsReplica, "the first primary's replica is reported", limitMs(20_000));
@@ -267,7 +267,7 @@ onRedis("a cluster whose user may not subscribe", () => {
     const lease = await holder.acquire("mute");
     const waiter = locks.acquire("mute", { waitMs: 30_000 });
     await expect
-      .poll(async () => (await locks.nodes()).map(({ notifications }) => notifications), {
+      .poll(async () => (await locks.admin.nodes()).map(({ notifications }) => notifications), {
         timeout: limitMs(15_000),
       })
       .toContain("unavailable");

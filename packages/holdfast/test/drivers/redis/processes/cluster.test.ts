@@ -20,7 +20,7 @@ onRedis("The directory of processes of a cluster", () => {
       await Promise.all(holders.map((locks, index) => locks.acquire(keys[index] ?? "")));
       await vi.waitFor(
         async () => {
-          const { processes, problem } = await asker.processes({ timeoutMs: 2_000 });
+          const { processes, problem } = await asker.admin.processes({ timeoutMs: 2_000 });
           expect(problem).toBe(null);
           const held = processes.filter(({ answered }) => answered).map(({ holds }) => holds[0]?.key);
           expect(new Set(held)).toEqual(new Set(keys));

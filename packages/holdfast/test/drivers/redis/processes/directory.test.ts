@@ -36,7 +36,7 @@ onRedis("The directory of processes", () => {
   /** The process with this owner, as soon as another process finds it. */
   async function found(by: Locks, owner: string, key?: string): Promise<ProcessState> {
     return vi.waitFor(async () => {
-      const { processes } = await by.processes({ key, timeoutMs: 1_000 });
+      const { processes } = await by.admin.processes({ key, timeoutMs: 1_000 });
       const process = processes.find((one) => one.owner === owner);
       expect(process).toBeDefined();
       return process as ProcessState;
@@ -72,8 +72,8 @@ onRedis("The directory of processes", () => {
     expect(all.holds).toMatchObject([{ key: other, kind: "read-write", mode: "read" }]); // the other lease was transferred
     await holder.close();
     await Promise.allSettled(waiting);
-    expect(await asker.processes()).toMatchObject({ scope: "engine", problem: null });
-    expect((await asker.processes()).processes.map(({ owner }) => owner)).not.toContain("holder@pod:1");
+    expect(await asker.admin.processes()).toMatchObject({ scope: "engine", problem: null });
+    expect((await asker.admin.processes()).processes.map(({ owner }) => owner)).not.toContain("holder@pod:1");
   });
 
   test("shows a process that does not answer, and waits no longer than its limit", async () => {
@@ -86,14 +86,14 @@ onRedis("The directory of processes", () => {
     await subscriber.ssubscribe(`holdfast:grants:${frozen}`);
     try {
       const started = performance.now();
-      const { processes, complete } = await asker.processes({ timeoutMs: 200 });
+      const { processes, complete } = await asker.admin.processes({ timeoutMs: 200 });
       expect(performance.now() - started).toBeGreaterThanOrEqual(190);
       expect(complete).toBe(false);
       const silent = processes.find(({ owner }) => owner === "frozen@pod:2");
       expect(silent).toMatchObject({ host: "pod", pid: 2, answered: false, holds: [] });
       expect(silent?.seenMs).toBeGreaterThan(50_000);
       const signal = AbortSignal.timeout(50);
-      const aborted = asker.processes({ timeoutMs: 60_000, signal });
+      const aborted = asker.admin.processes({ timeoutMs: 60_000, signal });
       await expect(aborted).rejects.toMatchObject({ name: "TimeoutError" });
     } finally {
       await subscriber.sunsubscribe();
@@ -109,7 +109,7 @@ onRedis("The directory of processes", () => {
     expect(holdCount).toBe(2_000);
     expect(holds.length).toBeGreaterThan(10);
     expect(holds.length).toBeLessThan(400);
-    const own = await holder.processes();
+    const own = await holder.admin.processes();
     expect(own.processes.find(({ owner }) => owner === "many@pod:3")?.holds).toHaveLength(2_000);
     await holder.close();
   });
@@ -145,7 +145,7 @@ onRedis("The directory of processes", () => {
       }
     });
     await vi.waitFor(async () => {
-      const { processes } = await asker.processes({ timeoutMs: 1_000 });
+      const { processes } = await asker.admin.processes({ timeoutMs: 1_000 });
       expect(processes.find(({ owner }) => owner === "hostile@pod:4")?.answered).toBe(true);
       expect(processes.map(({ owner }) => owner)).not.toContain("forged");
     }, registered);
@@ -194,7 +194,7 @@ onRedis("The directory of processes", () => {
     const locks = createLocks(redis(client));
     try {
       const lease = await locks.acquire(unique());
-      expect(await locks.processes()).toMatchObject({
+      expect(await locks.admin.processes()).toMatchObject({
         complete: false,
         problem: expect.stringContaining("NOPERM"),
       });
@@ -210,7 +210,7 @@ onRedis("The directory of processes", () => {
     const [one, two] = [createLocks(driver, { owner: "one" }), createLocks(driver, { owner: "two" })];
     await one.acquire("a");
     await two.acquire("b");
-    const list = await two.processes();
+    const list = await two.admin.processes();
     expect(list).toMatchObject({ scope: "process", complete: true });
     expect(list.processes.map(({ owner, holds }) => [owner, holds.map(({ key }) => key)])).toEqual([
       ["one", ["a"]],

@@ -44,9 +44,9 @@ test("a break leaves no residue on a node that votes for the broken lease afterw
   const operator = await lab.warmUp();
   const lease = await lab.settleWithin(5, locks.acquire("k", { ttlMs: 60_000 }));
   const { fencingToken } = lease;
-  expect(await lab.settleWithin(10, operator.locks.breakLock("k", { fencingToken, reason: "test" }))).toBe(
-    true,
-  );
+  expect(
+    await lab.settleWithin(10, operator.locks.admin.breakLock("k", { fencingToken, reason: "test" })),
+  ).toBe(true);
   expect(lab.holders("k")).toEqual([null, null, null]);
   await lab.clock.advance(200);
   expect(lease.remainingMs()).toBe(0);

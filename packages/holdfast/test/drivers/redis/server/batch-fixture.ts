@@ -55,7 +55,7 @@ export class BatchFixture {
     return new Batcher(
       this.#connection(),
       this.clock,
-      { ...settings, timeoutMs: 2_000, withRunId: isQuorumNode },
+      { ...settings, timeoutMs: 2_000, isQuorumNode: isQuorumNode },
       listener,
       this.responsiveness,
     );

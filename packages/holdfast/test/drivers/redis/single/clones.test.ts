@@ -88,7 +88,7 @@ onRedis("two processes that draw the same random numbers", () => {
       for (const locks of [here, there]) {
         await locks.withLock(`${key}:first`, () => undefined);
         await waitUntil(
-          async () => (await locks.nodes()).every((node) => node.notifications === "verified"),
+          async () => (await locks.admin.nodes()).every((node) => node.notifications === "verified"),
           "notifications are verified",
         );
       }

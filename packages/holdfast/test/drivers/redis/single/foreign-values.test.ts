@@ -37,7 +37,7 @@ onRedis("a value of another program, of 5 MB", () => {
       waits: () => locks.acquire("foreign", { waitMs: 300 }).catch(() => undefined),
       "acquires several": () => locks.all(["foreign", "other"]).tryAcquire(),
       inspects: () => locks.inspect("foreign"),
-      lists: () => locks.list(),
+      lists: () => locks.admin.list(),
       releases: () => detectConnection(client).run(executeSingleScript, [counterKey(), ...keys], release),
     };
     for (const [caller, request] of Object.entries(requests)) {

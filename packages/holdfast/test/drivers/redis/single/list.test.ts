@@ -34,14 +34,14 @@ onRedis("a list of few locks among many other keys", () => {
     const locks = open(context);
     await locks.acquire("wanted:1");
     const before = await scans();
-    const first = await locks.list({ prefix: "wanted:", limit: 1 });
+    const first = await locks.admin.list({ prefix: "wanted:", limit: 1 });
     expect(first.cursor).not.toBeNull();
     expect((await scans()) - before).toBeLessThan(foreignKeys / 4);
     const found = first.locks.map(({ key }) => key);
     let { cursor } = first;
     for (let pages = 1; cursor !== null; pages += 1) {
       expect(pages).toBeLessThan(1_000);
-      const page = await locks.list({ prefix: "wanted:", limit: 1_000, cursor });
+      const page = await locks.admin.list({ prefix: "wanted:", limit: 1_000, cursor });
       found.push(...page.locks.map(({ key }) => key));
       ({ cursor } = page);
     }
@@ -52,7 +52,7 @@ onRedis("a list of few locks among many other keys", () => {
     const locks = open(context);
     const abort = new AbortController();
     const before = await scans();
-    const page = locks.list({ prefix: "none:", limit: 1, signal: abort.signal });
+    const page = locks.admin.list({ prefix: "none:", limit: 1, signal: abort.signal });
     const rejected = expect(page).rejects.toThrow("enough");
     await waitUntil(async () => (await scans()) > before, "the list is searching");
     abort.abort(new Error("enough"));

@@ -83,7 +83,7 @@ describeWaiters(() => {
       const next = later(other.acquire(key, { waitMs: 20_000 }));
       await queued(key, dead.length + 1);
       const broken = performance.now();
-      await holder.breakLock(key, { fencingToken: lease.fencingToken, reason: "maintenance" });
+      await holder.admin.breakLock(key, { fencingToken: lease.fencingToken, reason: "maintenance" });
       await (await next).release();
       expect(performance.now() - broken).toBeLessThan(promptMs);
     });

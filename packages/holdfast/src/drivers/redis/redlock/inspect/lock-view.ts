@@ -59,7 +59,7 @@ function queryNode(node: QuorumNode, keys: LockKeys): Promise<NodeReply> {
   });
 }
 
-function quorumNotReached(key: string, replies: readonly NodeReply[]): unknown {
+function readQuorumNotReached(key: string, replies: readonly NodeReply[]): unknown {
   const [cause] = replies.map(({ error }) => error).filter((error) => error !== undefined);
   const kind = engineError(cause, key, "none");
   if (kind.code === "kind-mismatch") {
@@ -185,7 +185,7 @@ export class QuorumLockView {
       try {
         const view = await QuorumLockView.#query(nodeSet, key, keys);
         if (!isEnough(view)) {
-          throw quorumNotReached(key, view.replies);
+          throw readQuorumNotReached(key, view.replies);
         }
         return view;
       } catch (error) {
@@ -200,7 +200,7 @@ export class QuorumLockView {
   static async #query(nodeSet: NodeSet, key: string, keys: LockKeys): Promise<QuorumLockView> {
     const replies = await Promise.all(nodeSet.nodes.map((node) => queryNode(node, keys)));
     if (replies.filter(({ snapshot }) => snapshot !== undefined).length < nodeSet.majority) {
-      throw quorumNotReached(key, replies);
+      throw readQuorumNotReached(key, replies);
     }
     return new QuorumLockView(nodeSet, key, replies);
   }

@@ -191,7 +191,7 @@ onRedis("acquire", () => {
     ] as const) {
       const keys = fixture.lock();
       await fixture.grant(keys, who, { metadata });
-      await fixture.run(keys, ["release", who.token, who.queueArgs, "1"]);
+      await fixture.run(keys, ["release", who.token, who.entryTail, "1"]);
     }
     expect(await fixture.redis.keys("*")).toEqual([counterKey()]);
     expect(await fixture.redis.pttl(counterKey())).toBe(-1);

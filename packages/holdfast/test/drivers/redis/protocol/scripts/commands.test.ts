@@ -131,6 +131,6 @@ onRedis("the commands of", () => {
   }
 });
 
-function releaseOf({ token, queueArgs }: Requester): string[] {
-  return ["release", token, queueArgs, "1"];
+function releaseOf({ token, entryTail }: Requester): string[] {
+  return ["release", token, entryTail, "1"];
 }

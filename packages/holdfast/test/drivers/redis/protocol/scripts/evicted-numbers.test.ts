@@ -110,6 +110,6 @@ onRedis("a clock that is stepped back", () => {
   });
 });
 
-function releaseOf({ token, queueArgs }: Requester): string[] {
-  return ["release", token, queueArgs, "1"];
+function releaseOf({ token, entryTail }: Requester): string[] {
+  return ["release", token, entryTail, "1"];
 }

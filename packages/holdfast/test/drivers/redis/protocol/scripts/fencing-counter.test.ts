@@ -13,10 +13,10 @@ import {
 
 const counter = counterKey();
 const dayMicros = 86_400_000_000;
-const releaseOf = ({ token, queueArgs }: Requester, isOwn = "1"): string[] => [
+const releaseOf = ({ token, entryTail }: Requester, isOwn = "1"): string[] => [
   "release",
   token,
-  queueArgs,
+  entryTail,
   isOwn,
 ];
 

@@ -129,7 +129,7 @@ onNodes("A node with full memory", (fixture) => {
       await fixture.data.del(keys[0]);
       expect(await fixture.run(keys, ["verify", us.token])).toEqual([1, expect.any(Number), first]);
       await fixture.data.del(keys[0]);
-      expect(await fixture.run(keys, ["release", us.token, us.queueArgs])).toMatchObject({ 0: 1 });
+      expect(await fixture.run(keys, ["release", us.token, us.entryTail])).toMatchObject({ 0: 1 });
     });
 
     test("serves the next waiter after a holder that expired", async () => {

@@ -200,7 +200,7 @@ onRedis("the script of latches", () => {
       for (const wait of ["0", "1", "2"] as const) {
         expect(await run(keys, acquireOf(who, { wait }))).toEqual(["error", "KINDMISMATCH latch"]);
       }
-      expect(await run(keys, ["release", who.token, who.queueArgs, "1"])).toEqual([0, 0, ""]);
+      expect(await run(keys, ["release", who.token, who.entryTail, "1"])).toEqual([0, 0, ""]);
       expect(await run(keys, ["extend", who.token, "20000", "", ""])).toBe(0);
       expect(await run(keys, ["verify", who.token])).toEqual([0]);
     }

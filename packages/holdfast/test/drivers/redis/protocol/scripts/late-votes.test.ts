@@ -54,6 +54,6 @@ onNodes("a request that a node executes too late", (fixture) => {
   });
 });
 
-function yieldOf({ token, queueArgs }: Requester, number: number, latest: number): string[] {
-  return ["yield", token, queueArgs, String(number), "30000", "1", "", String(latest)];
+function yieldOf({ token, entryTail }: Requester, number: number, latest: number): string[] {
+  return ["yield", token, entryTail, String(number), "30000", "1", "", String(latest)];
 }

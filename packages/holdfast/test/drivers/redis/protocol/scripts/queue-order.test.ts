@@ -17,7 +17,7 @@ onNodes("the order of grants", (fixture) => {
         requester(100 + n, { ticket: n, deadline: Date.now() - 1_000 }).member,
       );
     }
-    expect(await fixture.run(keys, ["release", requester(1).token, requester(1).queueArgs])).toEqual([
+    expect(await fixture.run(keys, ["release", requester(1).token, requester(1).entryTail])).toEqual([
       1,
       1,
       "",
@@ -33,7 +33,7 @@ onNodes("the order of grants", (fixture) => {
     await fixture.data.zadd(one[1], 2, requester(2).member);
     await fixture.data.zadd(other[1], 3, requester(3).member);
     await fixture.call([
-      [one, ["release", requester(1).token, requester(1).queueArgs], 0],
+      [one, ["release", requester(1).token, requester(1).entryTail], 0],
       [other, acquireOf(requester(4), { wait: "1" }), 0],
     ]);
     expect(await fixture.data.get(one[0])).toBe(requester(2).token);

@@ -5,7 +5,7 @@ import { requester, onNodes } from "../../../../support/quorum-script-fixture.ts
 
 /** A node of a quorum treats a mutex as a single server does in these respects. */
 onNodes("a vote", (fixture) => {
-  const releaseOf = ({ token, queueArgs }: Requester): string[] => ["release", token, queueArgs];
+  const releaseOf = ({ token, entryTail }: Requester): string[] => ["release", token, entryTail];
   const extendOf = ({ token }: Requester, ttlMs: number, holderInfo = ""): string[] => [
     "extend",
     token,

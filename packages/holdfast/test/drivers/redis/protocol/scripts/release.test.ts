@@ -147,7 +147,7 @@ onRedis("release", () => {
 
   describe("with a next holder of the same client", () => {
     const mine = requester(3, { client: 1, ttlMs: 2_000, fencingCount: 3 });
-    const next = { ...mine, queueArgs: mine.queueArgs.replace(/\d+$/, "50000") };
+    const next = { ...mine, entryTail: mine.entryTail.replace(/\d+$/, "50000") };
 
     test("the reply is its grant, with the TTL of a reply, and no notification is sent", async () => {
       await fixture.listen(1);
@@ -276,6 +276,6 @@ onRedis("release", () => {
   );
 });
 
-function releaseOf({ token, queueArgs }: Requester, isOwn: "0" | "1" = "1"): string[] {
-  return ["release", token, queueArgs, isOwn];
+function releaseOf({ token, entryTail }: Requester, isOwn: "0" | "1" = "1"): string[] {
+  return ["release", token, entryTail, isOwn];
 }

@@ -58,7 +58,7 @@ onNodes("a vote whose key has vanished", (fixture) => {
     expect([status, holder]).toEqual([0, reader.token]);
     expect(leftMs).toBeGreaterThan(19_000);
     expect(await fixture.run(keys, ["verify", reader.token])).toEqual([1, expect.any(Number), first]);
-    await fixture.run(keys, ["release", writer.token, writer.queueArgs]);
+    await fixture.run(keys, ["release", writer.token, writer.entryTail]);
     await fixture.data.del(keys[0]);
     expect((await fixture.run(keys, queued(requester(5, { lockMode: "r" }))))[0]).toBe(1);
     expect(await fixture.data.zrange(keys[0])).toHaveLength(2);
@@ -109,8 +109,8 @@ onNodes("a vote after a holder that was not released", (fixture) => {
     await expired(fixture, keys, requester(1, own));
     const yielding = requester(3, own);
     const [, number] = await fixture.run(keys, queued(yielding));
-    await fixture.run(keys, ["yield", yielding.token, yielding.queueArgs, String(number), "30000", "1", ""]);
-    await fixture.run(keys, ["release", yielding.token, yielding.queueArgs]);
+    await fixture.run(keys, ["yield", yielding.token, yielding.entryTail, String(number), "30000", "1", ""]);
+    await fixture.run(keys, ["release", yielding.token, yielding.entryTail]);
     const [, next] = await fixture.run(keys, queued(requester(4, own)));
     expect(await fixture.run(keys, ["breakGrant", String(next), "s", "test"])).toEqual([1, 0]);
     expect(waitOf(await fixture.run(keys, queued(requester(5, own))))).toBeGreaterThan(200);
@@ -123,7 +123,7 @@ onNodes("a vote after a holder that was not released", (fixture) => {
     const since = performance.now();
     await expired(fixture, keys, requester(1, own), requester(7, own));
     const stranger = requester(8, own);
-    await fixture.run(keys, ["release", stranger.token, stranger.queueArgs]); // any request serves the waiters
+    await fixture.run(keys, ["release", stranger.token, stranger.entryTail]); // any request serves the waiters
     const [message] = await fixture.received(7);
     const waits = Number(/ 3000\+(\d+) /.exec(message ?? "")?.[1]);
     expect(waits).toBeGreaterThan(waitMs - (performance.now() - since));
@@ -159,7 +159,7 @@ onNodes("a holder that has ended", (fixture) => {
       const { first } = await fixture.grant(keys, us, { ttlMs });
       await pause(ttlMs + 10);
       await endGrant(fixture, keys, us, name, first);
-      await fixture.run(keys, ["release", us.token, us.queueArgs]);
+      await fixture.run(keys, ["release", us.token, us.entryTail]);
       expect(waitOf(await fixture.run(keys, queued(next)))).toBe(0);
     });
 
@@ -175,7 +175,7 @@ onNodes("a holder that has ended", (fixture) => {
       const keys = fixture.lock();
       await expired(fixture, keys, us, requester(4, own)); // the waiter's process has ended
       const stranger = requester(6, own);
-      await fixture.run(keys, ["release", stranger.token, stranger.queueArgs]);
+      await fixture.run(keys, ["release", stranger.token, stranger.entryTail]);
       expect(waitOf(await fixture.run(keys, queued(requester(5, own))))).toBeLessThanOrEqual(waitMs); // after the holder alone
     });
   });
@@ -187,7 +187,7 @@ onNodes("refill", (fixture) => {
     const us = requester(1, own);
     const refillOf = (number: number, latest: number): string[] => {
       const text = String(number);
-      return ["refill", us.token, us.queueArgs, "30000", text, text, String(latest)];
+      return ["refill", us.token, us.entryTail, "30000", text, text, String(latest)];
     };
     const soon = async (): Promise<number> => Math.floor((await fixture.micros()) / 1000) + 10_000;
 
@@ -196,12 +196,12 @@ onNodes("refill", (fixture) => {
       const between = requester(2, own);
       const ahead = (await fixture.micros()) + 900_000; // the time alone would not keep the next number above this one
       const first = Number((await fixture.run(keys, acquireOf(between), ahead))[1]);
-      await fixture.run(keys, ["release", between.token, between.queueArgs]);
+      await fixture.run(keys, ["release", between.token, between.entryTail]);
       const number = first - 1_000;
       const answer = await fixture.run(keys, refillOf(number, await soon()));
       expect(answer.slice(0, 3).map(Number)).toEqual([1, number, number]);
       expect(await fixture.run(keys, ["verify", us.token])).toEqual([1, expect.any(Number), number]);
-      await fixture.run(keys, ["release", us.token, us.queueArgs]);
+      await fixture.run(keys, ["release", us.token, us.entryTail]);
       expect((await fixture.grant(keys, requester(3, own))).first).toBeGreaterThan(first);
     });
 
@@ -223,7 +223,7 @@ onNodes("refill", (fixture) => {
       const before = requester(3, own);
       await fixture.grant(wanted, before);
       await fixture.queue(wanted, requester(8, own));
-      await fixture.run(wanted, ["release", before.token, before.queueArgs]);
+      await fixture.run(wanted, ["release", before.token, before.entryTail]);
       expect((await fixture.run(wanted, refillOf(5, await soon())))[0]).toBe(0);
     });
   });
@@ -246,11 +246,11 @@ async function expired(
 async function endGrant(
   fixture: QuorumScriptFixture,
   keys: LockKeys,
-  { token, queueArgs }: Requester,
+  { token, entryTail }: Requester,
   name: string,
   number: number,
 ): Promise<void> {
-  const args = [name, token, queueArgs];
+  const args = [name, token, entryTail];
   await fixture.run(keys, name === "release" ? args : [...args, String(number), "30000", "1", ""]);
 }
 

@@ -84,7 +84,7 @@ onRedis("a writable replica", () => {
     await fixture.grant(held, ours);
     await fixture.redis.zadd(held[1], 2, requester(2, { ttlMs: 0 }).member); // cannot be granted
     const operations = [
-      [held, ["release", ours.token, ours.queueArgs, "1"]],
+      [held, ["release", ours.token, ours.entryTail, "1"]],
       [other, ["extend", ours.token, "30000", "", ""]],
     ] as const;
     await fixture.redis.config("SET", "replica-read-only", "no");

@@ -68,7 +68,7 @@ onRedis("the kind and the limit of a shared lock", () => {
     await expire(keys[0], requester(1, heavy).token);
     await fixture.run(keys, ["verify", requester(1, heavy).token]);
     expect(await fixture.redis.hget(keys[2], "limit")).toBe("3");
-    expect(await fixture.run(keys, ["release", waiter.token, waiter.queueArgs, "1"])).toEqual([0, 0, ""]);
+    expect(await fixture.run(keys, ["release", waiter.token, waiter.entryTail, "1"])).toEqual([0, 0, ""]);
     expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 

@@ -13,7 +13,7 @@ onNodes("a vote in a shared mode", (fixture) => {
   test("has the proposed number, or the number of the present holder if it is refused", async () => {
     const keys = fixture.lock();
     const candidate = (await fixture.micros()) + 5_000;
-    const args = ["acquire", us.token, us.queueArgs, "30000", "1", "0", ""];
+    const args = ["acquire", us.token, us.entryTail, "30000", "1", "0", ""];
     expect(await fixture.run(keys, args, candidate)).toEqual([1, candidate, candidate, us.token]);
     const other = requester(6, { ...reader, ticket: 60 });
     const [status, , , by, , number] = await fixture.run(keys, acquireOf(other));
@@ -60,8 +60,8 @@ onNodes("a vote in a shared mode", (fixture) => {
     await fixture.queue(keys, us);
     const inquiry = `inquiry ${after.token} ${first}`;
     expect(await fixture.received(7)).toEqual([inquiry]);
-    for (const { token, queueArgs } of [before, after]) {
-      expect(await fixture.run(keys, ["acquire", token, queueArgs, "30000", "1", "2", ""])).toMatchObject({
+    for (const { token, entryTail } of [before, after]) {
+      expect(await fixture.run(keys, ["acquire", token, entryTail, "30000", "1", "2", ""])).toMatchObject({
         0: 1,
       });
     }
@@ -141,10 +141,10 @@ onNodes("a vote in a shared mode", (fixture) => {
   });
 });
 
-function acquireOf({ token, queueArgs }: Requester): string[] {
-  return ["acquire", token, queueArgs, "30000", "1", "0", ""];
+function acquireOf({ token, entryTail }: Requester): string[] {
+  return ["acquire", token, entryTail, "30000", "1", "0", ""];
 }
 
-function yieldOf({ token, queueArgs }: Requester, number: number): string[] {
-  return ["yield", token, queueArgs, String(number), "30000", "1", ""];
+function yieldOf({ token, entryTail }: Requester, number: number): string[] {
+  return ["yield", token, entryTail, String(number), "30000", "1", ""];
 }

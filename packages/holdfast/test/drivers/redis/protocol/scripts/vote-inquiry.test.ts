@@ -58,7 +58,7 @@ onNodes("the inquiry", (fixture) => {
     const [keys, first] = await heldBy(later);
     await fixture.run(keys, acquireOf(earlier, { wait: "3" }));
     expect(await fixture.received(20)).toEqual([`inquiry ${later.token} ${first}`]);
-    await fixture.run(keys, ["yield", earlier.token, earlier.queueArgs, String(first), "30000", "1", ""]);
+    await fixture.run(keys, ["yield", earlier.token, earlier.entryTail, String(first), "30000", "1", ""]);
     expect(await fixture.received(20)).toEqual([`inquiry ${later.token} ${first}`]);
   });
 

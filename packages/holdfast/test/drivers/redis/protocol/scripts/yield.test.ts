@@ -96,6 +96,6 @@ onNodes("yield", (fixture) => {
   });
 });
 
-function yieldOf({ token, queueArgs }: Requester, number: number, want = "1"): string[] {
-  return ["yield", token, queueArgs, String(number), "30000", want, ""];
+function yieldOf({ token, entryTail }: Requester, number: number, want = "1"): string[] {
+  return ["yield", token, entryTail, String(number), "30000", want, ""];
 }

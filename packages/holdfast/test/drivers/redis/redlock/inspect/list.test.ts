@@ -1,9 +1,9 @@
-import type { Locks } from "holdfast";
+import type { LocksAdmin } from "holdfast";
 import { expect, test } from "vitest";
 
 import { FakeQuorum, type FakeProcess } from "../../../../support/fake-quorum.ts";
 
-type Page = Awaited<ReturnType<Locks["list"]>>;
+type Page = Awaited<ReturnType<LocksAdmin["list"]>>;
 
 const keys = ["k0", "k1", "k2", "k3", "k4"];
 
@@ -23,7 +23,7 @@ test("each lock is listed once, page by page", async () => {
 test("a cursor that no page has returned is refused, and is no failure of the nodes", async () => {
   const { process } = await holding();
   for (const cursor of ["zzz", "0:1", ":3:0", "0:1:18446744073709551616", "x:1:0"]) {
-    await expect(process.locks.list({ cursor }), cursor).rejects.toThrow(RangeError);
+    await expect(process.locks.admin.list({ cursor }), cursor).rejects.toThrow(RangeError);
   }
 });
 
@@ -37,8 +37,8 @@ async function holding(): Promise<{ lab: FakeQuorum; process: FakeProcess }> {
 /** The keys of all pages. */
 async function listed({ locks }: FakeProcess, limit: number): Promise<string[]> {
   const found: string[] = [];
-  let page = await locks.list({ limit });
-  for (; page.cursor !== null; page = await locks.list({ limit, cursor: page.cursor })) {
+  let page = await locks.admin.list({ limit });
+  for (; page.cursor !== null; page = await locks.admin.list({ limit, cursor: page.cursor })) {
     found.push(...keysOf(page));
   }
   return [...found, ...keysOf(page)].toSorted();

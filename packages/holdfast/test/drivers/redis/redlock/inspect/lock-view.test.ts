@@ -21,13 +21,15 @@ test("a client whose machine slept finds a holder and breaks its lease, with one
   const state = await afterSleep(() => operator.locks.inspect("k"));
   expect(state.holders).toMatchObject([{ owner: "holder", fencingToken }]);
   expect(await afterSleep(() => operator.locks.checkFence("k", fencingToken))).toBe("current");
-  expect(await afterSleep(() => operator.locks.breakLock("k", { fencingToken, reason: "test" }))).toBe(true);
+  expect(await afterSleep(() => operator.locks.admin.breakLock("k", { fencingToken, reason: "test" }))).toBe(
+    true,
+  );
 });
 
 test("a lease is broken although the node that reports its number is late once", async () => {
   const { lab, fencingToken, operator } = await differingLease();
   operator.faults[2]?.refuse(refusedError(), 1);
-  const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
+  const broken = operator.locks.admin.breakLock("k", { fencingToken, reason: "test" });
   expect(await lab.settleWithin(5_000, broken)).toBe(true);
 });
 
@@ -71,13 +73,13 @@ test("a later number on one node makes the earlier numbers of a block stale", as
 test("a break fails with an error if too few nodes reply to know the lease's number", async () => {
   const { lab, fencingToken, operator } = await differingLease();
   operator.faults[2]?.refuse(refusedError());
-  const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
+  const broken = operator.locks.admin.breakLock("k", { fencingToken, reason: "test" });
   await expect(lab.settleWithin(5_000, broken)).rejects.toMatchObject({
     code: "quorum-not-reached",
     outcome: "none",
     retryable: true,
   });
-  const another = operator.locks.breakLock("k", { fencingToken: fencingToken - 7n, reason: "test" });
+  const another = operator.locks.admin.breakLock("k", { fencingToken: fencingToken - 7n, reason: "test" });
   expect(await lab.settleWithin(5_000, another)).toBe(false); // none of the nodes with the lease gave that number
 });
 

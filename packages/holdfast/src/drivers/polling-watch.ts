@@ -1,6 +1,6 @@
-import type { Driver } from "../../driver.ts";
-import { exists, lockState, type LockEvent, type LockState } from "../../lock-state.ts";
-import { pause } from "../../runtime/timeout.ts";
+import type { Driver } from "../driver.ts";
+import { exists, lockState, type LockEvent, type LockState } from "../lock-state.ts";
+import { pause } from "../runtime/timeout.ts";
 
 type Target = string | { readonly prefix: string };
 
@@ -14,21 +14,24 @@ interface Seen {
 type Present = ReadonlyMap<string, Seen>;
 
 const intervalMs = 500;
-/** A poll of a prefix scans all keys of the server, so the pause after it is this many times as long as the poll. */
+/** A poll of a prefix may read all keys of the engine, so the pause after it is this many times as long as the poll. */
 const restFactor = 20;
 
 /** The watches of one driver. Watches of the same key, or of the same prefix, share one poller. */
 export class PollingWatches {
   readonly #driver: Driver;
+  readonly #survives: (error: unknown) => boolean;
   readonly #pollers = new Map<string, Poller>();
 
-  constructor(driver: Driver) {
+  /** @param survives whether the watches continue after a poll that failed with this error */
+  constructor(driver: Driver, survives: (error: unknown) => boolean = () => false) {
     this.#driver = driver;
+    this.#survives = survives;
   }
 
   /**
    * Yields a snapshot of the locks, then their changes. A slow reader gets only the newest state of each lock.
-   * Ends when the signal aborts. Rejects if the engine fails.
+   * Ends when the signal aborts. Rejects if the engine fails, unless the watches survive that.
    */
   async *watch(target: Target, signal: AbortSignal): AsyncGenerator<LockEvent, void, undefined> {
     const poller = this.#pollerFor(target);
@@ -51,17 +54,20 @@ export class PollingWatches {
 
   #pollerFor(target: Target): Poller {
     const name = typeof target === "string" ? `key ${target}` : `prefix ${target.prefix}`;
-    const poller =
-      this.#pollers.get(name) ?? new Poller(this.#driver, target, () => this.#pollers.delete(name));
-    this.#pollers.set(name, poller);
+    let poller = this.#pollers.get(name);
+    if (poller === undefined) {
+      poller = new Poller(this.#driver, target, this.#survives, () => this.#pollers.delete(name));
+      this.#pollers.set(name, poller);
+    }
     return poller;
   }
 }
 
-/** Polls its target while a reader waits for changes, because Redis reports changes only with a special configuration. */
+/** Polls its target while a reader waits for changes: the engines do not report the changes of other processes, or only by a setting. */
 class Poller {
   readonly #driver: Driver;
   readonly #target: Target;
+  readonly #survives: (error: unknown) => boolean;
   readonly #ended: () => void;
   readonly #readers = new Set<Reader>();
   readonly #ending = new AbortController();
@@ -72,9 +78,10 @@ class Poller {
   #isRunning = false;
 
   /** @param ended called once, after its last reader has ended or the engine has failed */
-  constructor(driver: Driver, target: Target, ended: () => void) {
+  constructor(driver: Driver, target: Target, survives: (error: unknown) => boolean, ended: () => void) {
     this.#driver = driver;
     this.#target = target;
+    this.#survives = survives;
     this.#ended = ended;
   }
 
@@ -106,7 +113,12 @@ class Poller {
         if (restMs > 0) {
           await pause(this.#driver.clock, restMs, true, this.#ending.signal);
         } else {
-          await this.#poll();
+          await this.#poll().catch((error: unknown) => {
+            if (!this.#survives(error)) {
+              throw error;
+            }
+            this.#restsUntil = clock.now() + intervalMs;
+          });
         }
       }
     } catch (error) {
@@ -255,14 +267,18 @@ function* changes(known: Present | undefined, present: Present): Generator<LockE
   }
 }
 
+const ignored: ReadonlySet<string> = new Set([
+  "heldMs",
+  "nodes",
+  "oldestWaitMs",
+  "remainingMs",
+  "since",
+  "waitedMs",
+]);
+
+/** The state without its times and the replies of nodes, which change without an event. */
 function fingerprintOf(state: LockState): string {
-  const { holders, remaining, waiters, waiterCount, fencingToken } = state;
-  const owners = holders.map(({ owner, reason, labels, fencingToken: number }) => [
-    owner,
-    reason,
-    labels,
-    String(number),
-  ]);
-  const waiting = waiters.map(({ owner }) => owner);
-  return JSON.stringify([owners, remaining, waiting, waiterCount, String(fencingToken)]);
+  return JSON.stringify(state, (name, value: unknown) =>
+    ignored.has(name) ? undefined : typeof value === "bigint" ? String(value) : value,
+  );
 }

@@ -1,11 +1,11 @@
 import { onAbort } from "../runtime/abort-listeners.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
-import { isLockError, LeaseLostError, LockError, type LossReason, WaitTimeoutError } from "../errors.ts";
+import { isLockError, LeaseLostError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
 import {
   BaseLease,
+  lossControllerOf,
   type InternalLease,
   type Lease,
-  lossControllerOf,
   type SerializedLease,
 } from "../lease/lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
@@ -111,6 +111,10 @@ export class NestedLease extends BaseLease implements InternalLease {
     return this.#base.currentLoss();
   }
 
+  get isLost(): boolean {
+    return this.isEnded || this.#base.isLost;
+  }
+
   remainingMs(): number {
     return this.isEnded ? 0 : this.#base.remainingMs();
   }
@@ -156,7 +160,7 @@ export class NestedLease extends BaseLease implements InternalLease {
 }
 
 /** A lease of an attempt with an `attemptId`. Repeats of the attempt share its grant. */
-export class SharedLease extends NestedLease {
+export class JoinedLease extends NestedLease {
   /** @throws {LockError} `unsupported`: a repeat may write with the same grant */
   downgrade(): Promise<Lease> {
     const message = `A repeat of the same attempt may have the lease of "${this.key}"; it cannot be downgraded`;
@@ -205,7 +209,7 @@ const minSweepSize = 64;
  * Lets callers of one name share one lease. At most one of them, the leader, requests the lock at a time, and all waiting callers
  * share its grant. If the leader fails, the next caller requests the lock, until its own deadline.
  */
-export class SharedAcquire<L> {
+export class AttemptSharing<L> {
   readonly #coordinator: LocalCoordinator;
   readonly #createLease: (hold: ReentrantHold) => L;
   readonly #entries = new Map<string, Entry<L>>();

@@ -1,7 +1,7 @@
 import { auditPage, maxAuditRecords, type AuditRecord } from "../../../operator/audit.ts";
 import type { AuditPage, AuditQuery, BreakNote, BreakOutcome } from "../../../operator/audit.ts";
 import type { Random } from "../../../runtime/random.ts";
-import { encodeNote, parseAuditRecord } from "../protocol/audit-record.ts";
+import { encodeRecordNote, parseAuditRecord } from "../protocol/audit-record.ts";
 import type { KeySpace } from "../protocol/keys.ts";
 import { requestOnce } from "../server/perform-once.ts";
 import type { ServerDirectory } from "./server-directory.ts";
@@ -13,13 +13,13 @@ const trimShare = 0.01;
  * Breaks grants for operators. The script of a break also writes its record. One server has one audit. In a cluster each slot has an
  * audit of its own, because a script writes only in the slot of its lock.
  */
-export class Breaks {
-  readonly #directory: ServerDirectory;
+export class OperatorCalls {
+  readonly #servers: ServerDirectory;
   readonly #keySpace: KeySpace;
   readonly #random: Random;
 
-  constructor(directory: ServerDirectory, keySpace: KeySpace, random: Random) {
-    this.#directory = directory;
+  constructor(servers: ServerDirectory, keySpace: KeySpace, random: Random) {
+    this.#servers = servers;
     this.#keySpace = keySpace;
     this.#random = random;
   }
@@ -30,15 +30,15 @@ export class Breaks {
     grantNext: () => void,
   ): Promise<BreakOutcome> {
     const keys = this.#keySpace.keysOf(key);
-    const server = this.#directory.serverFor(keys);
+    const server = this.#servers.serverFor(keys);
     if (!server.isTimeKnown) {
       await server.handshake(); // only then is the kind of the holder's channel known
     }
     const args = [fencingToken.toString(), server.breakChannel, reason];
-    const slot = this.#directory.auditSlotOf(keys);
+    const slot = this.#servers.auditSlotOf(keys);
     const operation = note
       ? {
-          args: ["recordedBreak", ...args, encodeNote({ key, reason, ...note })],
+          args: ["recordedBreak", ...args, encodeRecordNote({ key, reason, ...note })],
           auditKey: this.#keySpace.auditKey(slot?.tag),
         }
       : { args: ["breakGrant", ...args] };
@@ -62,7 +62,7 @@ export class Breaks {
 
   /** All records, oldest first. */
   async #records(): Promise<AuditRecord[]> {
-    const audits = await this.#directory.readAudits(this.#keySpace, "0");
+    const audits = await this.#servers.readAudits(this.#keySpace, "0");
     const records = audits.flatMap(({ slot, members }) =>
       members
         .map((member) => parseAuditRecord(String(member)))
@@ -75,7 +75,7 @@ export class Breaks {
   async #trim(): Promise<void> {
     const oldest = (await this.#records()).at(-maxAuditRecords);
     if (oldest) {
-      await this.#directory.readAudits(this.#keySpace, oldest.id.slice(0, -slotDigits));
+      await this.#servers.readAudits(this.#keySpace, oldest.id.slice(0, -slotDigits));
     }
   }
 }

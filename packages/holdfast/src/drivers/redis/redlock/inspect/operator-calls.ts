@@ -9,7 +9,7 @@ import {
   maxAuditRecords,
 } from "../../../../operator/audit.ts";
 import type { Random } from "../../../../runtime/random.ts";
-import { encodeNote, parseAuditRecord } from "../../protocol/audit-record.ts";
+import { encodeRecordNote, parseAuditRecord } from "../../protocol/audit-record.ts";
 import type { KeySpace, LockKeys } from "../../protocol/keys.ts";
 import { messageOf, serverRefusal } from "../../server/errors.ts";
 import type { NodeSet } from "../node-set.ts";
@@ -130,7 +130,7 @@ async function breakOnNodes(
               if (Number(more) === 1) {
                 // Dead waiters are queued before the live ones: the release of an unknown token removes them.
                 const until = nodeSet.now() + breakTimeoutMs;
-                node.releaseQueue.cleanUp({ key, keys, token: "-", queueArgs: "", until, proposedFence });
+                node.releaseQueue.cleanUp({ key, keys, token: "-", entryTail: "", until, proposedFence });
               }
               resolve({
                 node: name,
@@ -162,7 +162,7 @@ interface BreakRequest {
 }
 
 /** The operations for operators of a quorum. Each result is the state on a majority of the nodes. */
-export class OperatorApi {
+export class OperatorCalls {
   readonly #nodeSet: NodeSet;
   readonly #keySpace: KeySpace;
   readonly #budgetMs: number;
@@ -190,7 +190,7 @@ export class OperatorApi {
     const keys = this.#keySpace.keysOf(key);
     const auditId = note && quorumAuditId(this.#nodeSet, random);
     const record = auditId && {
-      note: encodeNote({ key, reason, ...note, id: auditId, fencingToken: fencingToken.toString() }),
+      note: encodeRecordNote({ key, reason, ...note, id: auditId, fencingToken: fencingToken.toString() }),
       auditKey: this.#keySpace.auditKey(),
     };
     const order = { fencingToken, reason, record: record || undefined };

@@ -1,15 +1,18 @@
 import { engineFacts, publish } from "../diagnostics.ts";
 import { LockError } from "../errors.ts";
 import type { LocalCoordinator } from "../local/coordinator.ts";
+import type { LockEvent, LockState, NodeState } from "../lock-state.ts";
+import type { LocksAdmin } from "../locks.ts";
 import {
   checkFencingToken,
   checkInteger,
-  checkKey,
   checkOptionNames,
   checkNote,
+  checkSignal,
   invalidCursor,
   invalidValue,
 } from "../option-checks.ts";
+import { resolveList, type ListOptions } from "../options.ts";
 import type { AuditOptions, AuditPage, AuditQuery, BreakOutcome } from "./audit.ts";
 import { listProcesses, resolveProcesses } from "../processes/processes.ts";
 import type { ProcessesOptions, ProcessList } from "../processes/process-state.ts";
@@ -18,14 +21,13 @@ import {
   breakResult,
   resolveBreakOwner,
   type BreakOwnerOptions,
-  type BreakingLocks,
   type BreakOwnerResult,
   type BreakResult,
   type ForcedEnd,
   type ResolvedBreakOwner,
 } from "./break-owner.ts";
 
-/** Options of `Locks.breakLock`. */
+/** Options of `LocksAdmin.breakLock`. */
 export interface BreakOptions {
   /** The fencing token of the grant. No other grant of the key is broken. */
   fencingToken: bigint;
@@ -37,17 +39,55 @@ export interface BreakOptions {
   onResult?: ((result: BreakResult) => void) | undefined;
 }
 
-/** The calls of an operator: ends grants of other holders by force, and reads the audit. */
-export class Operator {
+/** The calls of an operator. */
+export class OperatorCalls implements LocksAdmin {
   readonly #coordinator: LocalCoordinator;
-  readonly #locks: Pick<BreakingLocks, "inspect" | "list">;
+  readonly #inspect: (key: string) => Promise<LockState>;
 
-  constructor(coordinator: LocalCoordinator, locks: Pick<BreakingLocks, "inspect" | "list">) {
+  constructor(coordinator: LocalCoordinator, inspect: (key: string) => Promise<LockState>) {
     this.#coordinator = coordinator;
-    this.#locks = locks;
+    this.#inspect = inspect;
   }
 
-  /** See `Locks.breakLock`. @param key a key that the engine can hold */
+  list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }> {
+    const query = resolveList(options);
+    return this.#coordinator.whileOpen(async () => {
+      const { locks, cursor } = await this.#coordinator.driver.list(query);
+      return { locks: locks.map((state) => this.#coordinator.withLocalState(state)), cursor };
+    });
+  }
+
+  watch(
+    target: string | { prefix: string },
+    options: { signal?: AbortSignal | undefined } = {},
+  ): AsyncIterable<LockEvent> {
+    if (typeof target === "string") {
+      this.#coordinator.checkKey(target);
+    } else {
+      if (typeof target?.prefix !== "string") {
+        throw invalidValue("target", "a key, or an object with a `prefix`", target);
+      }
+      checkOptionNames(target, ["prefix"]);
+    }
+    checkOptionNames(options, ["signal"]);
+    const { signal } = options;
+    const ends = [
+      this.#coordinator.closing,
+      ...(signal === undefined ? [] : [checkSignal("signal", signal)]),
+    ];
+    this.#coordinator.assertOpen();
+    return this.#coordinator.withLocalStates(this.#coordinator.driver.watch(target, AbortSignal.any(ends)));
+  }
+
+  nodes(): Promise<NodeState[]> {
+    return this.#coordinator.whileOpen(() => this.#coordinator.driver.nodes());
+  }
+
+  #about<T>(key: string | undefined, operation: () => Promise<T>): Promise<T> {
+    const coordinator = this.#coordinator;
+    return key === undefined ? coordinator.whileOpen(operation) : coordinator.forKey(key, operation);
+  }
+
   breakLock(key: string, options: BreakOptions): Promise<boolean> {
     checkOptionNames(options, ["fencingToken", "reason", "by", "onResult"]);
     const fencingToken = checkFencingToken(options.fencingToken);
@@ -57,28 +97,25 @@ export class Operator {
     if (onResult !== undefined && typeof onResult !== "function") {
       throw invalidValue("onResult", "a function", onResult);
     }
-    return this.#breakLock(key, fencingToken, { reason, by, onResult });
+    return this.#coordinator.forKey(key, () => this.#breakLock(key, fencingToken, { reason, by, onResult }));
   }
 
-  /** See `Locks.breakOwner`. */
   breakOwner(owner: string, options: BreakOwnerOptions): Promise<BreakOwnerResult> {
-    const { driver } = this.#coordinator;
-    const resolved = resolveBreakOwner(owner, options, (key) => driver.checkKey(checkKey(key)));
-    return this.#breakOwner(resolved);
+    const resolved = resolveBreakOwner(owner, options);
+    return this.#coordinator.whileOpen(async () => {
+      resolved.grants?.forEach(({ key }) => this.#coordinator.checkKey(key));
+      return this.#breakOwner(resolved);
+    });
   }
 
-  /** See `Locks.processes`. */
-  processes(options: ProcessesOptions | undefined): Promise<ProcessList> {
+  processes(options?: ProcessesOptions): Promise<ProcessList> {
     const query = resolveProcesses(options);
-    if (query.key !== undefined) {
-      this.#coordinator.driver.checkKey(query.key);
-    }
-    return listProcesses(this.#coordinator, query);
+    return this.#about(query.key, () => listProcesses(this.#coordinator, query));
   }
 
-  /** See `Locks.audit`. */
   audit(options?: AuditOptions): Promise<AuditPage> {
-    return this.#audit(resolveAudit(options));
+    const query = resolveAudit(options);
+    return this.#about(query.key, () => this.#audit(query));
   }
 
   async #breakLock(
@@ -99,7 +136,6 @@ export class Operator {
     owner?: string,
   ): Promise<BreakOutcome> {
     const { driver } = this.#coordinator;
-    this.#coordinator.assertOpen();
     if (this.#coordinator.wasHandedOver(key, fencingToken)) {
       return { isBroken: false };
     }
@@ -115,16 +151,15 @@ export class Operator {
   }
 
   async #ownerOf(key: string, fencingToken: bigint): Promise<string | undefined> {
-    const state = await this.#locks.inspect(key).catch(() => undefined);
+    const state = await this.#inspect(key).catch(() => undefined);
     return state?.holders.find((holder) => holder.fencingToken === fencingToken)?.owner;
   }
 
-  async #breakOwner(resolved: ResolvedBreakOwner): Promise<BreakOwnerResult> {
-    this.#coordinator.assertOpen();
+  #breakOwner(resolved: ResolvedBreakOwner): Promise<BreakOwnerResult> {
     return breakOwner(
       {
-        inspect: (key) => this.#locks.inspect(key),
-        list: (options) => this.#locks.list(options),
+        inspect: (key) => this.#inspect(key),
+        list: (options) => this.list(options),
         breakGrant: (...args) => this.#breakGrant(...args),
       },
       resolved,
@@ -133,7 +168,6 @@ export class Operator {
 
   async #audit(query: AuditQuery): Promise<AuditPage> {
     const { driver } = this.#coordinator;
-    this.#coordinator.assertOpen();
     if (!driver.audit) {
       const { engine } = driver.capabilities;
       const reason = "it cannot write a record in the same step as a break";
@@ -155,7 +189,7 @@ function resolveAudit(options: AuditOptions = {}): AuditQuery {
     throw invalidValue("id", "the id of a record, a decimal number as text", id);
   }
   return {
-    key: key === undefined ? undefined : checkKey(key),
+    key,
     id,
     cursor: cursor ?? null,
     limit: checkInteger("limit", limit, 1, 1000),

@@ -1,5 +1,5 @@
-// As many waits, streams, renewals and leases as one token can have, for as long as stdin is open. Prints how many of each were refused, or
-// had no reply of a busy machine in time.
+// As many waits, streams, renewals and leases as one token can have, for as long as stdin is open. Prints how many of each were refused,
+// and how many failed because a busy machine did not reply in time.
 // usage: flood.mjs URL TOKEN LEASE_ID
 
 import { setMaxListeners } from "node:events";
@@ -11,21 +11,22 @@ const over = new AbortController();
 setMaxListeners(0, over.signal);
 process.stdin.on("data", () => undefined).on("end", () => over.abort());
 
-/** Counts the requests at once that got nothing. The replies that are streams stay open, and are read. */
+/** Counts the requests at once that were refused, and those that failed. The replies that are streams stay open, and are read. */
 async function refusals(count, path, body) {
-  let refused = 0;
+  const counts = { refused: 0, failed: 0 };
   const send = async (index) => {
     const content = body && { method: "POST", body: JSON.stringify(body(index)) };
-    const response = await fetch(new URL(path, url), { headers, signal: over.signal, ...content }).catch(
-      () => {
-        refused += over.signal.aborted ? 0 : 1;
-      },
-    );
-    refused += response?.status === 429 || response?.status >= 500 ? 1 : 0;
-    for await (const _ of response?.body ?? []);
+    try {
+      const response = await fetch(new URL(path, url), { headers, signal: over.signal, ...content });
+      counts.refused += response.status === 429 ? 1 : 0;
+      counts.failed += response.status >= 500 ? 1 : 0;
+      for await (const _ of response.body);
+    } catch {
+      counts.failed += over.signal.aborted ? 0 : 1;
+    }
   };
-  await Promise.allSettled(Array.from({ length: count }, (_, index) => send(index)));
-  return refused;
+  await Promise.all(Array.from({ length: count }, (_, index) => send(index)));
+  return counts;
 }
 
 const renewed = { leases: Array.from({ length: 1_000 }, () => ({ leaseId })) };

@@ -60,7 +60,10 @@ export class Signals implements Disposable {
     this.#command = command;
     this.#inForeground = inForeground;
     this.#on("SIGCONT", () => this.#forward("SIGCONT")); // after the listener that checks the lease
-    for (const name of this.#pendingSignals ?? []) this.#forward(name);
+    for (const name of this.#pendingSignals ?? []) {
+      if (name === "SIGTSTP") command.signal("SIGSTOP"); // the terminal sent its signal before the command existed
+      this.#forward(name);
+    }
     this.#pendingSignals = undefined;
   }
 

@@ -1,11 +1,15 @@
 import type { Redis } from "ioredis";
 
-/** Whether a key may remain without holders and waiters: a counter or the audit, which have no TTL, or a key that expires. */
+/**
+ * Whether a key may remain without holders and waiters: a counter or the audit, which have no TTL, or a key that expires.
+ * A key that a late request has removed since it was listed does not remain.
+ */
 export async function mayRemain(probe: Redis, key: string): Promise<boolean> {
   if (/^holdfast:(fence(:\{[a-z\d]+\})?$|audit:)/.test(key)) {
     return true;
   }
-  return (await isRetained(probe, key)) && (await probe.pttl(key)) > 0;
+  const isBounded = (await isRetained(probe, key)) && (await probe.pttl(key)) > 0;
+  return isBounded || (await probe.exists(key)) === 0;
 }
 
 /** The record of a client, a latch, and the record of a break for a holder that the notification did not reach. */

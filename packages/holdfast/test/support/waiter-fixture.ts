@@ -4,7 +4,7 @@ import { createLocks, type Locks, type LocksOptions } from "holdfast";
 import { redis, type RedisClient, type RedisOptions } from "holdfast/redis";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, vi, type TestContext } from "vitest";
-import { startRedis, type RedisServer } from "@holdfast/test-kit";
+import { type RedisServer, startRedis, timeFactor } from "@holdfast/test-kit";
 
 import { mayRemain } from "./residue.ts";
 import { onRedis } from "./servers.ts";
@@ -12,7 +12,7 @@ import { onRedis } from "./servers.ts";
 /** The shortest poll delay of a waiter for a long-held lock. */
 export const pollMs = 5_000;
 /** A grant within this time came without a poll. Only slow machines need most of it. */
-export const promptMs = 2_000;
+export const promptMs = Math.min(2_000 * timeFactor, pollMs - 500);
 
 export let server: RedisServer;
 export let probe: Redis;

@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Lease, Locks } from "holdfast";
 import { expect, test } from "vitest";
 import type { RedisServer } from "@holdfast/test-kit";
+import { timeFactor } from "@holdfast/test-kit";
 
 import {
   onCleanup,
@@ -15,7 +16,7 @@ import {
 } from "../../support/fault-fixture.ts";
 
 const leasesEach = 5_000;
-const ttlMs = 5_000;
+const ttlMs = Math.ceil(5_000 * timeFactor);
 
 onSharedRedis("ten thousand leases of one process on two servers", () => {
   test.each([

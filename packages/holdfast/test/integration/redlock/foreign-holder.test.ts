@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { waitUntil } from "@holdfast/test-kit";
+import { timeFactor, waitUntil } from "@holdfast/test-kit";
 
 import { newKey, onQuorum, open, startNodes, warmUp } from "../../support/quorum-servers.ts";
 
 /** Without faster polls a waiter would notice the end of another program's lock after 5 s. */
-const soonMs = 2_500;
+const soonMs = 2_500 * timeFactor;
 
 onQuorum("while another program holds the lock on all nodes", () => {
   test("the first waiter is granted soon after the release", async () => {

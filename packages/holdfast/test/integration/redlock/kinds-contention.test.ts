@@ -1,4 +1,4 @@
-import { limitMs, waitUntil } from "@holdfast/test-kit";
+import { limitMs, timeFactor, waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import {
@@ -19,7 +19,7 @@ import { Recording } from "../../support/workers.ts";
 const processes = ["a", "b", "c"];
 const ttlMs = 2_000;
 /** How late a busy machine may be. A waiter without a notification polls every five seconds. */
-const slackMs = 2_000;
+const slackMs = 2_000 * timeFactor;
 
 type Contended = "read-write" | "all" | "reentrant";
 

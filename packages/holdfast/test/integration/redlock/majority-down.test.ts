@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { rejection, waitUntil } from "@holdfast/test-kit";
+import { rejection, timeFactor, waitUntil } from "@holdfast/test-kit";
 
 import {
   connect,
@@ -33,13 +33,13 @@ onQuorum("a majority of nodes", () => {
       const waitMs = 1_500;
       const { error, afterMs } = await rejection(locks.acquire(key, { ttlMs, waitMs }));
       expect(afterMs).toBeGreaterThan(waitMs - 20);
-      expect(afterMs).toBeLessThan(waitMs + 2_000);
+      expect(afterMs).toBeLessThan(waitMs + 2_000 * timeFactor);
       expectVotes(error, nodes);
       expect(error).toMatchObject({ key, retryable: true });
 
       const tried = await rejection(locks.tryAcquire(newKey(), { ttlMs }));
       expectVotes(tried.error, nodes);
-      expect(tried.afterMs).toBeLessThan(3_000); // one node timeout, far below the TTL
+      expect(tried.afterMs).toBeLessThan(3_000 * timeFactor); // one node timeout, far below the TTL
       await expectNoResidue(nodes.slice(0, 2)); // the grants of these nodes are cleaned up at once
 
       await end(down, []);
@@ -64,7 +64,7 @@ onQuorum("a majority of nodes", () => {
     const { error, afterMs } = await rejection(lease.release());
     expectVotes(error, nodes);
     expect(error).toMatchObject({ outcome: "unknown" });
-    expect(afterMs).toBeLessThan(3_000);
+    expect(afterMs).toBeLessThan(3_000 * timeFactor);
     await frozen.end(down, []);
     await expectNoResidue(nodes);
   });
@@ -106,7 +106,7 @@ onQuorum("a majority of nodes", () => {
     const { error, afterMs } = await rejection(locks.acquire(newKey(), { waitMs: 1_200, ttlMs }));
     expect(votesOf(error).map(({ node }) => node)).toEqual(nodes.map(nameOf));
     expect(error).toMatchObject({ retryable: true });
-    expect(afterMs).toBeLessThan(4_000);
+    expect(afterMs).toBeLessThan(4_000 * timeFactor);
     await killed.end(down, []);
     await awaitAllNodesGrant(locks, nodes);
   });

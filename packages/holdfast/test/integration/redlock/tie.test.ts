@@ -1,13 +1,13 @@
 import { isLockError, type Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { rejection } from "@holdfast/test-kit";
+import { rejection, timeFactor } from "@holdfast/test-kit";
 
 import { newKey, onQuorum, open, startNodes, warmUp, type QuorumNode } from "../../support/quorum-servers.ts";
 
 const ttlMs = 60_000;
 const waitMs = 1_000;
 /** Far below the TTL, so no caller waited for an expiry. */
-const slackMs = 2_000;
+const slackMs = 2_000 * timeFactor;
 
 onQuorum("a tie among an even number of nodes", () => {
   test.each([

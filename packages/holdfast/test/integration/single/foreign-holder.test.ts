@@ -1,11 +1,11 @@
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { waitUntil } from "@holdfast/test-kit";
+import { timeFactor, waitUntil } from "@holdfast/test-kit";
 
 import { connect, direct, newKey, onSharedRedis, open, shared, warmUp } from "../../support/fault-fixture.ts";
 
 /** Without faster polls a waiter would notice the end of another program's lock after 5 s. */
-const soonMs = 2_500;
+const soonMs = 2_500 * timeFactor;
 const observedMs = 4_000;
 
 onSharedRedis("while another program holds the lock", () => {

@@ -1,7 +1,7 @@
 import type { Lockable } from "holdfast";
 import { faultyClient } from "holdfast/testing";
 import { expect, test } from "vitest";
-import { rejection, waitUntil } from "@holdfast/test-kit";
+import { rejection, timeFactor, waitUntil } from "@holdfast/test-kit";
 
 import { executeSingleScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
 import {
@@ -22,7 +22,7 @@ function blockFor(ms: number): void {
 }
 
 /** A waiter without a notification polls after 5 s. */
-const soonMs = 2_500;
+const soonMs = 2_500 * timeFactor;
 
 onSharedRedis("a reply that comes late", () => {
   test("to an abandoned attempt does not touch the grant of its repeat", async () => {

@@ -1,6 +1,6 @@
 import { faulty } from "holdfast/testing";
 import { expect, test } from "vitest";
-import { rejection, waitUntil } from "@holdfast/test-kit";
+import { rejection, timeFactor, waitUntil } from "@holdfast/test-kit";
 
 import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import {
@@ -17,7 +17,7 @@ import {
 const thread = "1f3a2b4c-0d5e-4f60-8a7b-9c0d1e2f3a4b:57";
 const observe = { observe: ["redisson"] } as const;
 /** Without polls of its own a waiter would notice the release after 5 s. */
-const soonMs = 2_500;
+const soonMs = 2_500 * timeFactor;
 
 onSharedRedis("a lock of Redisson", () => {
   async function redissonHolds(key: string, ttlMs: number): Promise<void> {

@@ -308,7 +308,7 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     host: LocalCoordinator,
     grant: Grant,
     options: LeaseStateOptions,
-    fencingToken: bigint,
+    { fencingToken, isClaim }: Pick<Grant, "fencingToken" | "isClaim">,
   ) {
     this.key = grant.key;
     this.grant = grant;
@@ -316,7 +316,7 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     this.ttlMs = options.ttlMs;
     this.heldFrom = host.clock.now();
     this.endsAt = this.heldFrom + options.maxHoldMs;
-    this.isClaim = grant.isClaim;
+    this.isClaim = isClaim;
     this.#heldUntil = this.heldFrom + (options.minHoldMs ?? 0);
     this.#host = host;
     this.#options = options;
@@ -325,14 +325,17 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
     this.#watched = host.watchdog.watch(this);
   }
 
-  /** Holds a grant. Nothing else in the library may keep the handle, so that its garbage collection reveals a leak. */
+  /**
+   * Holds a grant. Nothing else in the library may keep the handle, so that its garbage collection reveals a leak.
+   * @param own the fencing token of the lease, and whether the grant is still a claim, if another lease had the grant before
+   */
   static create(
     host: LocalCoordinator,
     grant: Grant,
     options: LeaseStateOptions,
-    fencingToken?: bigint,
+    own: Pick<Grant, "fencingToken" | "isClaim"> = grant,
   ): CreatedLease {
-    const state = new LeaseState(host, grant, options, fencingToken ?? grant.fencingToken);
+    const state = new LeaseState(host, grant, options, own);
     const lease = new LeaseHandle(state);
     state.#lease = lease;
     return { state, lease };
@@ -535,12 +538,11 @@ export class LeaseState implements Renewable, Handoverable<LeaseState> {
       throw unsupportedLease(this.key, "was adopted, perhaps more than once", "downgraded");
     }
     this.#end("downgraded", "transferred");
-    const grant = { ...this.grant, isClaim: this.isClaim };
     const lockMode = { kind: "read-write", mode: "read" } as const;
     const now = this.#host.clock.now();
     const hold = { maxHoldMs: this.endsAt - now, minHoldMs: Math.max(0, this.#heldUntil - now) };
     const options = { ...this.#options, lockMode, ...hold };
-    const { state, lease } = LeaseState.create(this.#host, grant, options, this.fencingToken);
+    const { state, lease } = LeaseState.create(this.#host, this.grant, options, this);
     this.#downgradedLease = lease;
     const { key, token, validity } = this.grant;
     const confirmed = this.#host.driver.downgrade(key, token, engineExpiry(validity));

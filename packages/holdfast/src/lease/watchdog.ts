@@ -63,10 +63,14 @@ const suspendedMs = 50;
 /** The shortest delay between a grant and the first renewal. A lease that ends within it costs no renewal. */
 const minRenewalDelayMs = 5;
 
+/** How much earlier than due a renewal may be sent together with another one: 5 % of the TTL, and at most this time. */
+const maxGroupLeadMs = 100;
+
 /**
  * Renews all leases of a `Locks` with one timer, and declares the loss of a lease before its validity ends, also during a renewal.
  * Because timers of this process may run late, the deadline is earlier by their recent lateness.
- * A renewal is sent when a third of the TTL has passed. A failed renewal is repeated with jittered backoff until the deadline.
+ * A renewal is sent when a third of the TTL has passed, or slightly earlier with one that is due, because one call for many renewals
+ * costs little more than one. A failed renewal is repeated with jittered backoff until the deadline.
  * A renewal without a reply is repeated after another third of the TTL, because many repeats would keep a slow server slow.
  * The first reply counts: `renewed` extends the validity from the sending of its request, and `lost` ends the lease at once.
  */
@@ -83,14 +87,19 @@ export class Watchdog {
     this.#random = random;
     this.#backup = backup;
     this.#lateness = new TimerLateness(clock);
-    this.#queue = new TimerQueue(clock, (item) => {
-      this.#lateness.record(item.dueAt);
-      if (item instanceof WatchedLease) {
-        this.#wake(item);
-      } else {
-        this.#checkClocks();
-      }
-    });
+    this.#queue = new TimerQueue(
+      clock,
+      (item) => {
+        this.#lateness.record(item.dueAt);
+        if (item instanceof WatchedLease) {
+          this.#wake(item);
+        } else {
+          this.#checkClocks();
+        }
+      },
+      false,
+      (item) => item.leadMs,
+    );
     this.#clockJumps = new ClockJumpDetector(clock);
   }
 
@@ -158,7 +167,7 @@ export class Watchdog {
     } else if (now >= target.endsAt) {
       this.#end(watched, "max-hold");
     } else {
-      if (target.needsRenewal && now >= watched.renewAt) {
+      if (target.needsRenewal && now >= watched.renewAt - watched.leadMs) {
         this.#tryRenewal(watched, now);
       }
       this.#schedule(watched);
@@ -168,7 +177,7 @@ export class Watchdog {
   #tryRenewal(watched: WatchedLease, now: number): void {
     const { target } = watched;
     const dueAt = this.#renewalTime(target);
-    if (dueAt > now) {
+    if (dueAt > now + watched.leadMs) {
       watched.renewAt = dueAt; // extended since, by its owner or by an earlier lease on the same grant
       return;
     }
@@ -249,7 +258,15 @@ export class Watchdog {
     this.#clockJumps.recordDeadline(this.#clock);
     const endsAt = Math.min(this.#lossDeadline(target), target.endsAt);
     const dueAt = target.needsRenewal ? Math.min(watched.renewAt, endsAt) : endsAt;
+    watched.leadMs = this.#leadMs(watched, dueAt);
     this.#queue.schedule(watched, Math.max(dueAt, this.#clock.now())); // a past time is no lateness of the timer
+  }
+
+  /** How much earlier the lease may be woken. Not for a deadline, for a repeat, whose delay is random, or for a report, which has its time. */
+  #leadMs({ target, attempts, renewAt }: WatchedLease, dueAt: number): number {
+    const isRenewal = target.needsRenewal && dueAt === renewAt && dueAt !== target.reportAt;
+    const isGrouped = isRenewal && !target.isClaim && attempts === 0;
+    return isGrouped ? Math.min(target.ttlMs / 20, maxGroupLeadMs) : 0;
   }
 
   /** When the timer declares the loss. `remainingMs()` and `throwIfLost()` need no timer, and use the end of the validity. */
@@ -293,6 +310,8 @@ export class WatchedLease implements Scheduled {
   dueAt = 0;
   slot = -1;
   renewAt = 0;
+  /** How much earlier the lease may be woken, together with another one, ms. */
+  leadMs = 0;
   /** How many renewals were sent since the last confirmed one. */
   attempts = 0;
   isEnded = false;
@@ -307,6 +326,7 @@ export class WatchedLease implements Scheduled {
 class ClockJumpDetector implements Scheduled {
   dueAt = 0;
   slot = -1;
+  readonly leadMs = maxGroupLeadMs;
   #offset: number;
 
   constructor(clock: Clock) {

@@ -270,8 +270,9 @@ export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled 
   }
 
   takeOver(previous: LeaseState): LeaseState {
-    const grant = { ...previous.grant, isClaim: previous.isClaim }; // the holder before may have confirmed its claim
-    const created = LeaseState.create(this.#host, grant, this.#options, previous.fencingToken + 1n);
+    // The holder before may have confirmed its claim.
+    const own = { fencingToken: previous.fencingToken + 1n, isClaim: previous.isClaim };
+    const created = LeaseState.create(this.#host, previous.grant, this.#options, own);
     publish("handover", () => created.state.facts());
     this.#succeed(created, "handover");
     return created.state;

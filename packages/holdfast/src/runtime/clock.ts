@@ -17,6 +17,11 @@ export interface Clock {
    */
   setTimer(action: () => void, delayMs: number, keepsProcessAlive?: boolean): Timer;
   clearTimer(timer: Timer): void;
+  /**
+   * Changes whether a timer keeps the process alive. With it a timer that has nothing to do stays set for a while, because to clear and
+   * set timers costs more than most of what they are for. Absent: such a timer is cleared.
+   */
+  keepAlive?(timer: Timer, keepsProcessAlive: boolean): void;
 }
 
 /** One moment on both clocks. */
@@ -100,6 +105,11 @@ export const systemClock: Clock = {
       real.clearImmediate?.(timer.handle);
     } else {
       real.clearTimeout(timer as NodeJS.Timeout);
+    }
+  },
+  keepAlive(timer, keepsProcessAlive) {
+    if (!(timer instanceof ImmediateTimer)) {
+      (timer as Partial<NodeJS.Timeout>)[keepsProcessAlive ? "ref" : "unref"]?.();
     }
   },
 };

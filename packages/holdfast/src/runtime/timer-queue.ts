@@ -9,6 +9,8 @@ export interface Scheduled {
 const absent = -1;
 /** The largest number of items in one run of the timer. Afterwards the process reads the replies that have arrived. */
 const mostAtOnce = 256;
+/** A timer without items stays set if it was set for at most this time. It refers to its queue until then. */
+const longestRestMs = 60_000;
 
 /**
  * Many due times, one timer: calls `fire` for each due item, earliest first.
@@ -18,15 +20,27 @@ export class TimerQueue<T extends Scheduled> {
   readonly #clock: Clock;
   readonly #fire: (item: T) => void;
   readonly #keepsProcessAlive: boolean;
+  readonly #leadOf: (item: T) => number;
   readonly #heap: T[] = [];
   #timer: Timer = undefined;
   #timerAt = Infinity;
+  /** How long before its time the timer was set, ms. */
+  #timerMs = 0;
 
-  /** @param keepsProcessAlive whether the timer keeps the process alive: true only if callers wait for it */
-  constructor(clock: Clock, fire: (item: T) => void, keepsProcessAlive = false) {
+  /**
+   * @param keepsProcessAlive whether the timer keeps the process alive: true only if callers wait for it
+   * @param leadOf how much earlier than due an item may fire together with an item that is due, ms
+   */
+  constructor(
+    clock: Clock,
+    fire: (item: T) => void,
+    keepsProcessAlive = false,
+    leadOf: (item: T) => number = () => 0,
+  ) {
     this.#clock = clock;
     this.#fire = fire;
     this.#keepsProcessAlive = keepsProcessAlive;
+    this.#leadOf = leadOf;
   }
 
   get size(): number {
@@ -45,6 +59,9 @@ export class TimerQueue<T extends Scheduled> {
     }
     item.dueAt = dueAt;
     if (item.slot === absent) {
+      if (this.#heap.length === 0) {
+        this.#keepAlive(true);
+      }
       item.slot = this.#heap.length;
       this.#heap.push(item);
     }
@@ -66,7 +83,7 @@ export class TimerQueue<T extends Scheduled> {
     }
     item.slot = absent;
     if (this.#heap.length === 0) {
-      this.#disarm();
+      this.#rest();
     }
   }
 
@@ -87,7 +104,23 @@ export class TimerQueue<T extends Scheduled> {
   #arm(dueAt: number): void {
     this.#disarm();
     this.#timerAt = dueAt;
-    this.#timer = this.#clock.setTimer(this.#run, dueAt - this.#clock.now(), this.#keepsProcessAlive);
+    this.#timerMs = dueAt - this.#clock.now();
+    this.#timer = this.#clock.setTimer(this.#run, this.#timerMs, this.#keepsProcessAlive);
+  }
+
+  /** The last item was removed. The next one will probably need a timer for a later time. */
+  #rest(): void {
+    if (this.#clock.keepAlive && this.#timerMs <= longestRestMs) {
+      this.#keepAlive(false);
+    } else {
+      this.#disarm();
+    }
+  }
+
+  #keepAlive(keepsProcessAlive: boolean): void {
+    if (this.#keepsProcessAlive && this.#timerAt !== Infinity) {
+      this.#clock.keepAlive?.(this.#timer, keepsProcessAlive);
+    }
   }
 
   #disarm(): void {
@@ -116,7 +149,7 @@ export class TimerQueue<T extends Scheduled> {
     let remaining = limit;
     for (
       let first = this.#heap[0];
-      remaining > 0 && first !== undefined && first.dueAt <= now;
+      remaining > 0 && first !== undefined && first.dueAt <= now + this.#leadOf(first);
       first = this.#heap[0]
     ) {
       remaining -= 1;

@@ -272,3 +272,39 @@ test("the shortest TTL is renewed without a busy loop", async () => {
   expect(target.renewals.length).toBeGreaterThan(25);
   expect(target.renewals.length).toBeLessThan(40);
 });
+
+test("a renewal is sent with another one that is due, at most a twentieth of the TTL and 100 ms early", async () => {
+  const targets = [watched(renewing)];
+  for (let lease = 0; lease < 20; lease++) {
+    await clock.advance(40);
+    targets.push(watched(renewing));
+  }
+  await clock.advance(firstRenewalMs);
+  const times = targets.map(({ renewals: [first] }) => first as number);
+  times.forEach((at, index) => {
+    const dueAt = firstRenewalMs + index * 40;
+    expect(at).toBeLessThanOrEqual(dueAt);
+    expect(at).toBeGreaterThanOrEqual(dueAt - 100);
+  });
+  expect(new Set(times).size).toBe(7); // 21 leases, 40 ms apart: three in each group
+});
+
+test("a deadline is not advanced by a renewal, and neither are a repeat and a report", async () => {
+  const ends = watched(renewing, { needsRenewal: false, endsAt: firstRenewalMs + 50 });
+  const reports = watched(
+    (attempt) => {
+      reports.reportAt = attempt > 1 ? Infinity : reports.reportAt;
+      return renewing();
+    },
+    { reportAt: firstRenewalMs + 50 },
+  );
+  const repeats = watched(failing);
+  watched(renewing);
+  await clock.advance(firstRenewalMs + 500);
+  expect(ends.losses).toEqual([[firstRenewalMs + 50, "max-hold", undefined]]);
+  expect(reports.renewals[0]).toBe(firstRenewalMs);
+  expect(reports.renewals[1]).toBe(firstRenewalMs + 50);
+  const others = Array.from({ length: 20 }, () => watched(renewing));
+  await clock.advance(firstRenewalMs);
+  expect(repeats.renewals.some((at) => others[0]?.renewals.includes(at))).toBe(false);
+});

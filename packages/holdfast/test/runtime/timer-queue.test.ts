@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 import fc from "fast-check";
-import { manualClock } from "holdfast/testing";
+import { manualClock, type ManualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import { systemClock } from "../../src/runtime/clock.ts";
@@ -23,14 +23,49 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ block: fc.nat(20) }) },
 );
 
-test("it wakes the same items in the same order as a sorted list, with one timer", async () => {
+/** A manual clock whose timers may stop to keep the process alive, as those of the process do. @param held whether each timer does */
+function restingClock(held: Map<unknown, boolean>): ManualClock {
+  const clock = manualClock();
+  return {
+    ...clock,
+    setTimer(action, delayMs, keepsProcessAlive = false) {
+      const timer = clock.setTimer(
+        () => {
+          held.delete(timer);
+          action();
+        },
+        delayMs,
+        keepsProcessAlive,
+      );
+      held.set(timer, keepsProcessAlive);
+      return timer;
+    },
+    clearTimer(timer) {
+      held.delete(timer);
+      clock.clearTimer(timer);
+    },
+    keepAlive(timer, keepsProcessAlive) {
+      held.set(timer, keepsProcessAlive);
+    },
+  };
+}
+
+test.each([
+  ["is cleared without items", false],
+  ["stays set, and keeps no process alive without items", true],
+])("it wakes the same items in the same order as a sorted list, with one timer that %s", async (_, rests) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 100, size: "max" }), async (steps) => {
-      const clock = manualClock();
+      const held = new Map<unknown, boolean>();
+      const clock = rests ? restingClock(held) : manualClock();
       const woken: { at: number; dueAt: number; name: number }[] = [];
-      const queue = new TimerQueue<Item>(clock, ({ name, dueAt }) => {
-        woken.push({ at: clock.now(), dueAt, name });
-      });
+      const queue = new TimerQueue<Item>(
+        clock,
+        ({ name, dueAt }) => {
+          woken.push({ at: clock.now(), dueAt, name });
+        },
+        rests,
+      );
       const items = Array.from({ length: 31 }, (_, name) => item(name));
       const model = new Map<number, number>();
       for (const now of steps) {
@@ -57,7 +92,12 @@ test("it wakes the same items in the same order as a sorted list, with one timer
           woken.length = 0;
         }
         expect(queue.size).toBe(model.size);
-        expect(clock.timers()).toBe(model.size > 0 ? 1 : 0);
+        if (rests) {
+          expect([...held.values()].filter((keepsAlive) => keepsAlive)).toHaveLength(model.size > 0 ? 1 : 0);
+          expect(clock.timers()).toBeLessThanOrEqual(1);
+        } else {
+          expect(clock.timers()).toBe(model.size > 0 ? 1 : 0);
+        }
         expect(items.map(({ slot }) => slot >= 0)).toEqual(items.map(({ name }) => model.has(name)));
       }
     }),

@@ -5,7 +5,7 @@ import { detectConnection } from "../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
 import { channelOf, counterKey, KeySpace, type LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
 import { executeSingleScript } from "../../src/drivers/redis/protocol/scripts.generated.ts";
-import { encode } from "../../src/drivers/redis/protocol/operation.ts";
+import { callOfServer } from "../../src/drivers/redis/protocol/operation.ts";
 import { wholeCommand } from "./diagnostics-log.ts";
 
 export const retentionMs = 3_600_000;
@@ -142,14 +142,15 @@ export class ScriptFixture {
     operations: readonly (readonly [LockKeys, readonly string[]])[],
     { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
   ): Promise<ScriptReply[]> {
-    const keys = [counterKey(), ...operations.flatMap(([own]) => own)];
-    const [lone] = operations;
-    const own =
-      lone && operations.length === 1 ? lone[1] : [encode(operations.map(([, args]) => ({ args })))];
-    const [, ...answers] = (await connection.run(executeSingleScript, keys, [
+    const call = callOfServer(
+      operations.map(([keys, args]) => ({ keys, args })),
+      counterKey(),
       String(bound),
-      ...own,
-    ])) as unknown[];
+    );
+    const reply = await connection.run(executeSingleScript, call.keys, call.args);
+    const answers = Array.isArray(reply)
+      ? reply.slice(1)
+      : [operations[0]?.[1][0] === "acquire" ? (reply as unknown) : 1];
     return operations.map(([, own], i) => wholeCommand(own, answers[i], false));
   }
 

@@ -51,6 +51,87 @@ export function withProposedFence(args: readonly string[], proposedFence: string
   return [name, proposedFence, ...rest];
 }
 
+/** The keys and arguments of one call of a script. */
+export interface CallText {
+  readonly keys: string[];
+  readonly args: string[];
+}
+
+type AcquireArgs = readonly [
+  name: string,
+  token: string,
+  entryTail: string,
+  ttl: string,
+  fencingCount: string,
+  wait: string,
+  metadata: string,
+  latest: string,
+];
+
+/** Byte 67 of a token begins the ticket of a mutex, a digit. */
+const ticketAt = 66;
+
+function isMutexToken(token: string): boolean {
+  return token.length > ticketAt && token.charCodeAt(ticketAt) <= 57;
+}
+
+/**
+ * The lone form of an operation on a mutex, as `single/lone-*.lua` documents it. It has fewer arguments, because each of them costs both
+ * sides time. Undefined: the operation has no lone form.
+ */
+function loneForm(args: readonly string[], queueBound: string): string[] | undefined {
+  const [name, token = "", entryTail] = args;
+  if (!isMutexToken(token)) {
+    return undefined;
+  } else if (name === "acquire") {
+    return loneAcquire(args as AcquireArgs, queueBound);
+  }
+  return name === "release" && entryTail === "" ? [name, token, args[3] as string] : undefined;
+}
+
+function loneAcquire(
+  [name, token, entryTail, ttl, fencingCount, wait, metadata, latest]: AcquireArgs,
+  queueBound: string,
+): string[] | undefined {
+  return fencingCount === "1" && metadata === ""
+    ? [name, token, ttl, latest, wait === "0" ? "" : `${wait} ${queueBound} ${entryTail}`]
+    : undefined;
+}
+
+/** The call of `execute-single` for some operations. */
+export function callOfServer(
+  operations: readonly Pick<Operation, "keys" | "args" | "auditKey">[],
+  counter: string,
+  queueBound: string,
+): CallText {
+  const [first, second] = operations;
+  if (first === undefined) {
+    return { keys: [counter], args: [queueBound, "[]"] };
+  }
+  const { keys, args, auditKey } = first;
+  if (second === undefined) {
+    const audit = auditKey === undefined ? [] : [auditKey];
+    return { keys: [counter, ...keys, ...audit], args: loneForm(args, queueBound) ?? [queueBound, ...args] };
+  }
+  const isRequeue = operations.length === 2 && args[0] === "acquire" && second.args[0] === "release";
+  return isRequeue && second.keys[0] === keys[0]
+    ? { keys: [counter, ...keys], args: [queueBound, ...args, ...second.args] }
+    : { keys: [counter, ...keysOf(operations)], args: [queueBound, encode(operations)] };
+}
+
+/** The keys of a batch. */
+export function keysOf(operations: readonly Pick<Operation, "keys" | "auditKey">[]): string[] {
+  const keys: string[] = [];
+  for (const operation of operations) {
+    keys.push(...operation.keys);
+  }
+  const auditKey = operations.find((operation) => operation.auditKey !== undefined)?.auditKey;
+  if (auditKey !== undefined) {
+    keys.push(auditKey);
+  }
+  return keys;
+}
+
 /** Like {@link encode}. The last text is cached, because a broadcast sends the same batch to all nodes. */
 export function encodeShared(operations: readonly Pick<Operation, "args">[]): string {
   // The cache compares the argument arrays by identity, because a repeated operation has a new array.

@@ -128,7 +128,11 @@ export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, Majori
   won(majorityGrant: MajorityGrant): void {
     const attempt = this.#attempts.current as MajorityAttempt;
     this.#settle();
-    const grant = this.#host.grants.won(attempt, majorityGrant);
+    // A queue entry has no metadata, so the first extension brings them at once.
+    const lacksInfo =
+      this.#request.info !== undefined && majorityGrant.votes.some(({ vote }) => vote.isNotified);
+    const isClaim = majorityGrant.isClaim || lacksInfo;
+    const grant = this.#host.grants.won(attempt, { ...majorityGrant, isClaim });
     publishVote(grant, majorityGrant, attempt.voteRequests.length, this.#host.clock);
     this.#resolve({ outcome: "granted", grant });
   }

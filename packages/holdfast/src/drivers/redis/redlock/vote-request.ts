@@ -11,7 +11,7 @@ import {
   VoteState,
   VoteYield,
 } from "./vote.ts";
-import { messageOf, serverRefusal, unresponsiveError } from "../server/errors.ts";
+import { messageOf, serverRefusal, unresponsive } from "../server/errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import { acquireStatus, type Reply } from "../protocol/operation.ts";
 import { EngineError } from "../../../errors.ts";
@@ -111,7 +111,7 @@ class VoteSender {
       clock.clearTimer(timer);
       failed(error);
     };
-    const timer: Timer = clock.setTimer(() => handshakeFailed(unresponsiveError()), nodeTimeoutMs);
+    const timer: Timer = clock.setTimer(() => handshakeFailed(unresponsive), nodeTimeoutMs);
     this.#state.node.handshake().then(() => {
       clock.clearTimer(timer);
       connected();

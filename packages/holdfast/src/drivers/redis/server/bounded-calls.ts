@@ -7,7 +7,7 @@ import {
   isTransient,
   outcomeOf,
   timeoutError,
-  unresponsiveError,
+  unresponsive,
   withServer,
 } from "./errors.ts";
 import type { Connection } from "../clients/connection.ts";
@@ -108,7 +108,7 @@ export class Responsiveness {
     if (this.#options.clock.now() >= this.#notBefore) {
       this.#sendProbe();
     }
-    return unresponsiveError();
+    return unresponsive;
   }
 
   #sendProbe(): void {

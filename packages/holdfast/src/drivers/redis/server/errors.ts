@@ -171,9 +171,14 @@ export function timeoutError(ms: number): EngineError {
   });
 }
 
-export function unresponsiveError(): EngineError {
-  return new EngineError("Redis does not answer", { outcome: "none", retryable: true });
-}
+/**
+ * The failure of every call to a server that is known not to answer. It is one object, because while a node of a quorum is down, each
+ * operation fails there, and the stack traces would cost more than the operations. Callers get an error of their own.
+ */
+export const unresponsive: EngineError = new EngineError("Redis does not answer", {
+  outcome: "none",
+  retryable: true,
+});
 
 export function unsupportedCluster(version: string): LockError {
   const message = `Redis Cluster is supported from Redis 7 on, which has messages within a slot: this is ${version}`;

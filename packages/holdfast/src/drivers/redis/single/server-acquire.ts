@@ -179,14 +179,18 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
       return;
     }
     const validity = validFrom(at, grant.ttlMs, ageMs);
-    const isClaim = grant.ttlMs < this.#request.ttlMs;
+    const isClaim = this.#isClaim(grant.ttlMs);
     this.#handleGrant([acquireStatus.granted, grant.first, grant.last], validity, isClaim, "message");
   }
 
   /** The reply to a release of this client reports the grant. */
   grantedByRelease({ first, last, ttlMs }: HandedOverGrant, sent: Instant): void {
-    const isClaim = ttlMs < this.#request.ttlMs;
-    this.#handleGrant([acquireStatus.granted, first, last], validFrom(sent, ttlMs), isClaim);
+    this.#handleGrant([acquireStatus.granted, first, last], validFrom(sent, ttlMs), this.#isClaim(ttlMs));
+  }
+
+  /** Whether the grant of the queue needs an extension at once: for its TTL, or because a queue entry has no metadata. */
+  #isClaim(ttlMs: number): boolean {
+    return ttlMs < this.#request.ttlMs || this.#request.info !== undefined;
   }
 
   /** A clone of this process has the same tokens. */

@@ -2,13 +2,14 @@ import { manualClock } from "holdfast/testing";
 import type { Connection } from "holdfast/redis";
 
 import type { Instant } from "../../../../src/runtime/clock.ts";
-import { Batcher, type Header } from "../../../../src/drivers/redis/server/batch.ts";
+import {
+  Batcher,
+  type Header,
+  quorumNodeBatches,
+  singleServerBatches,
+} from "../../../../src/drivers/redis/server/batch.ts";
 import { counterKey, KeySpace } from "../../../../src/drivers/redis/protocol/keys.ts";
 import type { Operation, Reply } from "../../../../src/drivers/redis/protocol/operation.ts";
-import {
-  executeSingleScript,
-  executeQuorumScript,
-} from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { Responsiveness } from "../../../../src/drivers/redis/server/bounded-calls.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 
@@ -35,9 +36,10 @@ export class BatchFixture {
 
   /** @param isQuorumNode whether the batcher serves a node of a quorum */
   open(isQuorumNode = false): Batcher {
+    const limits = { nodeTimeoutMs: 2_000, retentionMs: 3_600_000, maxClockDifferenceMs: 0, queueBound: 100 };
     const settings = isQuorumNode
-      ? { script: executeQuorumScript, keys: [], args: ["3600000", "100", "1"] }
-      : { script: executeSingleScript, keys: [counterKey()], args: ["100"] };
+      ? quorumNodeBatches(limits)
+      : singleServerBatches(counterKey(), limits.queueBound, limits.nodeTimeoutMs);
     const listener = {
       replied: ({ serverMicros: micros }: Header, sent: Instant, receivedAt: number) => {
         this.received.push([micros, sent.now, receivedAt]);
@@ -52,13 +54,7 @@ export class BatchFixture {
         this.recoveries += 1;
       },
     });
-    return new Batcher(
-      this.#connection(),
-      this.clock,
-      { ...settings, timeoutMs: 2_000, isQuorumNode: isQuorumNode },
-      listener,
-      this.responsiveness,
-    );
+    return new Batcher(this.#connection(), this.clock, settings, listener, this.responsiveness);
   }
 
   perform(...names: string[]): RecordingOperation[] {

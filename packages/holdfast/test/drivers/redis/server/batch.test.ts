@@ -29,7 +29,7 @@ test("a lone operation travels with plain arguments; to a node of a quorum it tr
   fixture.batcher = fixture.open(true);
   fixture.perform("a");
   await turn();
-  expect(fixture.calls[1]?.args).toEqual(["3600000", "100", "1", '["a"]']);
+  expect(fixture.calls[1]?.args).toEqual(["3600000", "100", "0", '["a"]']);
   expect(fixture.calls[1]?.keys).toHaveLength(3); // without the counter of a single server
 });
 
@@ -41,6 +41,22 @@ test("more operations share two calls evenly, and so do operations added during 
   fixture.perform("next", "next", "next", "next");
   await turn();
   expect(fixture.calls.slice(2).map(({ operations }) => operations.length)).toEqual([4]);
+});
+
+test("a turn with as many operations as the one before sends the first half at once", async () => {
+  fixture.perform(...numbered(8));
+  await turn();
+  fixture.calls.forEach((call) => call.answer());
+  await turn();
+  fixture.perform(...numbered(3));
+  expect(fixture.calls).toHaveLength(2);
+  fixture.perform(...numbered(1));
+  expect(fixture.calls.map(({ operations }) => operations.length)).toEqual([4, 4, 4]);
+  fixture.perform(...numbered(4));
+  expect(fixture.calls.map(({ operations }) => operations.length)).toEqual([4, 4, 4, 4]);
+  fixture.perform(...numbered(1));
+  await turn();
+  expect(fixture.calls.map(({ operations }) => operations.length)).toEqual([4, 4, 4, 4, 1]);
 });
 
 test("a quorum's node gets one call a turn", async () => {

@@ -33,6 +33,27 @@ test("the next caller of the process gets the lock by the reply of the release, 
   expect(lease.remainingMs()).toBeGreaterThan(ttlMs * 0.9);
 });
 
+test.each([ttlMs, 2_000])(
+  "other processes soon see the reason of a caller that got the lock from the queue, with a TTL of %i ms",
+  async (ownTtlMs) => {
+    const [locks, others] = [await process(withoutHandover), await process()];
+    for (const [here, next] of [
+      [locks, locks],
+      [others, locks],
+    ] as const) {
+      const held = await within(10, here.acquire("k", { ttlMs }));
+      const waiting = next.acquire("k", { ttlMs: ownTtlMs, reason: "maintenance" });
+      await pass(10);
+      await within(10, held.release());
+      const lease = await within(10, waiting);
+      await pass(10);
+      const { holders } = await within(10, others.inspect("k"));
+      expect(holders).toMatchObject([{ reason: "maintenance" }]);
+      expect(await within(10, lease.release())).toBe(true);
+    }
+  },
+);
+
 test("a release with a next caller is not refused by a full queue: the others get their turn, and then the next caller", async () => {
   const locks = await process(withoutHandover, { maxQueue: 1 });
   const others = await process({}, { maxQueue: 1 });

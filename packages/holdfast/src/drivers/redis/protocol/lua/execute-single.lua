@@ -5,26 +5,51 @@
 --   ARGV[1]   the maximum length of a queue
 --   ARGV[2]   for several operations: JSON, one array of strings with each operation's name and arguments
 --             for one operation: its name, with its arguments in the rest of ARGV, because JSON would cost time
+--             for an acquire and then the release of an older token of the same lock: both, in this flat form
 --   Reply     { server time in microseconds, reply, reply, ... }
 --             each reply as the file of the operation states, or { "error", message }
 --             a replica replies with the error READONLY
 --   Effects   those of the operations
 --
--- The server's time is read once, here. The acquisition of a free lock and the release without a waiter run in the loop below. All other
--- functions are defined only when a call needs them, because their definition costs more than the commands.
+-- The most frequent operations have a lone form with fewer arguments: then ARGV[1] is the name. See single/lone-*.lua.
+--
+-- The server's time is read once. The lone forms, the acquisition of a free lock and the release without a waiter use few functions. The
+-- other functions are defined only when a call needs them, because their definition costs more than the commands.
 
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local queue_bound = tonumber(ARGV[1])
+local function read_time()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local now, operations, queue_bound
+-- The lock of the current operation, and the token that holds the lock at the start of the operation.
+local lock_key, queue, info = KEYS[2], KEYS[3], KEYS[4]
+local holder
+
+-- The index of the first operation's name in `operations`.
+local at = 1
+local is_lone = true
+if ARGV[1] == 'acquire' then
+  --- @include "single/lone-acquire.lua"
+elseif ARGV[1] == 'release' then
+  --- @include "single/lone-release.lua"
+else
+  is_lone = false
+  now = read_time()
+  queue_bound = ARGV[1]
+  if #KEYS < 7 then
+    operations, at = ARGV, 2
+  else
+    operations = cjson.decode(ARGV[2])
+  end
+  if #KEYS == 4 and ARGV[2] == 'acquire' and ARGV[10] == 'release' then
+    --- @include "single/fast-requeue.lua"
+  end
+end
+queue_bound = tonumber(queue_bound)
 local is_quorum = false
 local known_run_id
 
-local is_single = #KEYS < 7
-local operations = is_single and ARGV or cjson.decode(ARGV[2])
-
--- The lock of the current operation, and the token that holds the lock at the start of the operation.
-local lock_key, queue, info
-local holder
 -- The fencing number for a shared holder whose number was evicted.
 local floor = 0
 
@@ -70,19 +95,22 @@ local answers = { now }
 -- Whether a reply proves that this server is a primary.
 local is_proved = false
 local call = redis.pcall
-local at, count = is_single and 2 or 1, 1
+local count = 1
 local name = operations[at]
 local perform_isolated
 while name do
-  lock_key, queue, info = KEYS[3 * count - 1], KEYS[3 * count], KEYS[3 * count + 1]
+  if count > 1 and #KEYS > 6 then
+    lock_key, queue, info = KEYS[3 * count - 1], KEYS[3 * count], KEYS[3 * count + 1]
+  end
   local first = at + 1
   local token, next_at, answer, removed_waiter = operations[first], nil, nil, nil
 
   -- In every other case, and after an error, `answer` stays nil. Then the dispatcher performs the operation, or reports the error.
   -- Byte 67 of a token begins the ticket of a mutex (a digit), or the mode of a shared lock (a letter).
-  if name == 'acquire' and (string.byte(token, 67) or 58) <= 57 then
+  local is_fast = not is_lone and (name == 'acquire' or name == 'release') and (string.byte(token, 67) or 58) <= 57
+  if is_fast and name == 'acquire' then
     --- @include "single/fast-acquire.lua"
-  elseif name == 'release' and (string.byte(token, 67) or 58) <= 57 then
+  elseif is_fast then
     --- @include "single/fast-release.lua"
   end
 

@@ -35,6 +35,11 @@ export function remainingValidityMs(validity: Validity, clock: Clock): number {
   return Math.min(validity.until - clock.now(), validity.untilWall - clock.wall());
 }
 
+/** The end of the validity by the stricter clock, on the scale of `clock.now()`. The clocks differ after the machine has slept. */
+export function validityEnd({ until, untilWall }: Validity, { now, wall }: Instant): number {
+  return now + Math.min(until - now, untilWall - wall);
+}
+
 /**
  * Applies a confirmed extension. An earlier end never replaces a later one, because replies may be reordered.
  * The stricter clock decides: after a jump of the wall clock, the end that is later on one clock may leave less time.

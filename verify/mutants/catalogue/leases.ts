@@ -23,6 +23,24 @@ export const leases: readonly Mutant[] = [
     byRules("validity", "validity ends as soon as either clock reaches its end"),
   ),
   mutant(
+    "wall-clock-is-ignored-by-the-watchdog",
+    "protocol#terms: Either clock ends the lease",
+    at("validityEnd", call("min"), byArgument(1)),
+    byRules("lease/watchdog-suspension", "after a sleep longer than its validity a lease is lost within"),
+  ),
+  mutant(
+    "repeated-renewals-go-out-together",
+    "protocol#batches: A repeat after a failure keeps its own random delay.",
+    at("Watchdog.#leadMs", operation("===", "0"), by("true")),
+    byRules("lease/watchdog", "a deadline is not advanced by a renewal, and neither are a repeat"),
+  ),
+  mutant(
+    "renewals-are-not-grouped",
+    "protocol#batches: takes with it those that are due within 5 % of their TTL, at most 100 ms",
+    at("TimerQueue.#fireDue", call("#leadOf"), by("0")),
+    byRules("lease/watchdog", "a renewal is sent with another one that is due"),
+  ),
+  mutant(
     "confirmation-is-measured-by-one-clock",
     "protocol#terms: Either clock ends the lease",
     at("extendValidity", condition(), by("arguments[1].until > arguments[0].until")),

@@ -16,6 +16,11 @@ import { by, byArgument, removed, withArgument, withoutArgument } from "../synta
 
 const scripts = "drivers/redis/protocol/scripts";
 
+/** The conditions of an acquire in its lone form, in the loop of a batch, and with the release of an older token. */
+const loneAcquire = condition("EXISTS", "ARGV", "lock_key");
+const fastAcquire = condition("EXISTS", "operations");
+const requeue = condition("EXISTS", "is_held");
+
 /** One Redis server: its scripts, the queue, numbers, and locks that holders share. */
 export const server: readonly Mutant[] = [
   mutant(
@@ -46,10 +51,28 @@ export const server: readonly Mutant[] = [
     "try-overtakes-the-queue",
     "protocol#operations-of-one-server: A try comes after all waiters.",
     [
-      at("execute-single:", call("EXISTS", "queue"), withoutArgument(3)),
+      at("execute-single:", [loneAcquire, call("EXISTS", "queue")], withoutArgument(3)),
       at("execute-single: acquire_free", condition("EXISTS"), by("true")),
     ],
-    byServer(`${scripts}/acquire-queue`, "a try on a free lock comes after every"),
+    byServer(`${scripts}/acquire-queue`, "a try on a free lock comes after every waiter, alone"),
+  ),
+  mutant(
+    "try-beside-others-overtakes-the-queue",
+    "protocol#operations-of-one-server: A try comes after all waiters.",
+    at("execute-single:", [fastAcquire, call("EXISTS", "queue")], withoutArgument(3)),
+    byServer(`${scripts}/acquire-queue`, "a try on a free lock comes after every waiter, beside"),
+  ),
+  mutant(
+    "requeue-overtakes-the-queue",
+    "protocol#waiting-and-hand-over: If the call has only these two operations and the queue is empty, the script writes `K` for `new` at once",
+    at("execute-single:", [requeue, operation("==", "EXISTS")], by("true")),
+    byServer(`${scripts}/requeue`, "grants the lock to a waiter of another process"),
+  ),
+  mutant(
+    "requeue-takes-another's-lock",
+    "protocol#waiting-and-hand-over: If the call has only these two operations and the queue is empty, the script writes `K` for `new` at once",
+    at("execute-single:", value("is_held"), by("true")),
+    byServer(`${scripts}/requeue`, "changes nothing of a lock that another token holds"),
   ),
   mutant(
     "registration-needs-memory",
@@ -66,8 +89,14 @@ export const server: readonly Mutant[] = [
   mutant(
     "metadata-remains-after-a-release",
     "protocol#one-server-and-each-slot-of-a-cluster: A released key leaves nothing.",
-    at("execute-single:", call("DEL", "info"), withoutArgument(3)),
+    at("execute-single:", call("DEL", "lock_key", "KEYS"), withoutArgument(3)),
     byServer(`${scripts}/release`, "the holder releases the lock with"),
+  ),
+  mutant(
+    "metadata-remains-after-a-requeue",
+    "protocol#one-server-and-each-slot-of-a-cluster: A released key leaves nothing.",
+    at("execute-single:", condition("byte", "value"), by("false")),
+    byServer(`${scripts}/requeue`, "removes the metadata of the older token"),
   ),
   mutant(
     "refused-publish-drops-the-waiter",
@@ -78,8 +107,14 @@ export const server: readonly Mutant[] = [
   mutant(
     "claim-is-not-extended",
     "protocol#waiting-and-hand-over: A grant by notification lasts for `claimMs` (3 s), and the holder extends at once.",
-    at("ServerAcquire.granted", operation("<", "ttlMs"), by("false")),
+    at("ServerAcquire.#isClaim", operation("<", "ttlMs"), by("false")),
     byRules("drivers/redis/single/late-requests", "a grant by notification soon has its"),
+  ),
+  mutant(
+    "metadata-of-a-waiter-come-late",
+    "protocol#waiting-and-hand-over: extends its lease as soon as its work has lasted 5 ms, and the extension brings them.",
+    at("ServerAcquire.#isClaim", operation("!==", "info"), by("false")),
+    byRules("drivers/redis/single/handed-over", "other processes soon see the reason of a caller"),
   ),
   mutant(
     "first-waiters-poll-late",
@@ -123,8 +158,14 @@ export const server: readonly Mutant[] = [
   mutant(
     "free-lock-is-granted-too-late",
     "protocol#late-operations: refused after its latest time: `commandTimeoutMs` + 3 s after the sending, by the earliest server time",
-    at("execute-single:", operation("<=", "1000"), by("true")),
+    at("execute-single:", [loneAcquire, operation("<=", "1000")], by("true")),
     byServer(`${scripts}/late-operations`, "does nothing to a free lock"),
+  ),
+  mutant(
+    "requeue-is-granted-too-late",
+    "protocol#late-operations: refused after its latest time: `commandTimeoutMs` + 3 s after the sending, by the earliest server time",
+    at("execute-single:", [requeue, operation("<=", "1000")], by("true")),
+    byServer(`${scripts}/requeue`, "after its latest time releases the older token"),
   ),
   mutant(
     "repeated-operations-keep-their-former-arguments",

@@ -1,11 +1,11 @@
 import type { Driver, ExtendResult, Grant } from "../driver.ts";
-import { type Clock, instantNow } from "../runtime/clock.ts";
+import { type Clock, type Instant, instantNow } from "../runtime/clock.ts";
 import { type LeaseFacts, publish } from "../diagnostics.ts";
 import type { LossReason } from "../errors.ts";
 import { TimerLateness } from "../runtime/timer-lateness.ts";
 import { jittered, type Random } from "../runtime/random.ts";
 import { type Scheduled, TimerQueue } from "../runtime/timer-queue.ts";
-import { extendValidity, remainingValidityMs, type Validity, wasSuspended } from "../validity.ts";
+import { extendValidity, type Validity, validityEnd, wasSuspended } from "../validity.ts";
 
 /** A renewed lease, as a {@link RenewalBackup} needs it. */
 export interface BackedLease {
@@ -112,12 +112,11 @@ export class Watchdog {
     if (target.needsRenewal) {
       this.#backup?.add(target);
     }
-    const remainingMs = remainingValidityMs(target.validity, this.#clock); // small after a late adoption, so the delay is a fraction of it
-    watched.renewAt = Math.max(
-      this.#renewalTime(target),
-      this.#clock.now() + Math.min(minRenewalDelayMs, remainingMs / 20),
-    );
-    this.#schedule(watched);
+    const at = instantNow(this.#clock);
+    const remainingMs = validityEnd(target.validity, at) - at.now; // small after a late adoption, so the delay is a fraction of it
+    const earliest = at.now + Math.min(minRenewalDelayMs, remainingMs / 20);
+    watched.renewAt = Math.max(this.#renewalTime(target, at), earliest);
+    this.#schedule(watched, at);
     return watched;
   }
 
@@ -139,8 +138,9 @@ export class Watchdog {
       } else {
         this.#backup?.remove(target);
       }
-      watched.renewAt = this.#renewalTime(target);
-      this.#schedule(watched);
+      const at = instantNow(this.#clock);
+      watched.renewAt = this.#renewalTime(target, at);
+      this.#schedule(watched, at);
     }
   }
 
@@ -161,22 +161,24 @@ export class Watchdog {
 
   #wake(watched: WatchedLease): void {
     const { target } = watched;
-    const now = this.#clock.now();
-    if (this.#lossDeadline(target) <= now) {
+    const at = instantNow(this.#clock);
+    const { now } = at;
+    if (this.#lossDeadline(target, at) <= now) {
       this.#end(watched, this.#lossReason(watched));
     } else if (now >= target.endsAt) {
       this.#end(watched, "max-hold");
     } else {
       if (target.needsRenewal && now >= watched.renewAt - watched.leadMs) {
-        this.#tryRenewal(watched, now);
+        this.#tryRenewal(watched, at);
       }
       this.#schedule(watched);
     }
   }
 
-  #tryRenewal(watched: WatchedLease, now: number): void {
+  #tryRenewal(watched: WatchedLease, at: Instant): void {
     const { target } = watched;
-    const dueAt = this.#renewalTime(target);
+    const { now } = at;
+    const dueAt = this.#renewalTime(target, at);
     if (dueAt > now + watched.leadMs) {
       watched.renewAt = dueAt; // extended since, by its owner or by an earlier lease on the same grant
       return;
@@ -188,7 +190,7 @@ export class Watchdog {
     }
     watched.attempts += 1;
     watched.renewAt = now + target.ttlMs / 3;
-    const marginMs = remainingValidityMs(target.validity, this.#clock);
+    const marginMs = validityEnd(target.validity, at) - now;
     if (marginMs < target.ttlMs / 3) {
       publish("late-renewal", () => ({ ...target.facts(), lateMs: now - dueAt, marginMs }));
     }
@@ -217,7 +219,8 @@ export class Watchdog {
     if (watched.isEnded) {
       return;
     }
-    if (this.#lossDeadline(target) <= this.#clock.now()) {
+    const at = instantNow(this.#clock);
+    if (this.#lossDeadline(target, at) <= at.now) {
       this.#end(watched, this.#lossReason(watched)); // the process was suspended, and its timers run after the replies
     } else if (extension.outcome === "extended") {
       target.claimConfirmed();
@@ -253,13 +256,13 @@ export class Watchdog {
     return watched.attempts > 0 ? "engine-unreachable" : "expired";
   }
 
-  #schedule(watched: WatchedLease): void {
+  #schedule(watched: WatchedLease, at: Instant = instantNow(this.#clock)): void {
     const { target } = watched;
-    this.#clockJumps.recordDeadline(this.#clock);
-    const endsAt = Math.min(this.#lossDeadline(target), target.endsAt);
+    this.#clockJumps.recordDeadline(at);
+    const endsAt = Math.min(this.#lossDeadline(target, at), target.endsAt);
     const dueAt = target.needsRenewal ? Math.min(watched.renewAt, endsAt) : endsAt;
     watched.leadMs = this.#leadMs(watched, dueAt);
-    this.#queue.schedule(watched, Math.max(dueAt, this.#clock.now())); // a past time is no lateness of the timer
+    this.#queue.schedule(watched, Math.max(dueAt, at.now)); // a past time is no lateness of the timer
   }
 
   /** How much earlier the lease may be woken. Not for a deadline, for a repeat, whose delay is random, or for a report, which has its time. */
@@ -270,18 +273,15 @@ export class Watchdog {
   }
 
   /** When the timer declares the loss. `remainingMs()` and `throwIfLost()` need no timer, and use the end of the validity. */
-  #lossDeadline(target: Renewable): number {
-    return this.#expiryOf(target) - this.#lateness.leadMs(target.ttlMs);
+  #lossDeadline(target: Renewable, at: Instant): number {
+    return validityEnd(target.validity, at) - this.#lateness.leadMs(target.ttlMs);
   }
 
   /** When a third of the TTL has passed, or a report is due. For a claim: at once. */
-  #renewalTime(target: Renewable): number {
-    return target.isClaim ? 0 : Math.min(target.reportAt, this.#expiryOf(target) - (target.ttlMs * 2) / 3);
-  }
-
-  /** The end of the validity by the stricter clock, because the clocks differ after the machine has slept. */
-  #expiryOf(target: Renewable): number {
-    return this.#clock.now() + remainingValidityMs(target.validity, this.#clock);
+  #renewalTime(target: Renewable, at: Instant): number {
+    return target.isClaim
+      ? 0
+      : Math.min(target.reportAt, validityEnd(target.validity, at) - (target.ttlMs * 2) / 3);
   }
 
   /** Timers stop while the machine sleeps, so a jump of the wall clock causes a check of every lease. */
@@ -293,7 +293,7 @@ export class Watchdog {
     if (jumped) {
       for (const item of Array.from(this.#queue.items())) {
         if (item instanceof WatchedLease && !item.isEnded) {
-          item.renewAt = Math.min(item.renewAt, this.#renewalTime(item.target));
+          item.renewAt = Math.min(item.renewAt, this.#renewalTime(item.target, instantNow(this.#clock)));
           this.#wake(item);
         }
       }
@@ -335,8 +335,8 @@ class ClockJumpDetector implements Scheduled {
   }
 
   /** A deadline was computed from both clocks, so their present difference counts for the next reading too. */
-  recordDeadline(clock: Clock): void {
-    this.#offset = Math.min(this.#offset, clock.wall() - clock.now());
+  recordDeadline({ now, wall }: Instant): void {
+    this.#offset = Math.min(this.#offset, wall - now);
   }
 
   /** How far the wall clock has advanced more than the monotonic clock since the last reading or deadline, ms. */

@@ -25,8 +25,10 @@ export class TokenMap<T> {
     return this.#items.filter((item) => item !== undefined);
   }
 
-  set(token: string, item: T): void {
+  /** @returns the item that the token had before */
+  set(token: string, item: T): T | undefined {
     let slot = this.#slotOf(token);
+    const before = this.#items[slot];
     if (this.#tokens[slot] === undefined) {
       this.#size += 1;
       if (this.#size * 2 > this.#tokens.length) {
@@ -36,6 +38,7 @@ export class TokenMap<T> {
     }
     this.#tokens[slot] = token;
     this.#items[slot] = item;
+    return before;
   }
 
   delete(token: string): void {

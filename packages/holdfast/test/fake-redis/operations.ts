@@ -103,8 +103,8 @@ function operationsOfOneServer(askers: fc.Arbitrary<Requester>): Weighted<Operat
       arbitrary: operation(
         "release",
         fc
-          .tuple(askers, fc.constantFrom("0", "1"))
-          .map(([{ token, entryTail }, own]) => [token, entryTail, own]),
+          .tuple(askers, fc.constantFrom("0", "1"), fc.boolean())
+          .map(([{ token, entryTail }, own, hasEntry]) => [token, hasEntry ? entryTail : "", own]),
       ),
     },
   ];

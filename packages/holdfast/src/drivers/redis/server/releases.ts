@@ -226,6 +226,7 @@ export class ReleaseQueue {
   readonly #cleanUps = new Set<Promise<unknown>>();
   /** The newest open call of each token. The earlier ones follow as {@link ReleaseCall.previous}. */
   readonly #releasesByToken = new TokenMap<ReleaseCall>();
+  #openCalls = 0;
 
   constructor(
     serverFor: (keys: LockKeys) => RedisServer,
@@ -277,8 +278,8 @@ export class ReleaseQueue {
     const { token, keys, until, earlier } = release.pending;
     const lateMs = this.#serverFor(keys).msUntil(earlier?.latest ?? 0);
     release.until = until + lateMs; // a request that is executed late has a grant that ends late
-    release.previous = this.#releasesByToken.get(token);
-    this.#releasesByToken.set(token, release);
+    release.previous = this.#releasesByToken.set(token, release);
+    this.#openCalls += 1;
     this.#deadlines.schedule(release.deadline, this.#clock.now() + this.#budgetMs);
     this.send(release);
   }
@@ -326,19 +327,34 @@ export class ReleaseQueue {
   }
 
   /** The server found the grant for this call. Other calls for the token may find none, but the grant was held when they began. */
-  grantFound({ pending: { token } }: ReleaseCall): void {
-    for (let release = this.#releasesByToken.get(token); release; release = release.previous) {
-      release.wasFound = true;
+  grantFound(call: ReleaseCall): void {
+    call.wasFound = true;
+    if (this.#hasSeveralOfOneToken) {
+      const { token } = call.pending;
+      for (let other = this.#releasesByToken.get(token); other; other = other.previous) {
+        other.wasFound = true;
+      }
     }
   }
 
   /** The call is not sent again: answered, expired, cancelled, refused for good, or the queue is closed. */
   ended(release: ReleaseCall): void {
-    release.isEnded = true;
     this.#retries.cancel(release); // a late reply may have arrived before the repeat
     this.#deadlines.cancel(release.deadline);
+    if (!release.isEnded) {
+      release.isEnded = true;
+      this.#remove(release);
+      this.#openCalls -= 1;
+    }
+  }
+
+  get #hasSeveralOfOneToken(): boolean {
+    return this.#openCalls > this.#releasesByToken.size;
+  }
+
+  #remove(release: ReleaseCall): void {
     const { token } = release.pending;
-    const newest = this.#releasesByToken.get(token);
+    const newest = this.#hasSeveralOfOneToken ? this.#releasesByToken.get(token) : release;
     if (newest !== release) {
       for (let later = newest; later; later = later.previous) {
         if (later.previous === release) {

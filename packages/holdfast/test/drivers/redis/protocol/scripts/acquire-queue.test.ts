@@ -96,15 +96,19 @@ onRedis("the queue of an acquire", () => {
     });
   });
 
-  test("a try on a free lock comes after every waiter", async () => {
-    const keys = fixture.lock();
-    await fixture.redis.zadd(keys[1], 1, requester(1).member);
-    const answer = await fixture.run(keys, acquireOf(requester(2)));
-    expect([answer[0], answer[2], answer[3]]).toEqual([0, -1, requester(1).token]);
-    expect(near(Number(answer[1]), 3_000)).toBe(true);
-    expect(await fixture.received(1)).toHaveLength(1);
-    expect(await fixture.redis.exists(keys[1])).toBe(0);
-  });
+  test.each(["alone in its call", "beside another operation"])(
+    "a try on a free lock comes after every waiter, %s",
+    async (where) => {
+      const keys = fixture.lock();
+      await fixture.redis.zadd(keys[1], 1, requester(1).member);
+      const others = where === "alone in its call" ? [] : [[fixture.lock(), ["inspect"]] as const];
+      const [answer = []] = await fixture.batch([[keys, acquireOf(requester(2))], ...others]);
+      expect([answer[0], answer[2], answer[3]]).toEqual([0, -1, requester(1).token]);
+      expect(near(Number(answer[1]), 3_000)).toBe(true);
+      expect(await fixture.received(1)).toHaveLength(1);
+      expect(await fixture.redis.exists(keys[1])).toBe(0);
+    },
+  );
 
   test("a request with the earliest ticket gets a free lock by reply, not by notification", async () => {
     const keys = fixture.lock();

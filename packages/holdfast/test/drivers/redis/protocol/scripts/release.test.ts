@@ -17,12 +17,16 @@ onRedis("release", () => {
   });
   afterAll(() => fixture.close());
 
-  test("the holder releases the lock with its metadata", async () => {
-    const keys = fixture.lock();
-    await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
-    expect(await fixture.run(keys, releaseOf(requester(1)))).toEqual([1, 0, ""]);
-    expect(await fixture.redis.exists(...keys)).toBe(0);
-  });
+  test.each(["", requester(1).entryTail])(
+    "the holder releases the lock with its metadata, with the queue entry '%s'",
+    async (entryTail) => {
+      const keys = fixture.lock();
+      await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
+      const release = ["release", requester(1).token, entryTail, "1"];
+      expect(await fixture.run(keys, release)).toEqual([1, 0, ""]);
+      expect(await fixture.redis.exists(...keys)).toBe(0);
+    },
+  );
 
   test("a second release is refused as not held, and changes nothing", async () => {
     const keys = fixture.lock();

@@ -19,14 +19,8 @@ export const leases: readonly Mutant[] = [
   mutant(
     "wall-clock-is-ignored",
     "protocol#terms: Either clock ends the lease",
-    at("remainingValidityMs", call("min"), byArgument(1)),
+    [at("remainingValidityMs", call("min"), byArgument(1)), at("validityEnd", call("min"), byArgument(1))],
     byRules("validity", "validity ends as soon as either clock reaches its end"),
-  ),
-  mutant(
-    "wall-clock-is-ignored-by-the-watchdog",
-    "protocol#terms: Either clock ends the lease",
-    at("validityEnd", call("min"), byArgument(1)),
-    byRules("lease/watchdog-suspension", "after a sleep longer than its validity a lease is lost within"),
   ),
   mutant(
     "repeated-renewals-go-out-together",

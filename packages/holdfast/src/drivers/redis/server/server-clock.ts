@@ -1,4 +1,10 @@
-import { type Clock, elapsedBetween, elapsedSince, type Instant } from "../../../runtime/clock.ts";
+import {
+  type Clock,
+  elapsedBetween,
+  elapsedSince,
+  type Instant,
+  instantNow,
+} from "../../../runtime/clock.ts";
 
 /** How much error a new estimate may add for each millisecond of the old one's age, because clocks drift. */
 const agingPerMs = 0.0001;
@@ -60,7 +66,7 @@ export class ServerClock {
   observe(serverMicros: number, sent: Instant, receivedAt: number): void {
     const errorMs = (receivedAt - sent.now) / 2;
     const offsetMicros = serverMicros - (sent.now + errorMs) * 1000;
-    const isStale = this.#isStale(this.#clock.now());
+    const isStale = this.#isStale(instantNow(this.#clock));
     const ageMs = receivedAt - this.#at;
     // A request keeps its ticket within the allowed drift. A later request must not get a smaller ticket, so only more than that resets.
     if (isStale || this.#isContradictedBy(offsetMicros, errorMs, ageMs * allowedDriftRate + suspendedMs)) {
@@ -85,18 +91,17 @@ export class ServerClock {
 
   /** The largest error of the estimate, ms. Infinite if the machine slept since the last reply, or the connection was lost. */
   get errorMs(): number {
-    return this.#errorAt(this.#clock.now());
+    return this.#errorAt(instantNow(this.#clock));
   }
 
-  #errorAt(now: number): number {
-    return this.#isStale(now) ? Infinity : this.#errorMs + (now - this.#at) * driftRate;
+  #errorAt(at: Instant): number {
+    return this.#isStale(at) ? Infinity : this.#errorMs + (at.now - this.#at) * driftRate;
   }
 
   /** The largest error of the estimate after a wait of `waitMs`, ms, if both clocks stay within the allowed drift. */
-  errorAfterMs(waitMs: number): number {
-    const now = this.#clock.now();
-    const errorMs = this.#isStale(now) || this.#errorMs === Infinity ? suspendedMs : this.#errorMs;
-    const ageMs = this.isKnown ? now - this.#at : 0;
+  errorAfterMs(waitMs: number, at: Instant = instantNow(this.#clock)): number {
+    const errorMs = this.#isStale(at) || this.#errorMs === Infinity ? suspendedMs : this.#errorMs;
+    const ageMs = this.isKnown ? at.now - this.#at : 0;
     return errorMs + (ageMs + waitMs) * allowedDriftRate;
   }
 
@@ -106,19 +111,19 @@ export class ServerClock {
   }
 
   /** The present estimate, for {@link contradicts}. */
-  estimate(): TimeEstimate {
-    const now = this.#clock.now();
+  estimate(instant: Instant = instantNow(this.#clock)): TimeEstimate {
+    const { now } = instant;
     // The clocks may have drifted apart since the last reply. A request that is sent after a pause must still keep its queue entry.
     const driftMs = (now - this.#at) * (allowedDriftRate - driftRate);
-    return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.#errorAt(now) + driftMs, at: now };
+    return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.#errorAt(instant) + driftMs, at: now };
   }
 
   /** Whether later replies have shown that the estimate was wrong by more than its error. Times computed from it are then wrong. */
   contradicts({ offsetMicros, errorMs, at }: TimeEstimate): boolean {
     const apartMs = Math.abs((this.#offsetMicros ?? offsetMicros) - offsetMicros) / 1000;
-    const now = this.#clock.now();
-    const driftMs = (now - at) * allowedDriftRate;
-    return apartMs > errorMs + this.#errorAt(now) + driftMs + grainMs;
+    const instant = instantNow(this.#clock);
+    const driftMs = (instant.now - at) * allowedDriftRate;
+    return apartMs > errorMs + this.#errorAt(instant) + driftMs + grainMs;
   }
 
   /** Voids the estimate, because after a reconnect the server may be another one. */
@@ -127,11 +132,7 @@ export class ServerClock {
   }
 
   /** Microseconds since the epoch. */
-  micros(): number {
-    return this.#microsAt(this.#clock.now());
-  }
-
-  #microsAt(now: number): number {
+  micros(now: number = this.#clock.now()): number {
     return Math.floor(now * 1000 + (this.#offsetMicros ?? 0));
   }
 
@@ -141,14 +142,13 @@ export class ServerClock {
   }
 
   /** The earliest time that the server's clock can show now, in microseconds. */
-  earliestMicros(): number {
-    const now = this.#clock.now();
-    const errorMs = this.#errorAt(now);
-    return this.#microsAt(now) - (errorMs === Infinity ? 0 : Math.ceil(errorMs * 1000));
+  earliestMicros(at: Instant = instantNow(this.#clock)): number {
+    const errorMs = this.#errorAt(at);
+    return this.micros(at.now) - (errorMs === Infinity ? 0 : Math.ceil(errorMs * 1000));
   }
 
-  #isStale(now: number): boolean {
-    return Math.abs(this.#clock.wall() - now - this.#wallLead) > suspendedMs;
+  #isStale({ now, wall }: Instant): boolean {
+    return Math.abs(wall - now - this.#wallLead) > suspendedMs;
   }
 
   /** Whether one of the clocks was set since the estimate. A new estimate with a larger error is then better than the old one. */

@@ -158,8 +158,8 @@ export class RedisServer implements BatchListener {
    * The latest server time, ms, at which an operation that is sent now may take effect. The server refuses a later execution, because
    * the client no longer expects it.
    */
-  latestExecution(): string {
-    const earliestMs = Math.floor(this.serverClock.earliestMicros() / 1000);
+  latestExecution(at?: Instant): string {
+    const earliestMs = Math.floor(this.serverClock.earliestMicros(at) / 1000);
     return latestTime(earliestMs, this.#options.commandTimeoutMs);
   }
 

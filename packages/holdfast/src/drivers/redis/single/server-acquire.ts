@@ -52,13 +52,16 @@ function queueEntryOf(
   server: RedisServer,
   claimMs: number,
   remainingMs: number,
+  at: Instant,
 ): string {
   // The server compares the deadline with its own clock, and must not skip a waiter whose clock is slower. So the error is added.
   const deadline =
     remainingMs === Infinity
       ? 0
       : Math.ceil(
-          server.serverClock.micros() / 1000 + remainingMs + server.serverClock.errorAfterMs(remainingMs),
+          server.serverClock.micros(at.now) / 1000 +
+            remainingMs +
+            server.serverClock.errorAfterMs(remainingMs, at),
         );
   return `${Math.min(ttlMs, claimMs)} ${fencingCount} ${deadline} ${server.channelKind} ${ttlMs}`;
 }
@@ -226,16 +229,16 @@ export class ServerAcquire extends ServerCall<AcquireResult> implements PendingA
   protected send(): void {
     const { server } = this;
     const { ttlMs, fencingCount, info } = this.#request;
+    const at = instantNow(this.#host.clock);
     if (this.token === "") {
       this.token = this.#host.tokenFor(this.#request, this.server);
-      this.#estimate = this.server.serverClock.estimate();
-      const remainingMs = this.deadline - this.#host.clock.now();
-      this.#entryTail = queueEntryOf(this.#request, server, this.#host.claimMs, remainingMs);
+      this.#estimate = this.server.serverClock.estimate(at);
+      this.#entryTail = queueEntryOf(this.#request, server, this.#host.claimMs, this.deadline - at.now, at);
     }
     const { token } = this;
     const [ttl, count] = [String(ttlMs), String(fencingCount)];
     const encodedInfo = encodeMetadata(info);
-    const latest = server.latestExecution();
+    const latest = server.latestExecution(at);
     this.history.sent(Number(latest));
     this.#requestedQueueing =
       this.waits && (this.#ignoresQueueLimit || server.notificationStatus === "verified");

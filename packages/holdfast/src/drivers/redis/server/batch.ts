@@ -270,7 +270,7 @@ const leastMicros = 1_000_000;
 /** The reply to a lone form is the server's time: also the fencing number of an acquire, and the success of a release. */
 function parseLoneReply([operation]: readonly Operation[], answer: unknown): [Header, readonly unknown[]] {
   const name = operation?.args[0];
-  const micros = typeof answer === "number" || typeof answer === "string" ? Number(answer) : NaN;
+  const micros = /^(number|string|bigint)$/.test(typeof answer) ? Number(answer) : NaN; // by the settings of the client library
   if (!(micros > leastMicros) || (name !== "acquire" && name !== "release")) {
     throw noScriptReply(answer);
   }

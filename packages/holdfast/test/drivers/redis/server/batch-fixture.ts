@@ -18,6 +18,8 @@ interface Call {
   readonly args: readonly string[];
   readonly operations: readonly string[];
   answer(answers?: readonly unknown[]): void;
+  /** Answers with anything. */
+  reply(value: unknown): void;
   fail(error: unknown): void;
 }
 
@@ -78,6 +80,7 @@ export class BatchFixture {
             answer: (answers = all()) => {
               resolve([serverMicros, ...answers]);
             },
+            reply: resolve,
             fail: reject,
           });
         }),

@@ -59,6 +59,33 @@ test("a turn with as many operations as the one before sends the first half at o
   expect(fixture.calls.map(({ operations }) => operations.length)).toEqual([4, 4, 4, 4, 1]);
 });
 
+test.each([serverMicros, String(serverMicros), BigInt(serverMicros)])(
+  "the reply to a lone form is a time, as the client library writes numbers: %o",
+  async (reply) => {
+    const args = ["acquire", `${"a".repeat(32)}:${"b".repeat(32)}:7`, "", "1000", "1", "0", "", "9"];
+    const operation = Object.assign(new RecordingOperation("acquire"), { args });
+    fixture.batcher.perform(operation);
+    await turn();
+    expect(fixture.calls[0]?.args.slice(2)).toEqual(["1000", "9", ""]);
+    fixture.calls[0]?.reply(reply);
+    await turn();
+    expect(operation.replies).toMatchObject([{ value: serverMicros, serverMicros }]);
+  },
+);
+
+test.each([null, 1, "OK", {}])(
+  "a reply to a lone form that is no time fails the operation: %o",
+  async (reply) => {
+    const token = `${"a".repeat(32)}:${"b".repeat(32)}:7`;
+    const operation = Object.assign(new RecordingOperation("release"), { args: ["release", token, "", "1"] });
+    fixture.batcher.perform(operation);
+    await turn();
+    fixture.calls[0]?.reply(reply);
+    await turn();
+    expect(operation.failures).toMatchObject([{ retryable: false }]);
+  },
+);
+
 test("a quorum's node gets one call a turn", async () => {
   fixture.batcher = fixture.open(true);
   fixture.perform(...numbered(100));

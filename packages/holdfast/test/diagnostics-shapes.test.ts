@@ -83,7 +83,7 @@ test("every channel has the fields that are listed here, and no others", async (
   await (await second).release();
   const lease = await third;
   await clock.advance(ttlMs);
-  clock.block(1_700);
+  clock.block(2_100);
   await clock.advance(0);
   await locks.checkFence("k", lease.fencingToken);
   await locks.admin.breakLock("k", { fencingToken: lease.fencingToken, reason: "test" });

@@ -2,7 +2,8 @@ import type { Driver } from "../../driver.ts";
 import { LockError } from "../../errors.ts";
 import { detectCluster, detectConnection, type RedisClient } from "./clients/detect.ts";
 import { ClusterDirectory } from "./cluster/directory.ts";
-import { SingleServer } from "./single/server-directory.ts";
+import { counterKey } from "./protocol/keys.ts";
+import { SingleServer, singleServerBatches } from "./single/server-directory.ts";
 import { RedisServer } from "./server/server.ts";
 import { RedisDriver } from "./single/driver.ts";
 import type { CreateDirectory } from "./single/request-registry.ts";
@@ -33,8 +34,9 @@ export function redis(client: RedisClient, options?: RedisOptions): Driver {
   if (layout) {
     return layout.open(connection, settings);
   }
+  const batches = singleServerBatches(counterKey(), settings.queueBound, settings.commandTimeoutMs);
   const createDirectory: CreateDirectory = (clientId, listener) =>
-    new SingleServer(new RedisServer({ ...settings, connection, clientId, listener }));
+    new SingleServer(new RedisServer({ ...settings, connection, clientId, batches, listener }));
   return settings.minReplicas === 0
     ? new RedisDriver(settings, connection.keyPrefix, createDirectory)
     : new ReplicatedDriver(settings, connection, createDirectory);

@@ -89,7 +89,7 @@ onQuorum("a majority of nodes", () => {
   test("with malformed replies causes an error, and no exception escapes", async () => {
     const nodes = await startNodes();
     const clients = nodes.map((node) => connect(node));
-    const locks = open(nodes, { commandTimeoutMs: 500 }, {}, clients);
+    const locks = open(nodes, { nodeTimeoutMs: 300, commandTimeoutMs: 500 }, {}, clients);
     await warmUp(locks);
     for (const client of clients.slice(2)) {
       client.call = (() => pause(20, [])) as typeof client.call;

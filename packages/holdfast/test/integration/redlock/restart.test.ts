@@ -410,7 +410,7 @@ onQuorum("nodes that may have lost data", () => {
   test("are named with the reason and the remaining time, and vote after it", async () => {
     const maxTtlMs = 1_000;
     const nodes = await startNodes(3, { args: [] });
-    const locks = open(nodes, { maxTtlMs, restartGuard: undefined });
+    const locks = open(nodes, { maxTtlMs, nodeTimeoutMs: 300, restartGuard: undefined });
     const { error } = await rejection(locks.tryAcquire(newKey(), { ttlMs: maxTtlMs }));
     for (const { vote, reason } of votesOf(error)) {
       expect(vote).toBe("quarantined");

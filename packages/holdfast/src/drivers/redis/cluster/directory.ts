@@ -7,13 +7,14 @@ import {
   parsePage,
   type Page,
   type ServerDirectory,
+  singleServerBatches,
   type StoredAudit,
 } from "../single/server-directory.ts";
 import { timeoutError } from "../server/errors.ts";
 import { parseHandshake, nodeStateOf } from "../server/handshake.ts";
 import { readAudits } from "./audits.ts";
 import { slotOf, tagOf } from "./hash-slot.ts";
-import { clientKey, type KeySpace, type LockKeys } from "../protocol/keys.ts";
+import { clientKey, counterKey, type KeySpace, type LockKeys } from "../protocol/keys.ts";
 import { type ClusterSlot, RedisServer, type ServerListener } from "../server/server.ts";
 import type { RedisSettings } from "../options.ts";
 import type { Script } from "../protocol/script.ts";
@@ -159,9 +160,11 @@ export class ClusterDirectory implements ServerDirectory {
       bestClock: () => this.#router.bestClockOf(slot),
       clients: (keys) => this.#describe(keys),
     };
+    const { queueBound, commandTimeoutMs } = this.#settings;
     return new RedisServer({
       ...this.#settings,
       connection: new SlotConnection(this.#router, slot),
+      batches: singleServerBatches(counterKey(tag), queueBound, commandTimeoutMs),
       slot: slotOptions,
     });
   }

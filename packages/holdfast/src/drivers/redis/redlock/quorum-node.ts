@@ -1,5 +1,8 @@
 import type { Timer } from "../../../runtime/clock.ts";
 import { publish } from "../../../diagnostics.ts";
+import { encodeShared, keysOf } from "../protocol/operation.ts";
+import { executeQuorumScript } from "../protocol/scripts.generated.ts";
+import type { BatcherSettings } from "../server/batch.ts";
 import { RedisServer, type ServerListener, type ServerOptions } from "../server/server.ts";
 import { maxSkewWaitMs, type RestartGuardPolicy } from "../options.ts";
 import { ReleaseQueue } from "../server/releases.ts";
@@ -7,10 +10,32 @@ import { RestartGuard } from "./restart-guard.ts";
 
 const healthCheckMs = 60_000;
 
-export interface QuorumNodeOptions extends Omit<ServerOptions, "listener"> {
+interface NodeLimits {
+  /** The timeout of one call. */
+  readonly nodeTimeoutMs: number;
+  /** How far the clocks of two nodes may differ. */
+  readonly maxClockDifferenceMs: number;
+  /** How long a fencing counter outlives its lock. */
+  readonly retentionMs: number;
+  readonly queueBound: number;
+}
+
+/** The calls of a node of a quorum. */
+export function quorumNodeBatches(limits: NodeLimits): BatcherSettings {
+  const { nodeTimeoutMs, maxClockDifferenceMs, retentionMs, queueBound } = limits;
+  const settings = [String(retentionMs), String(queueBound), String(maxSkewWaitMs(maxClockDifferenceMs))];
+  return {
+    script: executeQuorumScript,
+    // A lone operation is JSON too, because the nodes share one encoded text.
+    encode: (operations) => ({ keys: keysOf(operations), args: [...settings, encodeShared(operations)] }),
+    timeoutMs: nodeTimeoutMs,
+    isQuorumNode: true,
+  };
+}
+
+export interface QuorumNodeOptions extends Omit<ServerOptions, "listener" | "batches">, NodeLimits {
   readonly index: number;
   readonly maxTtlMs: number;
-  readonly maxClockDifferenceMs: number;
   readonly restartGuard: RestartGuardPolicy;
   readonly listener: ServerListener;
   /** A reply with the node's time arrived. `isNewRun`: the node was started or restarted since the last reply. */
@@ -40,6 +65,7 @@ export class QuorumNode {
     this.guard = new RestartGuard(clock, maxTtlMs + maxSkewWaitMs(maxClockDifferenceMs), restartGuard);
     this.server = new RedisServer({
       ...options,
+      batches: quorumNodeBatches(options),
       listener: {
         ...listener,
         identified: (runId, uptimeMs) => {

@@ -1,5 +1,6 @@
 import { LockError } from "../../../errors.ts";
-import { Batcher, singleServerBatches } from "../server/batch.ts";
+import { singleServerBatches } from "../single/server-directory.ts";
+import { Batcher } from "../server/batch.ts";
 import type { CommandConnection, Connection } from "../clients/connection.ts";
 import { replicasError } from "../server/errors.ts";
 import { performOnce } from "../server/perform-once.ts";

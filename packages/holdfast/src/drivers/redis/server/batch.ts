@@ -1,43 +1,11 @@
-import { maxSkewWaitMs } from "../options.ts";
-import { executeQuorumScript, executeSingleScript } from "../protocol/scripts.generated.ts";
 import { afterPromises, type Clock, type Instant, instantNow } from "../../../runtime/clock.ts";
 import type { Connection } from "../clients/connection.ts";
 import { isReadOnlyError, noScriptReply, timeoutError } from "./errors.ts";
 import { lateTimerMs } from "./poll-delays.ts";
-import { callOfServer, type CallText, encodeShared, keysOf, type Operation } from "../protocol/operation.ts";
+import type { CallText, Operation } from "../protocol/operation.ts";
 import { type Scheduled, TimerQueue } from "../../../runtime/timer-queue.ts";
 import type { Script } from "../protocol/script.ts";
 import type { CallNumber, Responsiveness } from "./bounded-calls.ts";
-
-interface QuorumNodeLimits {
-  readonly nodeTimeoutMs: number;
-  readonly maxClockDifferenceMs?: number | undefined;
-  readonly retentionMs?: number | undefined;
-  readonly queueBound: number;
-}
-
-/** Batches for a server that decides alone. */
-export function singleServerBatches(counter: string, queueBound: number, timeoutMs: number): BatcherSettings {
-  return {
-    script: executeSingleScript,
-    encode: (operations) => callOfServer(operations, counter, String(queueBound)),
-    timeoutMs,
-    isQuorumNode: false,
-  };
-}
-
-/** Batches for a node of a quorum. */
-export function quorumNodeBatches(limits: QuorumNodeLimits): BatcherSettings {
-  const { nodeTimeoutMs, maxClockDifferenceMs = 0, retentionMs = 0, queueBound } = limits;
-  const settings = [String(retentionMs), String(queueBound), String(maxSkewWaitMs(maxClockDifferenceMs))];
-  return {
-    script: executeQuorumScript,
-    // A lone operation is JSON too, because the nodes share one encoded text.
-    encode: (operations) => ({ keys: keysOf(operations), args: [...settings, encodeShared(operations)] }),
-    timeoutMs: nodeTimeoutMs,
-    isQuorumNode: true,
-  };
-}
 
 /** The first element of a reply, before the replies of the operations. */
 export interface Header {
@@ -48,7 +16,8 @@ export interface Header {
   readonly uptimeMs: number;
 }
 
-interface BatcherSettings {
+/** The calls of one kind of server. */
+export interface BatcherSettings {
   readonly script: Script;
   readonly encode: (operations: readonly Operation[]) => CallText;
   /** How long a call may take before its operations fail. */

@@ -10,7 +10,7 @@ import {
 import { GrantAgeEstimator, latestTime, ServerClock } from "./server-clock.ts";
 import { publish } from "../../../diagnostics.ts";
 import type { NodeState } from "../../../lock-state.ts";
-import { Batcher, type BatchListener, type Header, quorumNodeBatches, singleServerBatches } from "./batch.ts";
+import { Batcher, type BatcherSettings, type BatchListener, type Header } from "./batch.ts";
 import { BoundedCalls, Responsiveness } from "./bounded-calls.ts";
 import {
   ClientRegistration,
@@ -48,25 +48,16 @@ export interface ClusterSlot {
   clients(keys: readonly string[]): Promise<unknown[]>;
 }
 
-interface ServerSettings {
+export type ServerListener = ServerEvents<RedisServer>;
+
+export interface ServerOptions {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly random: Random;
   readonly clientId: string;
   readonly commandTimeoutMs: number;
-  /** For a node of a quorum: the timeout of one call. */
-  readonly nodeTimeoutMs?: number | undefined;
-  /** For a node of a quorum: how far the clocks of two nodes may differ. */
-  readonly maxClockDifferenceMs?: number | undefined;
-  /** For a node of a quorum: how long a fencing counter outlives its lock. */
-  readonly retentionMs?: number | undefined;
-  readonly queueBound: number;
+  readonly batches: BatcherSettings;
   readonly slot?: ClusterSlot | undefined;
-}
-
-export type ServerListener = ServerEvents<RedisServer>;
-
-export interface ServerOptions extends ServerSettings {
   readonly listener: ServerListener;
 }
 
@@ -94,7 +85,7 @@ export class RedisServer implements BatchListener {
   #isClosed = false;
 
   constructor(options: ServerOptions) {
-    const { connection, clock, nodeTimeoutMs, slot } = options;
+    const { connection, clock, batches, slot } = options;
     this.#options = options;
     this.connection = connection;
     this.grantAges = new GrantAgeEstimator(clock);
@@ -106,10 +97,6 @@ export class RedisServer implements BatchListener {
     this.#calls = new BoundedCalls({ ...options, responsiveness: this.#responsiveness });
     this.#registration = new ClientRegistration(this, { ...options, run: this.#calls.run });
     this.#notifications = new NotificationDispatcher(connection, options.listener);
-    const batches =
-      nodeTimeoutMs === undefined
-        ? singleServerBatches(this.counter, options.queueBound, options.commandTimeoutMs)
-        : quorumNodeBatches({ ...options, nodeTimeoutMs });
     this.#batcher = new Batcher(connection, clock, batches, this, this.#responsiveness);
     this.#subscriber = this.#createSubscriber();
     this.#stopListening = connection.onDown(() => {
@@ -252,10 +239,10 @@ export class RedisServer implements BatchListener {
 
   /** A batch was answered. */
   replied(header: Header, sent: Instant, receivedAt: number, sameConnection: boolean): void {
-    const { nodeTimeoutMs, listener } = this.#options;
+    const { batches, listener } = this.#options;
     const { serverMicros, runId, uptimeMs } = header;
     this.#observe(serverMicros, sent, receivedAt);
-    if (nodeTimeoutMs !== undefined) {
+    if (batches.isQuorumNode) {
       if (sameConnection) {
         this.grantAges.observe(runId, serverMicros, sent);
       }

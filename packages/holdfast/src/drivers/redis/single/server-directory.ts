@@ -1,9 +1,11 @@
 import { invalidCursor } from "../../../option-checks.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import type { KeySpace, LockKeys } from "../protocol/keys.ts";
+import { callOfServer } from "../protocol/operation.ts";
+import type { BatcherSettings } from "../server/batch.ts";
 import type { RedisServer } from "../server/server.ts";
 import type { DirectoryLink } from "../processes/directory.ts";
-import { processesScript, scanScript } from "../protocol/scripts.generated.ts";
+import { executeSingleScript, processesScript, scanScript } from "../protocol/scripts.generated.ts";
 
 /** How long one page of a list may take, ms, because a call with a rare prefix must not scan all keys. */
 export const pageBudgetMs = 250;
@@ -42,6 +44,16 @@ export interface ServerDirectory {
    */
   readAudits(keySpace: KeySpace, keepFrom: string): Promise<StoredAudit[]>;
   close(): void;
+}
+
+/** The calls of a server that decides alone. @param counter the key of its fencing counter */
+export function singleServerBatches(counter: string, queueBound: number, timeoutMs: number): BatcherSettings {
+  return {
+    script: executeSingleScript,
+    encode: (operations) => callOfServer(operations, counter, String(queueBound)),
+    timeoutMs,
+    isQuorumNode: false,
+  };
 }
 
 /** The directory of a single server, which has every lock. */

@@ -9,6 +9,8 @@ import { limitMs, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { systemClock } from "../../../../src/runtime/clock.ts";
 import { systemRandom } from "../../../../src/runtime/random.ts";
 import { slotOf, tagOf } from "../../../../src/drivers/redis/cluster/hash-slot.ts";
+import { counterKey } from "../../../../src/drivers/redis/protocol/keys.ts";
+import { singleServerBatches } from "../../../../src/drivers/redis/single/server-directory.ts";
 import { RedisServer as ServerClient } from "../../../../src/drivers/redis/server/server.ts";
 import { resolveRedis } from "../../../../src/drivers/redis/options.ts";
 import { ServerClock } from "../../../../src/drivers/redis/server/server-clock.ts";
@@ -236,6 +238,7 @@ test("a cluster older than Redis 7 is unsupported", async () => {
     ...resolveRedis({ clock }),
     connection: new FakeRedis({ clock, version: "6.2.14" }).connect(),
     clientId: "c".repeat(32),
+    batches: singleServerBatches(counterKey(tagOf(1)), 100, 2_000),
     listener: {
       granted: () => undefined,
       ended: () => undefined,

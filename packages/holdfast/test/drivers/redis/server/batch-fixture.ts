@@ -2,12 +2,9 @@ import { manualClock } from "holdfast/testing";
 import type { Connection } from "holdfast/redis";
 
 import type { Instant } from "../../../../src/runtime/clock.ts";
-import {
-  Batcher,
-  type Header,
-  quorumNodeBatches,
-  singleServerBatches,
-} from "../../../../src/drivers/redis/server/batch.ts";
+import { quorumNodeBatches } from "../../../../src/drivers/redis/redlock/quorum-node.ts";
+import { Batcher, type Header } from "../../../../src/drivers/redis/server/batch.ts";
+import { singleServerBatches } from "../../../../src/drivers/redis/single/server-directory.ts";
 import { counterKey, KeySpace } from "../../../../src/drivers/redis/protocol/keys.ts";
 import type { Operation, Reply } from "../../../../src/drivers/redis/protocol/operation.ts";
 import { Responsiveness } from "../../../../src/drivers/redis/server/bounded-calls.ts";

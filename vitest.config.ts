@@ -41,7 +41,9 @@ const unit = [
 ];
 
 /** The few tests that measure real time, one after another, with nothing beside them. */
-const timing: string[] = ["packages/holdfast/test/integration/single/load.test.ts"];
+const timing: string[] = ["cluster/dead-shard", "single/frozen-server", "single/load"].map(
+  (name) => `packages/holdfast/test/integration/${name}.test.ts`,
+);
 
 /** How many times slower this machine is now than an idle one on which a fixed piece of work takes `idleMs`: from 1 to 10. */
 function timeFactor(): number {

@@ -79,6 +79,26 @@ onRedis("an acquire with the release of an older token of the same lock", () => 
     expect(await fixture.holder(keys)).toBeNull();
   });
 
+  test("of the same token ends with its release", async () => {
+    await fixture.grant(keys, old);
+    const [, released] = await fixture.batch([
+      [keys, acquireOf(old, { wait: "1" })],
+      [keys, ["release", old.token, old.entryTail, "1"]],
+    ]);
+    expect(released?.[0]).toBe(1);
+    expect(await fixture.redis.exists(...keys)).toBe(0);
+  });
+
+  test("for another kind of lock does not get the lock as a mutex", async () => {
+    await fixture.grant(keys, old);
+    const reader = requester(5, { client: 9, lockMode: "r" });
+    await fixture.batch([
+      [keys, acquireOf(reader, { wait: "1" })],
+      [keys, ["release", old.token, "", "1"]],
+    ]);
+    expect(await fixture.redis.type(keys[0])).not.toBe("string");
+  });
+
   test("respects a counter that is ahead of the time", async () => {
     await fixture.grant(keys, old);
     const ahead = Date.now() * 1_000 + 5_000_000;

@@ -3,8 +3,10 @@
 --   Reply   { server time, reply of the acquire, 1 }
 local value = redis.pcall('GETRANGE', lock_key, 0, 599)
 local released = ARGV[11]
+-- The two may be of the same request, which is repeated and then abandoned, or the first may be for another kind of lock.
+local is_next = ARGV[3] ~= released and (string.byte(ARGV[3], 67) or 58) <= 57
 local is_held = type(value) == 'string' and string.sub(value, 1, #released + 1) == released .. ' '
-if is_held and ARGV[8] == '' and now <= ARGV[9] * 1000 and redis.pcall('EXISTS', queue) == 0 then
+if is_next and is_held and ARGV[8] == '' and now <= ARGV[9] * 1000 and redis.pcall('EXISTS', queue) == 0 then
   local counter = redis.pcall('GET', KEYS[1]) or '0'
   if type(counter) == 'string' and string.find(counter, '^%d+$') and tonumber(counter) < now then
     local last = now + ARGV[6] - 1

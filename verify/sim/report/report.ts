@@ -1,32 +1,32 @@
 import { describeFinding } from "../judge/findings.ts";
-import { isFault, isLatchAction, isUse, type Step } from "../plan/schedule.ts";
+import type { Schedule } from "../plan/schedule.ts";
 import type { Shrunk } from "../shrink/shrink.ts";
 
-/** Describes a shrunk schedule for a reader, with the JSON with which to run the schedule again. */
+/** Describes a shrunk schedule, with the JSON with which to run the schedule again. */
 export function describeShrunk({ schedule, finding, runs, isDone }: Shrunk): string {
-  const { engine, kind, scenario, nodes, clients, steps } = schedule;
   return [
     `  shrunk in ${runs} runs${isDone ? "" : ", stopped by the time limit"}: ${describeFinding(finding)}`,
-    `  ${engine}, ${kind}, ${scenario}, ${nodes.length} nodes, ${clients.length} clients, quiet period from ${schedule.quietAt} ms`,
-    ...steps.map((step) => `    ${describeStep(step)}`),
     "  to run the schedule again, save this JSON to a file and pass the file to --schedule:",
-    `  ${JSON.stringify(schedule)}`,
+    formatSchedule(schedule),
   ].join("\n");
 }
 
-function describeStep(step: Step): string {
-  const { at, kind, ...rest } = step;
-  const when = `${at.toFixed(3).padStart(10)} ms`;
-  if (isFault(step)) {
-    return `${when}  ${kind}: ${formatDetails(rest)}`;
-  }
-  const { client, key, ...details } = rest as { client: number; key: string };
-  const action = isUse(step) || isLatchAction(step) ? formatDetails(details) : "";
-  return `${when}  client ${client}: ${kind} ${key} ${action}`.trimEnd();
+/** The JSON of a schedule as a table: its settings, and then one line for each node, client and step. */
+export function formatSchedule(schedule: Schedule): string {
+  const { nodes, clients, steps, ...settings } = schedule;
+  const rows = Object.entries({
+    nodes,
+    clients,
+    steps: steps.map(({ at, ...step }) => ({ at, ...step })),
+  }).map(
+    ([name, items]) =>
+      `${JSON.stringify(name)}: [${items.map((item) => `\n  ${onOneLine(item)}`).join(",")}]`,
+  );
+  return `{\n${[onOneLine(settings).slice(2, -2), ...rows].join(",\n")}\n}\n`;
 }
 
-function formatDetails(details: object): string {
-  return Object.entries(details)
-    .map(([name, value]) => `${name} ${JSON.stringify(value)}`)
-    .join(", ");
+function onOneLine(value: object): string {
+  return JSON.stringify(value, null, 1)
+    .replace(/\n */g, " ")
+    .replace(/\[ | \]/g, (bracket) => bracket.trim());
 }

@@ -6,7 +6,5 @@ import { checkFencingTokens } from "../../chaos/judge/rules/tokens.ts";
 /** Judges the history of a pair by the chaos checker's rules for exclusion and for fencing tokens. */
 export async function judgeHistory(folder: string): Promise<Violation[]> {
   const run = await readHistory(folder);
-  // Grants of libraries without fencing tokens have negative numbers here.
-  const fenced = { ...run, attempts: run.attempts.filter(({ token }) => token > 0n) };
-  return [...checkExclusion(run), ...checkFencingTokens(fenced)];
+  return [...checkExclusion(run), ...checkFencingTokens(run)]; // grants of libraries without fencing tokens have negative numbers here
 }

@@ -1,6 +1,5 @@
-import { FencingNumbers } from "./numbers.ts";
+import { FencingNumbers } from "../../judge/fencing-numbers.ts";
 import type { Findings } from "./findings.ts";
-import type { GrantRuns } from "../run/grant-runs.ts";
 import { wallStart } from "../run/virtual-clock.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
 import type { WatchedLease } from "./watched-lease.ts";
@@ -16,26 +15,23 @@ export interface FencingContext {
 /** Checks that the fencing numbers of one key are unique, and rise. */
 export class FencingCheck {
   readonly #findings: Findings;
-  readonly #runs: GrantRuns;
   readonly #context: FencingContext;
   readonly #numbers = new FencingNumbers();
 
-  constructor(findings: Findings, runs: GrantRuns, context: FencingContext) {
+  constructor(findings: Findings, context: FencingContext) {
     this.#findings = findings;
-    this.#runs = runs;
     this.#context = context;
   }
 
   /** @param since the grant of the lease is no older */
   check(request: WaitingRequest, lease: WatchedLease, since: number, capacity: number): void {
-    const { client, isShared, weight } = request;
+    const { client, weight } = request;
     const { fencingToken } = lease;
     const mayBeEqual = this.#context.isQuorum && weight === 1;
-    const wrong = isShared
-      ? this.#numbers.problemOf(fencingToken, { weight, since }, capacity, mayBeEqual)
-      : this.#runs.problemOf(fencingToken);
+    const wrong = this.#numbers.problemOf(fencingToken, { weight, since }, capacity, mayBeEqual);
     // A grant from before a loss of data may be reported after a later grant.
-    const mayBeLate = since < this.#context.dataLostAt() && fencingToken > this.#numbers.largestBefore(since);
+    const mayBeLate =
+      since < this.#context.dataLostAt() && fencingToken > this.#numbers.largestBefore(since).number;
     if (wrong === undefined) {
       return;
     } else if (request.hadPause && lease.remainingMs() <= 0) {
@@ -45,7 +41,7 @@ export class FencingCheck {
     } else {
       this.#findings.add(
         "fencing",
-        `client ${client} was granted ${lease.key} with the number ${fencingToken}${wrong}`,
+        `client ${client} was granted ${lease.key} with the number ${fencingToken}, ${wrong.text}`,
       );
     }
   }
@@ -58,7 +54,7 @@ export class FencingCheck {
   #mayBeReissued(): boolean {
     const { largest } = this.#numbers;
     const { now } = this.#findings;
-    const isAhead = largest !== undefined && largest.largest > BigInt(Math.ceil((wallStart + now) * 1_000));
+    const isAhead = largest !== undefined && largest.number > BigInt(Math.ceil((wallStart + now) * 1_000));
     return isAhead && this.#context.numbersLostAt.some((at) => at > largest.at && at < now);
   }
 }

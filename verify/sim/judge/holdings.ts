@@ -33,7 +33,7 @@ export class Holdings {
     this.#findings = findings;
     this.#limits = limits;
     this.#dataLostAt = context.dataLostAt;
-    this.#fencing = new FencingCheck(findings, this.#runs, context);
+    this.#fencing = new FencingCheck(findings, context);
   }
 
   /** A caller sends a request of this attempt. */

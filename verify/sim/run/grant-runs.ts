@@ -41,11 +41,6 @@ export class GrantRuns {
     return this.#granted.has(number);
   }
 
-  /** Describes what is wrong with the number of an exclusive grant. */
-  problemOf(fencingToken: bigint): string | undefined {
-    return fencingToken <= this.#newest.last ? ` after ${this.#newest.last}` : undefined;
-  }
-
   granted(
     client: number,
     fencingToken: bigint,

@@ -5,7 +5,7 @@ import { endOfRun, historyFixture } from "./planted-history.ts";
 
 // Histories of latches with a violation, and beside each a similar history without a violation.
 
-const { violated } = historyFixture();
+const { finds, violated } = historyFixture();
 
 /** A latch of two, with a TTL of 30 s. */
 const request = { key: "latch-7", handle: 1, count: 2, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
@@ -58,19 +58,11 @@ const inQuietPeriod: readonly CoordinatorRecord[] = [
 ];
 
 describe("counts", () => {
-  test("an attempt counts once, even if another process repeats it", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 200, "one", 1), ...waits(3, 210, 303)],
-        "client-1.2": [
-          ...counts(1, 150, "one", 1),
-          ...counts(2, 300, "two", 0),
-          ...counts(3, 400, "more", 0),
-        ],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("an attempt counts once, even if another process repeats it", () =>
+    finds([], {
+      "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 200, "one", 1), ...waits(3, 210, 303)],
+      "client-1.2": [...counts(1, 150, "one", 1), ...counts(2, 300, "two", 0), ...counts(3, 400, "more", 0)],
+    }));
 
   test.each([0, 1])("an attempt without a reply may count or not: %d remains", async (left) => {
     const found = await violated({
@@ -82,37 +74,25 @@ describe("counts", () => {
     expect(found).toEqual([]);
   });
 
-  test("an attempt must not count twice", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": counts(1, 100, "one", 1),
-        "client-1.2": counts(1, 150, "one", 0),
-      },
-    });
-    expect(found).toEqual(["count"]);
-  });
+  test("an attempt must not count twice", () =>
+    finds(["count"], {
+      "client-0.1": counts(1, 100, "one", 1),
+      "client-1.2": counts(1, 150, "one", 0),
+    }));
 
-  test("an attempt with a reply counts", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": counts(1, 100, "one", 1),
-        "client-1.2": counts(1, 150, "two", 1),
-      },
-    });
-    expect(found).toEqual(["count"]);
-  });
+  test("an attempt with a reply counts", () =>
+    finds(["count"], {
+      "client-0.1": counts(1, 100, "one", 1),
+      "client-1.2": counts(1, 150, "two", 1),
+    }));
 });
 
 describe("waits", () => {
-  test("no waiter may return before the last countdown was requested", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 300, "two", 0)],
-        "client-1.2": waits(1, 150, 299.999),
-      },
-    });
-    expect(found).toEqual(["latch"]);
-  });
+  test("no waiter may return before the last countdown was requested", () =>
+    finds(["latch"], {
+      "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 300, "two", 0)],
+      "client-1.2": waits(1, 150, 299.999),
+    }));
 
   test.each([
     [29_900, []],
@@ -154,41 +134,29 @@ describe("waits", () => {
 });
 
 describe("the end", () => {
-  test("a latch must not expire before its TTL", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [
-          ...counts(1, 100, "one", 1),
-          ...refused(2, 5_000, 5_002, "latch-expired", { attemptId: "two" }),
-        ],
-      },
-    });
-    expect(found).toEqual(["latch"]);
-  });
+  test("a latch must not expire before its TTL", () =>
+    finds(["latch"], {
+      "client-0.1": [
+        ...counts(1, 100, "one", 1),
+        ...refused(2, 5_000, 5_002, "latch-expired", { attemptId: "two" }),
+      ],
+    }));
 
   const brief = { key: "latch-brief", ttlMs: 500 };
 
-  test("an object of an expired latch reports the expiry, and a new object gets the next latch", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [
-          ...counts(1, 100, "one", 1, brief),
-          ...refused(2, 5_000, 5_002, "latch-expired", { ...brief, attemptId: "two" }),
-          ...counts(3, 5_010, "two", 1, { ...brief, handle: 2 }),
-        ],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("an object of an expired latch reports the expiry, and a new object gets the next latch", () =>
+    finds([], {
+      "client-0.1": [
+        ...counts(1, 100, "one", 1, brief),
+        ...refused(2, 5_000, 5_002, "latch-expired", { ...brief, attemptId: "two" }),
+        ...counts(3, 5_010, "two", 1, { ...brief, handle: 2 }),
+      ],
+    }));
 
-  test("an object of an expired latch must not count the next latch down", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...counts(1, 100, "one", 1, brief), ...counts(2, 5_000, "two", 1, brief)],
-      },
-    });
-    expect(found).toEqual(["latch"]);
-  });
+  test("an object of an expired latch must not count the next latch down", () =>
+    finds(["latch"], {
+      "client-0.1": [...counts(1, 100, "one", 1, brief), ...counts(2, 5_000, "two", 1, brief)],
+    }));
 });
 
 test("an error code that no latch reports is a violation", async () => {

@@ -4,7 +4,7 @@ import type { ClientRecord } from "../../chaos/judge/history.ts";
 import { judge } from "../../chaos/judge/judge.ts";
 import { granted, historyFixture, released } from "./planted-history.ts";
 
-const { folder, plant, violated } = historyFixture();
+const { finds, folder, plant, violated } = historyFixture();
 
 describe("several keys", () => {
   const both = {
@@ -14,20 +14,16 @@ describe("several keys", () => {
     tokens: { "set-1": "10", "set-2": "20" },
   } as const;
 
-  test("are held for as long as the lease is valid, each with its token", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)],
-        "client-1.2": [
-          ...granted(1, 201, 11, { key: "set-1" }),
-          ...granted(2, 202, 21, { key: "set-2" }),
-          ...released(1, 300),
-          ...released(2, 300),
-        ],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("are held for as long as the lease is valid, each with its token", () =>
+    finds([], {
+      "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)],
+      "client-1.2": [
+        ...granted(1, 201, 11, { key: "set-1" }),
+        ...granted(2, 202, 21, { key: "set-2" }),
+        ...released(1, 300),
+        ...released(2, 300),
+      ],
+    }));
 
   test.each([
     ["set-1", 11],
@@ -42,42 +38,30 @@ describe("several keys", () => {
     expect(found).toEqual(["exclusion"]);
   });
 
-  test("exclude a lease of several keys with one of them", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)],
-        "client-1.2": [
-          ...granted(1, 199, 21, {
-            key: "set-2",
-            keys: ["set-3", "set-2"],
-            lockKind: "all",
-            tokens: { "set-2": "21", "set-3": "1" },
-          }),
-          ...released(1, 300),
-        ],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("exclude a lease of several keys with one of them", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)],
+      "client-1.2": [
+        ...granted(1, 199, 21, {
+          key: "set-2",
+          keys: ["set-3", "set-2"],
+          lockKind: "all",
+          tokens: { "set-2": "21", "set-3": "1" },
+        }),
+        ...released(1, 300),
+      ],
+    }));
 
-  test("have rising tokens for each key", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)],
-        "client-1.2": [...granted(1, 201, 15, { key: "set-2", requestedAt: 95 }), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual(["tokens"]);
-  });
+  test("have rising tokens for each key", () =>
+    finds(["tokens"], {
+      "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)],
+      "client-1.2": [...granted(1, 201, 15, { key: "set-2", requestedAt: 95 }), ...released(1, 300)],
+    }));
 
-  test("are granted as a whole or not at all", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, { ...both, tokens: { "set-1": "10" } }), ...released(1, 200)],
-      },
-    });
-    expect(found).toEqual(["multi-lock"]);
-  });
+  test("are granted as a whole or not at all", () =>
+    finds(["multi-lock"], {
+      "client-0.1": [...granted(1, 100, 10, { ...both, tokens: { "set-1": "10" } }), ...released(1, 200)],
+    }));
 
   describe("with one key broken by an operator", () => {
     const broken = (renewedUntil: number): Readonly<Record<string, readonly ClientRecord[]>> => ({

@@ -4,53 +4,37 @@ import type { ClientRecord } from "../../chaos/judge/history.ts";
 import type { EngineName } from "../../chaos/plan/plan.ts";
 import { granted, historyFixture, released } from "./planted-history.ts";
 
-const { violated } = historyFixture();
+const { finds, violated } = historyFixture();
 
 const reads = { key: "book-1", lockKind: "read" } as const;
 const writes = { key: "book-1", lockKind: "write" } as const;
 
 describe("read-write", () => {
-  test("readers may overlap, and a writer follows them", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
-        "client-1.2": [...granted(1, 150, 11, reads), ...released(1, 250)],
-        "client-2.3": [...granted(1, 250.5, 12, writes), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("readers may overlap, and a writer follows them", () =>
+    finds([], {
+      "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
+      "client-1.2": [...granted(1, 150, 11, reads), ...released(1, 250)],
+      "client-2.3": [...granted(1, 250.5, 12, writes), ...released(1, 300)],
+    }));
 
-  test("a writer must not overlap a reader, even after another reader has released", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
-        "client-1.2": [...granted(1, 150, 11, reads), ...released(1, 160)],
-        "client-2.3": [...granted(1, 199.999, 12, writes), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("a writer must not overlap a reader, even after another reader has released", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
+      "client-1.2": [...granted(1, 150, 11, reads), ...released(1, 160)],
+      "client-2.3": [...granted(1, 199.999, 12, writes), ...released(1, 300)],
+    }));
 
-  test("a reader must not overlap a writer", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, writes), ...released(1, 200)],
-        "client-1.2": [...granted(1, 199, 11, reads), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("a reader must not overlap a writer", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...granted(1, 100, 10, writes), ...released(1, 200)],
+      "client-1.2": [...granted(1, 199, 11, reads), ...released(1, 300)],
+    }));
 
-  test("two writers exclude each other", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, writes), ...released(1, 200)],
-        "client-1.2": [...granted(1, 199, 11, writes), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("two writers exclude each other", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...granted(1, 100, 10, writes), ...released(1, 200)],
+      "client-1.2": [...granted(1, 199, 11, writes), ...released(1, 300)],
+    }));
 
   describe("a downgraded writer", () => {
     const downgraded = (token: number): ClientRecord[] => [
@@ -60,35 +44,23 @@ describe("read-write", () => {
       ...released(2, 300),
     ];
 
-    test("admits readers, and keeps its token", async () => {
-      const found = await violated({
-        clients: {
-          "client-0.1": downgraded(10),
-          "client-1.2": [...granted(1, 151, 11, reads), ...released(1, 400)],
-        },
-      });
-      expect(found).toEqual([]);
-    });
+    test("admits readers, and keeps its token", () =>
+      finds([], {
+        "client-0.1": downgraded(10),
+        "client-1.2": [...granted(1, 151, 11, reads), ...released(1, 400)],
+      }));
 
-    test("admits no writer", async () => {
-      const found = await violated({
-        clients: {
-          "client-0.1": downgraded(10),
-          "client-1.2": [...granted(1, 151, 11, writes), ...released(1, 400)],
-        },
-      });
-      expect(found).toEqual(["exclusion"]);
-    });
+    test("admits no writer", () =>
+      finds(["exclusion"], {
+        "client-0.1": downgraded(10),
+        "client-1.2": [...granted(1, 151, 11, writes), ...released(1, 400)],
+      }));
 
-    test("admits no reader before the downgrade", async () => {
-      const found = await violated({
-        clients: {
-          "client-0.1": downgraded(10),
-          "client-1.2": [...granted(1, 149, 11, reads), ...released(1, 400)],
-        },
-      });
-      expect(found).toEqual(["exclusion"]);
-    });
+    test("admits no reader before the downgrade", () =>
+      finds(["exclusion"], {
+        "client-0.1": downgraded(10),
+        "client-1.2": [...granted(1, 149, 11, reads), ...released(1, 400)],
+      }));
 
     test("must not get another token", async () => {
       expect(await violated({ clients: { "client-0.1": downgraded(11) } })).toContain("tokens");
@@ -96,35 +68,23 @@ describe("read-write", () => {
   });
 
   describe("tokens", () => {
-    test("of a writer are larger than the tokens of earlier readers", async () => {
-      const found = await violated({
-        clients: {
-          "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
-          "client-1.2": [...granted(1, 201, 9, { ...writes, requestedAt: 95 }), ...released(1, 300)],
-        },
-      });
-      expect(found).toEqual(["tokens"]);
-    });
+    test("of a writer are larger than the tokens of earlier readers", () =>
+      finds(["tokens"], {
+        "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
+        "client-1.2": [...granted(1, 201, 9, { ...writes, requestedAt: 95 }), ...released(1, 300)],
+      }));
 
-    test("of a reader are larger than the token of an earlier writer", async () => {
-      const found = await violated({
-        clients: {
-          "client-0.1": [...granted(1, 100, 10, writes), ...released(1, 200)],
-          "client-1.2": [...granted(1, 201, 9, { ...reads, requestedAt: 95 }), ...released(1, 300)],
-        },
-      });
-      expect(found).toEqual(["tokens"]);
-    });
+    test("of a reader are larger than the token of an earlier writer", () =>
+      finds(["tokens"], {
+        "client-0.1": [...granted(1, 100, 10, writes), ...released(1, 200)],
+        "client-1.2": [...granted(1, 201, 9, { ...reads, requestedAt: 95 }), ...released(1, 300)],
+      }));
 
-    test("of a reader are larger than the token of a reader that was granted before the request", async () => {
-      const found = await violated({
-        clients: {
-          "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
-          "client-1.2": [...granted(1, 150, 9, reads), ...released(1, 300)],
-        },
-      });
-      expect(found).toEqual(["tokens"]);
-    });
+    test("of a reader are larger than the token of a reader that was granted before the request", () =>
+      finds(["tokens"], {
+        "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
+        "client-1.2": [...granted(1, 150, 9, reads), ...released(1, 300)],
+      }));
 
     const alike: Readonly<Record<string, readonly ClientRecord[]>> = {
       "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
@@ -160,20 +120,16 @@ describe("read-write", () => {
       expect(found).toEqual(["tokens"]);
     });
 
-    test("of a shared attempt are judged from its first request on", async () => {
-      const found = await violated({
-        clients: {
-          "client-0.1": [
-            { e: "requested", at: 90, requestId: 1, ...reads, kind: "attempt", waitMs: 5, attemptId: "a" },
-            { e: "refused", at: 101, requestId: 1, code: "engine-unavailable" },
-            ...granted(2, 160, 10, { ...reads, kind: "attempt", attemptId: "a" }),
-            ...released(2, 200),
-          ],
-          "client-1.2": [...granted(1, 150, 11, reads), ...released(1, 300)],
-        },
-      });
-      expect(found).toEqual([]);
-    });
+    test("of a shared attempt are judged from its first request on", () =>
+      finds([], {
+        "client-0.1": [
+          { e: "requested", at: 90, requestId: 1, ...reads, kind: "attempt", waitMs: 5, attemptId: "a" },
+          { e: "refused", at: 101, requestId: 1, code: "engine-unavailable" },
+          ...granted(2, 160, 10, { ...reads, kind: "attempt", attemptId: "a" }),
+          ...released(2, 200),
+        ],
+        "client-1.2": [...granted(1, 150, 11, reads), ...released(1, 300)],
+      }));
   });
 
   describe("the resource", () => {
@@ -221,19 +177,15 @@ describe("read-write", () => {
     expect(await violated({ clients: clients("10") })).toEqual([]);
   });
 
-  test("a break does not excuse another holder", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [
-          ...granted(1, 100, 10, reads),
-          ...granted(2, 120, 11, reads),
-          ...released(1, 400),
-          { e: "lost", at: 160, requestId: 2, reason: "broken" },
-        ],
-        "client-1.2": [...granted(1, 200, 12, writes), ...released(1, 300)],
-        "client-2.3": [{ e: "breaking", at: 149, key: "book-1", token: "11" }],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("a break does not excuse another holder", () =>
+    finds(["exclusion"], {
+      "client-0.1": [
+        ...granted(1, 100, 10, reads),
+        ...granted(2, 120, 11, reads),
+        ...released(1, 400),
+        { e: "lost", at: 160, requestId: 2, reason: "broken" },
+      ],
+      "client-1.2": [...granted(1, 200, 12, writes), ...released(1, 300)],
+      "client-2.3": [{ e: "breaking", at: 149, key: "book-1", token: "11" }],
+    }));
 });

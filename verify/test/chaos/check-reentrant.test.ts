@@ -3,32 +3,24 @@ import { describe, expect, test } from "vitest";
 import type { ClientRecord } from "../../chaos/judge/history.ts";
 import { granted, historyFixture, released } from "./planted-history.ts";
 
-const { violated } = historyFixture();
+const { finds, violated } = historyFixture();
 
 describe("a reentrant lock", () => {
   const nest = { key: "nested-1", lockKind: "reentrant", reentrantHold: "a" } as const;
   const outer = granted(1, 100, 10, nest);
   const inner = (token: number): ClientRecord[] => granted(2, 110, token, { ...nest, kind: "nested" });
 
-  test("is held until the last of its leases is released", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...outer, ...inner(10), ...released(1, 200), ...released(2, 300)],
-        "client-1.2": [...granted(1, 299, 11, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("is held until the last of its leases is released", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...outer, ...inner(10), ...released(1, 200), ...released(2, 300)],
+      "client-1.2": [...granted(1, 299, 11, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
+    }));
 
-  test("is free after the release of the last lease", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...outer, ...inner(10), ...released(2, 200), ...released(1, 300)],
-        "client-1.2": [...granted(1, 300.5, 11, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("is free after the release of the last lease", () =>
+    finds([], {
+      "client-0.1": [...outer, ...inner(10), ...released(2, 200), ...released(1, 300)],
+      "client-1.2": [...granted(1, 300.5, 11, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
+    }));
 
   test("admits its holder with the same token", async () => {
     const found = await violated({
@@ -72,13 +64,9 @@ describe("a reentrant lock", () => {
     expect(found).toEqual([]);
   });
 
-  test("gives no other holder the same token", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...outer, ...released(1, 200)],
-        "client-1.2": [...granted(1, 300, 10, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
-      },
-    });
-    expect(found).toEqual(["tokens"]);
-  });
+  test("gives no other holder the same token", () =>
+    finds(["tokens"], {
+      "client-0.1": [...outer, ...released(1, 200)],
+      "client-1.2": [...granted(1, 300, 10, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
+    }));
 });

@@ -2,22 +2,18 @@ import { describe, expect, test } from "vitest";
 
 import { granted, historyFixture, released } from "./planted-history.ts";
 
-const { violated } = historyFixture();
+const { finds, violated } = historyFixture();
 
 /** Permits of a semaphore with four permits. */
 const permits = (count: number) => ({ key: "permits-1", lockKind: "semaphore", permits: count }) as const;
 
 describe("a semaphore", () => {
-  test("may grant all its permits", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, permits(3)), ...released(1, 200)],
-        "client-1.2": [...granted(1, 150, 11, permits(1)), ...released(1, 250)],
-        "client-2.3": [...granted(1, 200, 12, permits(3)), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("may grant all its permits", () =>
+    finds([], {
+      "client-0.1": [...granted(1, 100, 10, permits(3)), ...released(1, 200)],
+      "client-1.2": [...granted(1, 150, 11, permits(1)), ...released(1, 250)],
+      "client-2.3": [...granted(1, 200, 12, permits(3)), ...released(1, 300)],
+    }));
 
   test.each([
     ["the next number", 11, []],
@@ -40,16 +36,12 @@ describe("a semaphore", () => {
     },
   );
 
-  test("must not grant more permits", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, permits(3)), ...released(1, 200)],
-        "client-1.2": [...granted(1, 150, 11, permits(1)), ...released(1, 250)],
-        "client-2.3": [...granted(1, 199.999, 12, permits(1)), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("must not grant more permits", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...granted(1, 100, 10, permits(3)), ...released(1, 200)],
+      "client-1.2": [...granted(1, 150, 11, permits(1)), ...released(1, 250)],
+      "client-2.3": [...granted(1, 199.999, 12, permits(1)), ...released(1, 300)],
+    }));
 
   test("must not grant more permits to one holder", async () => {
     const clients = { "client-0.1": [...granted(1, 100, 10, permits(5)), ...released(1, 200)] };
@@ -70,33 +62,21 @@ describe("a semaphore", () => {
     expect(found).toContain("exclusion");
   });
 
-  test("has rising tokens", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
-        "client-1.2": [...granted(1, 150, 9, permits(1)), ...released(1, 250)],
-      },
-    });
-    expect(found).toEqual(["tokens"]);
-  });
+  test("has rising tokens", () =>
+    finds(["tokens"], {
+      "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
+      "client-1.2": [...granted(1, 150, 9, permits(1)), ...released(1, 250)],
+    }));
 
-  test("has unique tokens", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
-        "client-1.2": [...granted(1, 150, 10, { ...permits(1), requestedAt: 95 }), ...released(1, 250)],
-      },
-    });
-    expect(found).toEqual(["tokens"]);
-  });
+  test("has unique tokens", () =>
+    finds(["tokens"], {
+      "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
+      "client-1.2": [...granted(1, 150, 10, { ...permits(1), requestedAt: 95 }), ...released(1, 250)],
+    }));
 
-  test("may grant a smaller token to a request that was sent earlier and answered later", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
-        "client-1.2": [...granted(1, 150, 9, { ...permits(1), requestedAt: 95 }), ...released(1, 250)],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("may grant a smaller token to a request that was sent earlier and answered later", () =>
+    finds([], {
+      "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],
+      "client-1.2": [...granted(1, 150, 9, { ...permits(1), requestedAt: 95 }), ...released(1, 250)],
+    }));
 });

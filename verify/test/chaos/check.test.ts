@@ -9,7 +9,7 @@ import { endOfRun, granted, historyFixture, opened, released } from "./planted-h
 
 // Histories with something wrong in them, one for each rule: the checker has to find it, and nothing else.
 
-const { folder, plant, violated } = historyFixture();
+const { finds, folder, plant, violated } = historyFixture();
 
 test("leases that follow each other violate no rule", async () => {
   const found = await violated({
@@ -37,29 +37,21 @@ test("leases that follow each other violate no rule", async () => {
 });
 
 describe("exclusion", () => {
-  test("is violated by a grant while another's lease is valid", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10), ...released(1, 200)],
-        "client-1.2": [...granted(1, 199.999, 11), ...released(1, 300)],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("is violated by a grant while another's lease is valid", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...granted(1, 100, 10), ...released(1, 200)],
+      "client-1.2": [...granted(1, 199.999, 11), ...released(1, 300)],
+    }));
 
-  test("counts validity that a renewal has moved", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [
-          ...granted(1, 100, 10, { until: 600 }),
-          { e: "valid", at: 400, requestId: 1, validUntil: 900 },
-          { e: "lost", at: 950, requestId: 1, reason: "expired" },
-        ],
-        "client-1.2": [...granted(1, 800, 11), ...released(1, 820)],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("counts validity that a renewal has moved", () =>
+    finds(["exclusion"], {
+      "client-0.1": [
+        ...granted(1, 100, 10, { until: 600 }),
+        { e: "valid", at: 400, requestId: 1, validUntil: 900 },
+        { e: "lost", at: 950, requestId: 1, reason: "expired" },
+      ],
+      "client-1.2": [...granted(1, 800, 11), ...released(1, 820)],
+    }));
 
   test("counts a lease whose process was killed until its validity ends", async () => {
     const found = await violated({
@@ -72,49 +64,33 @@ describe("exclusion", () => {
     expect(found).toContain("exclusion");
   });
 
-  test("is not judged after an operator breaks the lock", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, requestId: 1, reason: "broken" }],
-        "client-1.2": [...granted(1, 300, 11), ...released(1, 320)],
-        "client-2.3": [{ e: "breaking", at: 299, key: "hot", token: "10" }],
-      },
-    });
-    expect(found).toEqual([]);
-  });
+  test("is not judged after an operator breaks the lock", () =>
+    finds([], {
+      "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, requestId: 1, reason: "broken" }],
+      "client-1.2": [...granted(1, 300, 11), ...released(1, 320)],
+      "client-2.3": [{ e: "breaking", at: 299, key: "hot", token: "10" }],
+    }));
 
-  test("is judged before an operator breaks the lock", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, requestId: 1, reason: "broken" }],
-        "client-1.2": [...granted(1, 298, 11), ...released(1, 320)],
-        "client-2.3": [{ e: "breaking", at: 299, key: "hot", token: "10" }],
-      },
-    });
-    expect(found).toEqual(["exclusion"]);
-  });
+  test("is judged before an operator breaks the lock", () =>
+    finds(["exclusion"], {
+      "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, requestId: 1, reason: "broken" }],
+      "client-1.2": [...granted(1, 298, 11), ...released(1, 320)],
+      "client-2.3": [{ e: "breaking", at: 299, key: "hot", token: "10" }],
+    }));
 });
 
 describe("tokens", () => {
-  test("rise in the order of the grants", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10, { requestedAt: 90 }), ...released(1, 200)],
-        "client-1.2": [...granted(1, 300, 9, { requestedAt: 95 }), ...released(1, 400)],
-      },
-    });
-    expect(found).toEqual(["tokens"]);
-  });
+  test("rise in the order of the grants", () =>
+    finds(["tokens"], {
+      "client-0.1": [...granted(1, 100, 10, { requestedAt: 90 }), ...released(1, 200)],
+      "client-1.2": [...granted(1, 300, 9, { requestedAt: 95 }), ...released(1, 400)],
+    }));
 
-  test("are larger than every token that was granted before the request, even if the lease was never valid", async () => {
-    const found = await violated({
-      clients: {
-        "client-0.1": [...granted(1, 100, 10), ...released(1, 200)],
-        "client-1.2": [...granted(1, 2_000, 9, { until: 1_900 }), ...released(1, 2_001, 1_900)],
-      },
-    });
-    expect(found).toEqual(["tokens"]);
-  });
+  test("are larger than every token that was granted before the request, even if the lease was never valid", () =>
+    finds(["tokens"], {
+      "client-0.1": [...granted(1, 100, 10), ...released(1, 200)],
+      "client-1.2": [...granted(1, 2_000, 9, { until: 1_900 }), ...released(1, 2_001, 1_900)],
+    }));
 
   test("are unique", async () => {
     const found = await violated({

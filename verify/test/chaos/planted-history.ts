@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { afterEach, beforeEach } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 
 import { engines } from "../../chaos/plan/engines.ts";
 import type {
@@ -64,6 +64,8 @@ interface HistoryFixture {
   plant(planted: PlantedHistory): Promise<void>;
   /** The names of the rules that a planted history violates. */
   violated(planted: PlantedHistory): Promise<RuleName[]>;
+  /** Expects that the records of these clients violate exactly these rules. */
+  finds(rules: readonly string[], clients: PlantedHistory["clients"]): Promise<void>;
 }
 
 /** Sets up a folder for each test of a file. */
@@ -76,12 +78,16 @@ export function historyFixture(): HistoryFixture {
     await rm(folder, { recursive: true, force: true });
   });
   const plant = (planted: PlantedHistory): Promise<void> => write(folder, planted);
+  const violated = async (planted: PlantedHistory): Promise<RuleName[]> => {
+    await plant(planted);
+    return violationsOf(await readHistory(folder)).map(({ rule }) => rule);
+  };
   return {
     folder: () => folder,
     plant,
-    violated: async (planted) => {
-      await plant(planted);
-      return violationsOf(await readHistory(folder)).map(({ rule }) => rule);
+    violated,
+    finds: async (rules, clients = {}) => {
+      expect(await violated({ clients })).toEqual(rules);
     },
   };
 }

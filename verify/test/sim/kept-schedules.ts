@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 import type { Schedule } from "../../sim/plan/schedule.ts";
 
-export interface KeptSchedule extends Schedule {
+interface KeptSchedule extends Schedule {
   /** The mutant on which the schedule fails. */
   readonly kills: string;
 }
@@ -14,5 +14,6 @@ const folder = fileURLToPath(new URL("schedules/", import.meta.url));
 export const keptSchedules = readdirSync(folder).map((file) => {
   const path = `${folder}${file}`;
   const text = readFileSync(path, "utf8");
-  return { ...(JSON.parse(text) as KeptSchedule), file, path, text };
+  const schedule = JSON.parse(text) as KeptSchedule;
+  return { file, path, text, schedule, kills: schedule.kills };
 });

@@ -6,7 +6,7 @@ import { formatSchedule } from "../../sim/report/report.ts";
 import { runSchedule } from "../../sim/run/world.ts";
 import { keptSchedules } from "./kept-schedules.ts";
 
-test.each(keptSchedules)("no check fails in the schedule $file, which failed once", async (schedule) => {
+test.each(keptSchedules)("no check fails in the schedule $file, which failed once", async ({ schedule }) => {
   const { findings, grants } = await runSchedule(schedule);
   expect(findings.map(describeFinding)).toEqual([]);
   expect(grants).toBeGreaterThan(0);
@@ -17,6 +17,6 @@ test("each kept schedule names the mutant on which it fails", () => {
   expect(keptSchedules.filter(({ kills }) => !names.has(kills)).map(({ file }) => file)).toEqual([]);
 });
 
-test.each(keptSchedules)("$file has one line for each step", ({ file: _, path: __, text, ...schedule }) => {
+test.each(keptSchedules)("$file has one line for each step", ({ text, schedule }) => {
   expect(text).toBe(formatSchedule(schedule));
 });

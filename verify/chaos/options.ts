@@ -22,7 +22,7 @@ export const usage: string = `Usage: npm run verify:chaos -- [options]
                    both (the first two) or all (default: both)
   --nodes N        servers of redlock: 5 or 3 (default: 5)
   --seed S         seed of the plan (default: 1)
-  --folder F       folder for plan, history, report and timelines
+  --folder F       folder for plan, history and report
                    (default: verify/chaos/runs/<date>)
   --without RULE   leaves out a rule, and runs the faults that show its absence,
                    so that the checker must detect a violation:

@@ -94,7 +94,7 @@ export interface ServerRun {
   readonly earlier: ServerRun | undefined;
 }
 
-export interface FaultInterval {
+interface FaultInterval {
   readonly faultId: number;
   readonly kind: string;
   readonly target: string;

@@ -7,7 +7,6 @@ import { reportOf } from "../report/report.ts";
 import type { Violation } from "./rule.ts";
 import { rules } from "./rules.ts";
 import type { RunHistory } from "./attempts.ts";
-import { drawTimelines } from "../report/timelines.ts";
 
 export interface Verdict {
   readonly violations: readonly Violation[];
@@ -15,14 +14,13 @@ export interface Verdict {
   readonly summary: string;
 }
 
-/** Judges the history in a folder. It writes verdict.json, report.md and a timeline for each key into the folder. */
+/** Judges the history in a folder. It writes verdict.json and report.md into the folder. */
 export async function judge(folder: string): Promise<Verdict> {
   const run = await readHistory(folder);
   const violations = violationsOf(run);
   const figures = figuresOf(run);
-  const timelines = await drawTimelines(run, violations, folder);
   const summary = summaryOf(run, violations, figures);
-  await writeFile(join(folder, "report.md"), reportOf(run, violations, figures, timelines));
+  await writeFile(join(folder, "report.md"), reportOf(run, violations, figures));
   await writeFile(join(folder, "verdict.json"), `${JSON.stringify({ violations, figures }, undefined, 2)}\n`);
   return { violations, figures, summary };
 }

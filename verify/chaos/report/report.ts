@@ -9,12 +9,7 @@ import type { RunHistory } from "../judge/attempts.ts";
 const maxShown = 200;
 
 /** The report of a run, in Markdown. */
-export function reportOf(
-  run: RunHistory,
-  violations: readonly Violation[],
-  figures: Figures,
-  timelines: readonly string[],
-): string {
+export function reportOf(run: RunHistory, violations: readonly Violation[], figures: Figures): string {
   return [
     `# Chaos on ${nameOf(run)}`,
     violations.length === 0
@@ -30,7 +25,6 @@ export function reportOf(
     slowestSection("The slowest grants in storms", figures.slowest),
     slowestSection("The slowest grants in quiet periods", figures.slowestInQuietPeriod),
     memorySection(run),
-    timelinesSection(timelines),
   ].join("\n\n");
 }
 
@@ -211,11 +205,6 @@ function memorySection({ processes }: RunHistory): string {
     "",
     table(["process", "samples", "first third", "last third", ""], rows),
   ].join("\n");
-}
-
-function timelinesSection(timelines: readonly string[]): string {
-  const images = timelines.map((name) => `![${name}](${name})`);
-  return ["## Timelines of the holders", "", ...images, ""].join("\n");
 }
 
 function list(counts: Readonly<Record<string, number>>): string {

@@ -41,7 +41,6 @@ describe("with every rule", () => {
           expect(Math.min(released, expired, opened)).toBeGreaterThan(0);
         }
         expect(existsSync(join(chaos.folder, name, "report.md"))).toBe(true);
-        expect(existsSync(join(chaos.folder, name, "timeline-hot.svg"))).toBe(true);
       }
       expect(code, output).toBe(0);
     },

@@ -2,9 +2,8 @@ import type { Step } from "../model/explorer/model.ts";
 import { StateLayout, phases } from "../model/fencing/state-layout.ts";
 import { FencingModel } from "../model/fencing/fencing.ts";
 import { defaultFencing, type FencingSettings } from "../model/fencing/settings.ts";
-import type { TraceEvent, TracedOperation } from "../sim/run/traced-redis.ts";
+import type { TraceEvent, TracedOperation, NodeState } from "../sim/run/traced-redis.ts";
 import { Frontier } from "./frontier.ts";
-import { GrantNumbers } from "./grant-numbers.ts";
 import { Mentions, tooManyAttempts } from "./mentions.ts";
 
 const maxAttempts = 12;
@@ -206,4 +205,23 @@ function isClientStep({ rule, attempt }: Step, a: number): boolean {
 function statusOf(reply: unknown): number {
   const first: unknown = Array.isArray(reply) ? reply[0] : reply;
   return Array.isArray(reply) ? Number(first) : Number(first) > 0 ? 1 : 0;
+}
+
+/** The tokens that had each number, and on which nodes. */
+export class GrantNumbers {
+  readonly #nodes = new Map<number, Map<string, Set<number>>>();
+
+  record(node: number, { holder, fencingNumber }: NodeState): void {
+    if (holder !== undefined) {
+      const tokens = this.#nodes.get(fencingNumber) ?? new Map<string, Set<number>>();
+      this.#nodes.set(fencingNumber, tokens);
+      tokens.set(holder, (tokens.get(holder) ?? new Set()).add(node));
+    }
+  }
+
+  /** The token that had the number on most nodes; undefined: the number was reserved for a hand-over. */
+  majorityHolder(fencingNumber: number): string | undefined {
+    const tokens = [...(this.#nodes.get(fencingNumber) ?? [])];
+    return tokens.sort(([, one], [, other]) => other.size - one.size)[0]?.[0];
+  }
 }

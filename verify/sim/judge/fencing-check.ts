@@ -2,7 +2,7 @@ import { FencingNumbers } from "../../judge/fencing-numbers.ts";
 import type { Findings } from "./findings.ts";
 import { wallStart } from "../run/virtual-clock.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
-import type { WatchedLease } from "./watched-lease.ts";
+import type { WatchedLease } from "./leases.ts";
 
 /** The engine's guarantees, and its losses of data. */
 export interface FencingContext {

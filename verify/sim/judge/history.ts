@@ -1,19 +1,22 @@
 import { LeaseLostError } from "holdfast";
 
 import { Arrivals } from "./arrivals.ts";
-import { ClientFaults } from "./disturbances.ts";
+import { ClientFaults, LossNotices, type ProcessHealth } from "./losses.ts";
 import { Findings, type CheckName } from "./findings.ts";
 import { KeyHistory } from "./key-history.ts";
-import { LossNotices, type ProcessHealth } from "./losses.ts";
-import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
+import {
+  keyLeasesOf,
+  type WatchedLeases,
+  attemptKey,
+  type SharedGroup,
+  type TrackedLease,
+  type WatchedLease,
+} from "./leases.ts";
 import { OperatorHistory } from "./operator-history.ts";
 import { afterExpiryMs, faultFreeBoundMs, pollMs, slowestClockFactor } from "./patience.ts";
 import { isFaultFree, servesLeases, type Schedule, type Use } from "../plan/schedule.ts";
 import { ProgressCheck } from "./progress.ts";
-import { attemptKey, type SharedGroup } from "./shared-group.ts";
-import type { TrackedLease } from "./tracked-lease.ts";
 import { createRequest, replyDueBy, type WaitingRequest } from "./waiting-request.ts";
-import type { WatchedLease } from "./watched-lease.ts";
 
 /** Records the events of one world by the true time, and checks the guarantees of the library after each event. */
 export class History {

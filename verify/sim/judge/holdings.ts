@@ -2,11 +2,9 @@ import { FencingCheck, type FencingContext } from "./fencing-check.ts";
 import type { Findings } from "./findings.ts";
 import type { Limits } from "./limits.ts";
 import { GrantRuns, type GrantRun } from "../run/grant-runs.ts";
-import { grantKey, type SharedGroup } from "./shared-group.ts";
+import { grantKey, type SharedGroup, type TrackedLease, type WatchedLease } from "./leases.ts";
 import { slowestClockFactor } from "./patience.ts";
-import type { TrackedLease } from "./tracked-lease.ts";
 import type { WaitingRequest } from "./waiting-request.ts";
-import type { WatchedLease } from "./watched-lease.ts";
 
 /** The holders of one key, by the true time. */
 export class Holdings {

@@ -1,7 +1,5 @@
 import type { Findings } from "./findings.ts";
-import type { LatchBounds, LatchCall, LatchHandle } from "./latch-call.ts";
-import { LatchGeneration } from "./latch-generation.ts";
-import type { LatchSnapshot, LatchObserver } from "./latch-snapshot.ts";
+import type { LatchSnapshot, LatchObserver } from "./latch-watch.ts";
 
 /** Follows the latches of one key by the data of the engine, and checks the results of callers against that data. */
 export class LatchHistory {
@@ -266,3 +264,78 @@ export class LatchHistory {
 
 /** Servers store times in whole ms. */
 const roundingMs = 2;
+
+/** One `Latch` object of a caller. It belongs to the latch of its first call. */
+export interface LatchHandle {
+  readonly client: number;
+  readonly count: number;
+  readonly ttlMs: number;
+  /** When the object was first used. */
+  readonly firstUsedAt: number;
+  /** The latches to which the object may belong; undefined: not known yet. */
+  generations: readonly LatchGeneration[] | undefined;
+}
+
+/** A call in flight, or a call that the engine may still execute. */
+export interface LatchCall {
+  readonly handle: LatchHandle;
+  /** The attempt that counts down; undefined: the call waits. */
+  readonly attempt: string | undefined;
+  readonly requestedAt: number;
+  /** The remaining count of each latch when the call started. */
+  readonly remainingBefore: ReadonlyMap<LatchGeneration, number>;
+  /** The object belonged to no latch yet, so the call may create a latch. */
+  readonly mayCreate: boolean;
+  isSettled: boolean;
+  settledAt: number;
+  /** When the engine may execute the call at the latest. */
+  latestAt: number;
+}
+
+/** The bounds that the engine keeps; times are ms. */
+export interface LatchBounds {
+  /** How long after its start a countdown, or after its reply a wait, may still be executed. */
+  readonly latestMs: number;
+  /** The engine loses no data. */
+  readonly isDurable: boolean;
+  /** A waiter that stops waiting removes its queue entry. */
+  readonly dequeuesOnTimeout: boolean;
+  /** How soon after the end of a latch its waiters return, and since when this bound applies. */
+  openBound(): { readonly since: number; readonly ms: number };
+}
+
+/** One latch, from its first use to its end. */
+export class LatchGeneration {
+  readonly id: string;
+  readonly total: number;
+  readonly endsAt: number;
+  /** The attempts that have certainly counted. */
+  readonly confirmedAttempts: Set<string> = new Set();
+  remaining: number;
+  openAt: number = Infinity;
+  endedAtMs: number = Infinity;
+
+  constructor({ id, total, remaining, endsAt }: LatchSnapshot, now: number) {
+    this.id = id;
+    this.total = total;
+    this.endsAt = endsAt;
+    this.remaining = remaining;
+    this.setRemaining(remaining, now);
+  }
+
+  get counted(): number {
+    return this.total - this.remaining;
+  }
+
+  /** When waiting ended: by the opening of the latch, or by its expiry. */
+  get endedAt(): number {
+    return Math.min(this.openAt, this.endedAtMs);
+  }
+
+  setRemaining(remaining: number, now: number): void {
+    this.remaining = remaining;
+    if (remaining === 0) {
+      this.openAt = Math.min(this.openAt, now);
+    }
+  }
+}

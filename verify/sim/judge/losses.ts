@@ -1,6 +1,5 @@
 import type { Findings } from "./findings.ts";
-import type { TrackedLease } from "./tracked-lease.ts";
-import type { WatchedLease } from "./watched-lease.ts";
+import type { TrackedLease, WatchedLease } from "./leases.ts";
 
 /** The rounding of a timer is its largest delay. */
 const timerErrorMs = 1;
@@ -58,5 +57,20 @@ export class LossNotices {
       return true;
     }
     return false;
+  }
+}
+
+/** When the last effect of a fault on each client ends. */
+export class ClientFaults {
+  readonly #ends = new Map<number, number>();
+
+  /** A fault begins now. @param end when the last effect of the fault ends */
+  begin(client: number, end: number): void {
+    this.#ends.set(client, Math.max(this.#ends.get(client) ?? -Infinity, end));
+  }
+
+  /** Whether no fault has had an effect on the client since then. */
+  isQuietSince(client: number, since: number): boolean {
+    return (this.#ends.get(client) ?? -Infinity) < since;
   }
 }

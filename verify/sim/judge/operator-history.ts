@@ -1,7 +1,7 @@
 import type { Findings } from "./findings.ts";
 import type { KeyHistory } from "./key-history.ts";
 import type { LimitChange } from "./limits.ts";
-import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
+import { keyLeasesOf, type WatchedLeases } from "./leases.ts";
 import type { Schedule } from "../plan/schedule.ts";
 
 /** Records what operators do: they break grants, and set the limits of semaphores. */

@@ -1,12 +1,11 @@
 import { getEventListeners } from "node:events";
-
 import { isLockError, LeaseLostError, type Lease } from "holdfast";
 
 import { keysOf } from "../plan/lock-mode.ts";
 import type { Client } from "./client.ts";
 import type { History } from "../judge/history.ts";
 import { CallJudge } from "../judge/judge.ts";
-import { attemptKey, type SharedGroup } from "../judge/shared-group.ts";
+import { attemptKey, type SharedGroup } from "../judge/leases.ts";
 import { LeaseUse } from "./lease-use.ts";
 import type { Fault } from "../plan/faults.ts";
 import type { Break, SetLimit, Use } from "../plan/schedule.ts";

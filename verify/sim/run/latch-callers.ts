@@ -1,13 +1,11 @@
 import { getEventListeners } from "node:events";
-
 import { isLockError, type Latch } from "holdfast";
 
 import type { Client } from "./client.ts";
 import type { History } from "../judge/history.ts";
 import { CallJudge } from "../judge/judge.ts";
-import type { LatchCall, LatchHandle } from "../judge/latch-call.ts";
-import type { LatchHistory } from "../judge/latch-history.ts";
-import type { MemoryLatchObserver } from "../judge/latch-snapshot.ts";
+import type { LatchCall, LatchHandle, LatchHistory } from "../judge/latch-history.ts";
+import type { MemoryLatchObserver } from "../judge/latch-watch.ts";
 import type { Await, CountDown } from "../plan/schedule.ts";
 
 /** How often an attempt with an unknown outcome is repeated, with the same `attemptId`. */

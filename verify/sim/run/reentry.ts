@@ -5,7 +5,7 @@ import type { Client } from "./client.ts";
 import { wasNotified } from "../judge/losses.ts";
 import type { History } from "../judge/history.ts";
 import type { CallJudge } from "../judge/judge.ts";
-import type { SharedGroup } from "../judge/shared-group.ts";
+import type { SharedGroup } from "../judge/leases.ts";
 import type { Use } from "../plan/schedule.ts";
 
 const longestMs = 30;

@@ -1,8 +1,7 @@
 import { beforeEach } from "vitest";
 
 import { History } from "../../sim/judge/history.ts";
-import type { WatchedLease } from "../../sim/judge/watched-lease.ts";
-import { attemptKey, type SharedGroup } from "../../sim/judge/shared-group.ts";
+import { type WatchedLease, attemptKey, type SharedGroup } from "../../sim/judge/leases.ts";
 import type { Schedule, Step, Use } from "../../sim/plan/schedule.ts";
 
 /** The true time, and the state of every process, of the world in a test. */

@@ -7,7 +7,7 @@ import { Limits } from "../../sim/judge/limits.ts";
 import { planSchedule } from "../../sim/plan/planner.ts";
 import { seedsFrom } from "../../sim/run/seeds.ts";
 import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
-import type { WatchedLease } from "../../sim/judge/watched-lease.ts";
+import type { WatchedLease } from "../../sim/judge/leases.ts";
 import { wallStart } from "../../sim/run/virtual-clock.ts";
 import { runSchedule } from "../../sim/run/world.ts";
 import { altered, defects, withLatches, withConstantNumber } from "./defects.ts";

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 
 import { Findings } from "../../sim/judge/findings.ts";
-import type { LatchCall, LatchHandle } from "../../sim/judge/latch-call.ts";
-import { LatchHistory } from "../../sim/judge/latch-history.ts";
-import type { LatchSnapshot } from "../../sim/judge/latch-snapshot.ts";
+import { type LatchCall, type LatchHandle, LatchHistory } from "../../sim/judge/latch-history.ts";
+import type { LatchSnapshot } from "../../sim/judge/latch-watch.ts";
 
 const latestMs = 500;
 const ttlMs = 1_000;

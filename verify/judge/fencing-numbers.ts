@@ -3,7 +3,7 @@ interface ReportedNumber {
   readonly number: bigint;
 }
 
-/** What is wrong with the number of a grant. */
+/** Why the number of a grant is wrong. */
 export interface NumberProblem {
   readonly text: string;
   /** When the number was reported that contradicts it. */

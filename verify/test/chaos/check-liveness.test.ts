@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { ClientRecord, CoordinatorRecord } from "../../chaos/judge/history.ts";
 import { endOfRun, granted, historyFixture } from "./planted-history.ts";
 
-const { violated } = historyFixture();
+const { finds, violated } = historyFixture();
 
 describe("waits", () => {
   const requested: ClientRecord = {
@@ -16,12 +16,12 @@ describe("waits", () => {
   };
 
   test("a request is settled", async () => {
-    expect(await violated({ clients: { "client-0.1": [requested] } })).toEqual(["waits"]);
+    await finds(["waits"], { "client-0.1": [requested] });
   });
 
   test("a request is settled in time", async () => {
     const late: ClientRecord = { e: "refused", at: 7_000, requestId: 1, code: "wait-timeout" };
-    expect(await violated({ clients: { "client-0.1": [requested, late] } })).toEqual(["waits"]);
+    await finds(["waits"], { "client-0.1": [requested, late] });
   });
 
   test("a request may be late by the time for which its process was stalled", async () => {
@@ -30,7 +30,7 @@ describe("waits", () => {
       { e: "stalled", at: 7_000, since: 2_000 },
       { e: "refused", at: 7_001, requestId: 1, code: "wait-timeout" },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual([]);
+    await finds([], { "client-0.1": records });
   });
 
   test("a request of a killed process is not judged", async () => {
@@ -46,7 +46,7 @@ describe("waits", () => {
       ...granted(1, 100, 10),
       { e: "releasing", at: 200, requestId: 1, validUntil: 900 },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["waits"]);
+    await finds(["waits"], { "client-0.1": records });
   });
 });
 
@@ -57,11 +57,11 @@ describe("a loss", () => {
       { e: "unreported", at: 1_150, requestId: 1, validUntil: 1_100 },
       { e: "lost", at: 1_160, requestId: 1, reason: "expired" },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["loss-notice"]);
+    await finds(["loss-notice"], { "client-0.1": records });
   });
 
   test("is reported at all", async () => {
-    expect(await violated({ clients: { "client-0.1": granted(1, 100, 10) } })).toEqual(["loss-notice"]);
+    await finds(["loss-notice"], { "client-0.1": granted(1, 100, 10) });
   });
 });
 
@@ -71,7 +71,7 @@ describe("in a quiet period", () => {
       { e: "requested", at: 100, requestId: 1, key: "hot", kind: "probe", waitMs: 20_000 },
       { e: "refused", at: 20_100, requestId: 1, code: "wait-timeout" },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["quiet-period"]);
+    await finds(["quiet-period"], { "client-0.1": records });
   });
 
   test("every process comes to rest", async () => {
@@ -97,13 +97,13 @@ test("memory must not grow", async () => {
     at: index * 1_000,
     bytes: (20 + index) * 1024 * 1024,
   }));
-  expect(await violated({ clients: { "client-0.1": records } })).toEqual(["memory"]);
+  await finds(["memory"], { "client-0.1": records });
 });
 
 describe("a process", () => {
   test("must not have an unhandled rejection", async () => {
     const unhandled: ClientRecord = { e: "unhandled-error", at: 100, error: "unhandled rejection: Error" };
-    expect(await violated({ clients: { "client-0.1": [unhandled] } })).toEqual(["unhandled-error"]);
+    await finds(["unhandled-error"], { "client-0.1": [unhandled] });
   });
 
   test("must not crash", async () => {
@@ -118,6 +118,6 @@ describe("a process", () => {
       { e: "requested", at: 100, requestId: 1, key: "hot", kind: "acquire", waitMs: 1_000 },
       { e: "refused", at: 200, requestId: 1, code: "strange: TypeError" },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["unhandled-error"]);
+    await finds(["unhandled-error"], { "client-0.1": records });
   });
 });

@@ -2,6 +2,7 @@ import { beforeEach } from "vitest";
 
 import { History } from "../../sim/judge/history.ts";
 import { type WatchedLease, attemptKey, type SharedGroup } from "../../sim/judge/leases.ts";
+import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
 import type { Schedule, Step, Use } from "../../sim/plan/schedule.ts";
 
 /** The true time, and the state of every process, of the world in a test. */
@@ -74,6 +75,41 @@ export class FakeLease implements WatchedLease {
 
 export function checkNames({ findings }: History): string[] {
   return findings.list.map(({ check }) => check);
+}
+
+/** The names of the failed checks, one ms later. */
+export function namesOneMsLater(watched: History): string[] {
+  world.now += 1;
+  watched.check();
+  return checkNames(watched);
+}
+
+/** A request of a caller that has its own queue entry since then. */
+export function requestSince(since: number, request: Partial<WaitingRequest> = {}): WaitingRequest {
+  return {
+    client: 0,
+    keys: ["k"],
+    weight: 2 ** 31,
+    isShared: false,
+    ttlMs: 1_000,
+    since,
+    arrivedFrom: since,
+    arrivedTo: since,
+    judgedSince: since,
+    serial: 0,
+    isInLocalQueue: false,
+    usesLocalQueue: false,
+    mayWaitInMemory: false,
+    headSince: Infinity,
+    sentSince: -Infinity,
+    isQueued: true,
+    isDequeued: false,
+    until: Infinity,
+    wasGranted: false,
+    hadPause: false,
+    isSettled: false,
+    ...request,
+  };
 }
 
 /** Requests the lock, and gets the lease at once. */

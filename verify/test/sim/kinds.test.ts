@@ -10,6 +10,7 @@ import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
 import type { WatchedLease } from "../../sim/judge/leases.ts";
 import { wallStart } from "../../sim/run/virtual-clock.ts";
 import { runSchedule } from "../../sim/run/world.ts";
+import { requestSince } from "./history-fixture.ts";
 import { altered, defects, withLatches, withConstantNumber } from "./defects.ts";
 
 type Latches = NonNullable<Driver["latches"]>;
@@ -173,29 +174,7 @@ function holdings(
 }
 
 function requestOf(client: number, weight: number): WaitingRequest {
-  return {
-    client,
-    keys: ["k"],
-    weight,
-    isShared: true,
-    ttlMs: 1_000,
-    since: (now += 1),
-    arrivedFrom: now,
-    arrivedTo: now,
-    judgedSince: now,
-    serial: now,
-    isInLocalQueue: false,
-    usesLocalQueue: false,
-    mayWaitInMemory: false,
-    headSince: Infinity,
-    sentSince: -Infinity,
-    isQueued: true,
-    isDequeued: false,
-    until: Infinity,
-    wasGranted: false,
-    hadPause: false,
-    isSettled: false,
-  };
+  return requestSince((now += 1), { client, weight, isShared: true, serial: now });
 }
 
 function lease(fencingToken: number, leftMs = 100): WatchedLease {

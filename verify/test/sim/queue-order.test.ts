@@ -4,7 +4,16 @@ import { unsyncedAheadMs } from "../../sim/judge/arrivals.ts";
 import type { History } from "../../sim/judge/history.ts";
 import { toleranceMs } from "../../sim/judge/queue-order.ts";
 import type { WaitingRequest } from "../../sim/judge/waiting-request.ts";
-import { checkNames, FakeLease, history, onFreshWorld, use, world } from "./history-fixture.ts";
+import {
+  checkNames,
+  FakeLease,
+  history,
+  namesOneMsLater,
+  onFreshWorld,
+  requestSince,
+  use,
+  world,
+} from "./history-fixture.ts";
 
 onFreshWorld();
 
@@ -30,9 +39,7 @@ test.each(["calm", "storm"] as const)(
   (scenario) => {
     const watched = history(scenario);
     overtake(watched, 0, [0, 0], true);
-    world.now += 1;
-    watched.check();
-    expect(checkNames(watched)).toEqual(["order"]);
+    expect(namesOneMsLater(watched)).toEqual(["order"]);
   },
 );
 
@@ -56,9 +63,7 @@ test.each([
   watched.handedOn(0, lease, 100);
   world.now += afterMs;
   watched.granted(later, new FakeLease(2));
-  world.now += 1;
-  watched.check();
-  expect(checkNames(watched)).toEqual(found);
+  expect(namesOneMsLater(watched)).toEqual(found);
 });
 
 test("a fault that begins after the grant of another reader disturbs the earlier reader", () => {
@@ -85,15 +90,11 @@ test("a fault that begins after the grant of another reader disturbs the earlier
 test("without faults, no process overtakes a wait that is longer than the tolerance", () => {
   const calm = history();
   overtake(calm, toleranceMs + 1, [0, 1], false);
-  world.now += 1;
-  calm.check();
-  expect(checkNames(calm)).toEqual(["order"]);
+  expect(namesOneMsLater(calm)).toEqual(["order"]);
 
   const close = history();
   overtake(close, toleranceMs - 1, [0, 1], false);
-  world.now += 1;
-  close.check();
-  expect(checkNames(close)).toEqual([]);
+  expect(namesOneMsLater(close)).toEqual([]);
 });
 
 test.each([
@@ -107,9 +108,7 @@ test.each([
     storm.disturbances.begin(client, 2_000);
   });
   overtake(storm, toleranceMs + 1, [0, 1], false);
-  world.now += 1;
-  storm.check();
-  expect(checkNames(storm)).toEqual(found);
+  expect(namesOneMsLater(storm)).toEqual(found);
 });
 
 test("the first request of a client precedes others by as much as the clocks of a majority are slow", () => {
@@ -129,9 +128,7 @@ test("the first request of a client precedes others by as much as the clocks of 
     watched.requestSettled(watched.requestStarted({ ...use, client: 1, key: "other" }, false));
     world.now += knownForMs;
     watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(7));
-    world.now += 1;
-    watched.check();
-    expect(checkNames(watched)).toEqual(found);
+    expect(namesOneMsLater(watched)).toEqual(found);
   }
 });
 
@@ -150,9 +147,7 @@ test("a call after an attempt of a client that no server knew yet has no queue e
     watched.requestStarted(use, true);
     world.now += toleranceMs + 1;
     watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(7));
-    world.now += 1;
-    watched.check();
-    expect(checkNames(watched)).toEqual(found);
+    expect(namesOneMsLater(watched)).toEqual(found);
   }
 });
 
@@ -164,9 +159,7 @@ test("a waiter has its queue entry until its own deadline, although the clocks h
     watched.requestStarted({ ...use, client: 3, key: "other" }, false);
     watched.requestStarted({ ...use, client: 3, waitMs }, false);
     watched.granted(watched.requestStarted({ ...use, client: 3 }, false), new FakeLease(8 + world.now));
-    world.now += 1;
-    watched.check();
-    expect(checkNames(watched).filter((check) => check === "order")).toEqual(["order"]);
+    expect(namesOneMsLater(watched).filter((check) => check === "order")).toEqual(["order"]);
   }
 });
 
@@ -182,9 +175,7 @@ test("the order check allows for the drift of a client's clock since its last re
     watched.requestStarted(use, false);
     world.now += laterMs;
     watched.granted(watched.requestStarted({ ...use, client: 3 }, false), new FakeLease(7));
-    world.now += 1;
-    watched.check();
-    expect(checkNames(watched)).toEqual(found);
+    expect(namesOneMsLater(watched)).toEqual(found);
   }
 });
 
@@ -192,9 +183,7 @@ test("a request that ends at the same time is not overtaken", () => {
   const watched = history();
   const earlier = overtake(watched, 500, [0, 1], false);
   watched.requestSettled(earlier);
-  world.now += 1;
-  watched.check();
-  expect(checkNames(watched)).toEqual([]);
+  expect(namesOneMsLater(watched)).toEqual([]);
 });
 
 test.each([
@@ -208,9 +197,7 @@ test.each([
   watched.requestStarted({ ...use, client, waitMs: 505 }, false);
   world.now += afterMs;
   watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(1));
-  world.now += 1;
-  watched.check();
-  expect(checkNames(watched)).toEqual(found);
+  expect(namesOneMsLater(watched)).toEqual(found);
 });
 
 test("a process may hand a lease over sixteen times while other processes wait, and not more often", () => {
@@ -221,34 +208,15 @@ test("a process may hand a lease over sixteen times while other processes wait, 
   for (let number = 1; number <= 18; number += 1) {
     world.now += 100;
     const lease = new FakeLease(number);
-    const request = {
-      client: 0,
-      keys: ["k"],
-      weight: 2 ** 31,
-      isShared: false,
-      ttlMs: 1_000,
-      since: number === 1 ? 0 : world.now,
-      arrivedFrom: number === 1 ? 0 : world.now,
+    const request = requestSince(number === 1 ? 0 : world.now, {
       arrivedTo: world.now,
       judgedSince: world.now,
-      serial: 0,
       isInLocalQueue: true,
       usesLocalQueue: true,
-      mayWaitInMemory: false,
-      headSince: Infinity,
-      sentSince: -Infinity,
-      isQueued: true,
-      isDequeued: false,
-      until: Infinity,
-      wasGranted: false,
-      hadPause: false,
-      isSettled: false,
-    };
+    });
     watched.granted(request, lease);
     watched.released(lease);
     expect(checkNames(watched)).toEqual([]);
   }
-  world.now += 1;
-  watched.check();
-  expect(checkNames(watched)).toEqual(["order"]);
+  expect(namesOneMsLater(watched)).toEqual(["order"]);
 });

@@ -7,6 +7,7 @@ import { inspect } from "node:util";
 import { runPlan } from "./run/coordinator.ts";
 import { engines } from "./plan/engines.ts";
 import { judge } from "./judge/judge.ts";
+import { exitOnSignals, invalidOption, optionsOrExit } from "../options.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import type { EngineName } from "./plan/plan.ts";
 import { planOf } from "./plan/planner.ts";
@@ -15,18 +16,16 @@ import { planOf } from "./plan/planner.ts";
 
 const runs = fileURLToPath(new URL("../../chaos/runs", import.meta.url));
 
-async function main(args: readonly string[]): Promise<void> {
-  const options = optionsFrom(args);
-  if (options === undefined) return;
-  if (options.help) {
-    process.stdout.write(usage);
-    return;
-  }
+async function main(): Promise<void> {
+  const options = optionsOrExit("verify:chaos", usage, parseOptions);
   const named = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
   const folder = resolve(options.folder ?? join(runs, named));
   const isFolderUsed = options.engines.find((name) => existsSync(join(folder, name)));
   if (isFolderUsed !== undefined) {
-    usageError(`Expected --folder to have no run of ${isFolderUsed} in it, got ${JSON.stringify(folder)}`);
+    writeLine(
+      `verify:chaos: ${invalidOption("folder", `a folder without a run of ${isFolderUsed}`, folder).message}`,
+    );
+    process.exitCode = 2;
     return;
   }
   let violations = 0;
@@ -57,28 +56,13 @@ async function run(name: EngineName, options: ResolvedOptions, folder: string): 
   await runPlan(plan, join(folder, "history"), writeLine);
 }
 
-function optionsFrom(args: readonly string[]): ResolvedOptions | undefined {
-  try {
-    return parseOptions(args);
-  } catch (error) {
-    usageError((error as Error).message);
-    return undefined;
-  }
-}
-
-function usageError(what: string): void {
-  writeLine(`verify:chaos: ${what}`);
-  process.exitCode = 2;
-}
-
 function writeLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-// Servers, clients and folders end with this process: on `exit`, and because their channels close.
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+exitOnSignals(); // the channels of clients close, too
 
-main(process.argv.slice(2)).catch((error: unknown) => {
+main().catch((error: unknown) => {
   writeLine(`verify:chaos: ${inspect(error)}`);
   process.exit(1);
 });

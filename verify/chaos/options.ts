@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 
+import { integerOption, invalidOption } from "../options.ts";
 import { engines } from "./plan/engines.ts";
 import { engineNames, omissions, usualEngines, type EngineName, type Omission } from "./plan/plan.ts";
 
@@ -52,7 +53,7 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     minutes: minutesFrom(values.minutes),
     engines: without === null ? named : named.filter((name) => without in engines[name].omissions),
     nodeCount: nodeCountFrom(values.nodes),
-    seed: seedFrom(values.seed),
+    seed: integerOption("seed", values.seed, [0, 2 ** 31 - 1]),
     folder: values.folder ?? null,
     without,
   };
@@ -87,15 +88,4 @@ function nodeCountFrom(text: string): number {
   const known = engines.redlock.nodeCounts;
   if (!known.includes(count)) throw invalidOption("nodes", known.join(" or "), text);
   return count;
-}
-
-function seedFrom(text: string): number {
-  const seed = Number(text);
-  const isKnown = Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31;
-  if (!isKnown) throw invalidOption("seed", `an integer from 0 to ${2 ** 31 - 1}`, text);
-  return seed;
-}
-
-function invalidOption(option: string, expected: string, given: string): TypeError {
-  return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

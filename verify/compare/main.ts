@@ -1,27 +1,15 @@
 import { runMatrix, type CellResult } from "./grid.ts";
+import { exitOnSignals, optionsOrExit } from "../options.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { allPassed, toText } from "./report.ts";
 
-async function main(args: readonly string[]): Promise<void> {
-  const options = optionsOf(args);
-  if (options.help) {
-    process.stdout.write(usage);
-    return;
-  }
+async function main(): Promise<void> {
+  const options = optionsOrExit("compare", usage, parseOptions);
   const results = await compare(options);
   process.stdout.write(
     options.json ? `${JSON.stringify(results, null, 2)}\n` : `\n${toText(results, options)}`,
   );
   process.exitCode = allPassed(results) ? 0 : 1;
-}
-
-function optionsOf(args: readonly string[]): ResolvedOptions {
-  try {
-    return parseOptions(args);
-  } catch (error) {
-    process.stderr.write(`compare: ${(error as Error).message}\n`);
-    process.exit(2);
-  }
 }
 
 function compare({ failures, libraries }: ResolvedOptions): Promise<CellResult[]> {
@@ -34,9 +22,6 @@ function compare({ failures, libraries }: ResolvedOptions): Promise<CellResult[]
   });
 }
 
-// Child processes end with this process, on `exit`.
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => process.exit(130));
-}
+exitOnSignals();
 
-await main(process.argv.slice(2));
+await main();

@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
 
-import { failureNames, isFailureName, type FailureName } from "./failures.ts";
-import { isLibraryName, libraryNames, type LibraryName } from "./roster.ts";
+import { selectedEntries } from "../options.ts";
+import { failureNames, type FailureName } from "./failures.ts";
+import { libraryNames, type LibraryName } from "./roster.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;
@@ -38,24 +39,16 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
   return {
     help: values.help,
     json: values.json,
-    failures: selectNames("only", values.only, failureNames, isFailureName),
-    libraries: selectNames("library", values.library, libraryNames, isLibraryName),
+    failures: selectedNames("only", values.only, failureNames),
+    libraries: selectedNames("library", values.library, libraryNames),
   };
 }
 
-/** The selected names in the order of the list, and not of the command line. */
-function selectNames<Name extends string>(
+function selectedNames<Name extends string>(
   option: string,
   text: string,
   known: readonly Name[],
-  isKnown: (name: string) => name is Name,
 ): readonly Name[] {
-  const names = text.split(",").map((name) => name.trim());
-  const unknownName = names.find((name) => !isKnown(name));
-  if (unknownName !== undefined) {
-    throw new TypeError(
-      `Expected --${option} to be some of ${known.join(", ")}, separated by commas, got ${JSON.stringify(unknownName)}`,
-    );
-  }
-  return known.filter((name) => names.includes(name));
+  const entries = known.map((name) => ({ name }));
+  return selectedEntries(option, text, entries).map(({ name }) => name);
 }

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 
+import { exitOnSignals, optionsOrExit } from "../options.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import type { Pair } from "./pairs.ts";
 import { toText } from "./report.ts";
@@ -14,15 +15,8 @@ import { prepare, type ToolchainName } from "./run/toolchains.ts";
 const runs = fileURLToPath(new URL("../../interop/runs", import.meta.url));
 const defaultCache = fileURLToPath(new URL("../../../node_modules/.cache/interop", import.meta.url));
 
-async function main(args: readonly string[]): Promise<void> {
-  const options = optionsFrom(args);
-  if (options === undefined) {
-    return;
-  }
-  if (options.help) {
-    process.stdout.write(usage);
-    return;
-  }
+async function main(): Promise<void> {
+  const options = optionsOrExit("verify:interop", usage, parseOptions);
   const cache = resolve(options.cache ?? defaultCache);
   mkdirSync(cache, { recursive: true });
   const ready = installed(options.pairs, cache);
@@ -69,26 +63,13 @@ async function run(pairs: readonly Pair[], options: ResolvedOptions, cache: stri
   process.stdout.write(options.json ? `${JSON.stringify(results, undefined, 2)}\n` : toText(results));
 }
 
-function optionsFrom(args: readonly string[]): ResolvedOptions | undefined {
-  try {
-    return parseOptions(args);
-  } catch (error) {
-    log((error as Error).message);
-    process.exitCode = 2;
-    return undefined;
-  }
-}
-
 function log(line: string): void {
   process.stderr.write(`verify:interop: ${line}\n`);
 }
 
-// Servers and workers end with this process, on `exit`.
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => process.exit(130));
-}
+exitOnSignals();
 
-main(process.argv.slice(2)).catch((error: unknown) => {
+main().catch((error: unknown) => {
   log(inspect(error));
   process.exit(1);
 });

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 
+import { integerOption, selectedEntries } from "../options.ts";
 import { pairs, type Pair } from "./pairs.ts";
 
 export interface ResolvedOptions {
@@ -56,33 +57,11 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     help: values.help,
     json: values.json,
     isInstallOnly: values.install,
-    pairs: values.only === undefined ? pairs : pairsFrom(values.only),
-    seconds: integerFrom("seconds", values.seconds, 3_600),
-    rounds: integerFrom("rounds", values.rounds, 10_000),
+    pairs: selectedEntries("only", values.only, pairs),
+    seconds: integerOption("seconds", values.seconds, [1, 3_600]),
+    rounds: integerOption("rounds", values.rounds, [1, 10_000]),
     hasFaults: !values["no-faults"],
     cache: values.cache ?? null,
     folder: values.folder ?? null,
   };
-}
-
-function pairsFrom(text: string): readonly Pair[] {
-  const names = text.split(",").map((name) => name.trim());
-  const known = pairs.map(({ name }) => name);
-  const unknownName = names.find((name) => !known.includes(name));
-  if (unknownName !== undefined) {
-    throw invalidOption("only", `some of ${known.join(", ")}, separated by commas`, unknownName);
-  }
-  return pairs.filter(({ name }) => names.includes(name));
-}
-
-function integerFrom(option: string, text: string, most: number): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > most) {
-    throw invalidOption(option, `an integer from 1 to ${most}`, text);
-  }
-  return value;
-}
-
-function invalidOption(option: string, expected: string, given: string): TypeError {
-  return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

@@ -1,26 +1,12 @@
 import { configurations, type Configuration } from "./configurations.ts";
 import { explore, type Exploration } from "./explorer/explore.ts";
 import { mutants, type Mutant } from "./mutants.ts";
+import { optionsOrExit } from "../options.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { describeExploration, describeMutant, describeProgress, describeSchedule } from "./report.ts";
 
-process.exitCode = main(process.argv.slice(2));
-
-function main(args: readonly string[]): number {
-  let options: ResolvedOptions;
-  try {
-    options = parseOptions(args);
-  } catch (error) {
-    console.error((error as Error).message);
-    console.error(`\n${usage}`);
-    return 2;
-  }
-  if (options.help) {
-    console.log(usage);
-    return 0;
-  }
-  return options.mutants ? exploreMutants(options) : exploreAll(options);
-}
+const options = optionsOrExit("verify:model", usage, parseOptions);
+process.exitCode = options.mutants ? exploreMutants(options) : exploreAll(options);
 
 function exploreAll({ long, only }: ResolvedOptions): number {
   const selected = configurations.filter(({ name, isLong }) => only?.has(name) ?? (long || !isLong));

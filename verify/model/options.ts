@@ -1,4 +1,6 @@
 import { parseArgs } from "node:util";
+
+import { selectedEntries } from "../options.ts";
 import { configurations } from "./configurations.ts";
 import { mutants } from "./mutants.ts";
 
@@ -40,26 +42,10 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     },
   });
   const { help, long, schedules } = values;
-  const items = values.mutants ? mutants : configurations;
-  return { help, long, mutants: values.mutants, schedules, only: namesFrom(values.only, items) };
-}
-
-function namesFrom(
-  text: string | undefined,
-  items: readonly { readonly name: string }[],
-): ReadonlySet<string> | null {
-  if (text === undefined) {
-    return null;
-  }
-  const known = items.map(({ name }) => name);
-  const names = text.split(",").map((name) => name.trim());
-  const unknownName = names.find((name) => !known.includes(name));
-  if (unknownName !== undefined) {
-    throw new TypeError(
-      `Expected --only to be some of ${known.join(", ")}, got ${JSON.stringify(unknownName)}`,
-    );
-  }
-  return new Set(names);
+  const items: readonly { readonly name: string }[] = values.mutants ? mutants : configurations;
+  const names = selectedEntries("only", values.only, items).map(({ name }) => name);
+  const only = values.only === undefined ? null : new Set(names);
+  return { help, long, mutants: values.mutants, schedules, only };
 }
 
 function wrapped(names: readonly string[]): string {

@@ -1,6 +1,7 @@
 import { catalogue } from "./catalogue.ts";
 import { killAll } from "./child.ts";
 import { removeCopies } from "./copy.ts";
+import { optionsOrExit } from "../options.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { mutantList, randomReportOf, summaryOf, verdictLine } from "./report.ts";
 import { randomMutants } from "./random/sample.ts";
@@ -35,18 +36,8 @@ function isRight(verdict: Verdict, isRandom: boolean): boolean {
     : isRandom && cause !== undefined;
 }
 
-async function start(args: readonly string[]): Promise<number> {
-  let options;
-  try {
-    options = parseOptions(args, catalogue);
-  } catch (error) {
-    logLine(`verify:mutants: ${(error as Error).message}`);
-    return 2;
-  }
-  if (options.help) {
-    process.stdout.write(usage);
-    return 0;
-  }
+async function start(): Promise<number> {
+  const options = optionsOrExit("verify:mutants", usage, (args) => parseOptions(args, catalogue));
   if (options.list) {
     writeLine(mutantList(options.mutants));
     return 0;
@@ -75,4 +66,4 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
-process.exitCode = await start(process.argv.slice(2));
+process.exitCode = await start();

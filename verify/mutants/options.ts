@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 
+import { integerOption, invalidOption } from "../options.ts";
 import type { Mutant } from "./mutant.ts";
 
 export interface ResolvedOptions {
@@ -44,9 +45,9 @@ export function parseOptions(args: readonly string[], catalogue: readonly Mutant
   return {
     help,
     list,
-    workers: parseInteger("workers", values.workers, [1, 64]),
-    random: values.random === undefined ? null : parseInteger("random", values.random, [1, 10_000]),
-    seed: parseInteger("seed", values.seed, [0, 2 ** 27]),
+    workers: integerOption("workers", values.workers, [1, 64]),
+    random: values.random === undefined ? null : integerOption("random", values.random, [1, 10_000]),
+    seed: integerOption("seed", values.seed, [0, 2 ** 27]),
     mutants: only === undefined ? catalogue : selectMutants(only, catalogue),
   };
 }
@@ -58,16 +59,4 @@ function selectMutants(only: string, catalogue: readonly Mutant[]): readonly Mut
     throw invalidOption("only", "parts of names that --list prints", unknownName);
   }
   return catalogue.filter(({ name }) => parts.some((fragment) => name.includes(fragment)));
-}
-
-function parseInteger(option: string, text: string, [low, high]: readonly [number, number]): number {
-  const value = Number(text);
-  if (text.trim() === "" || !Number.isInteger(value) || value < low || value > high) {
-    throw invalidOption(option, `an integer from ${low} to ${high}`, text);
-  }
-  return value;
-}
-
-function invalidOption(option: string, expected: string, given: string): TypeError {
-  return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

@@ -2,6 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { document } from "./document.ts";
+import { exitOnSignals, optionsOrExit } from "../options.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import type { Outcome } from "./outcome.ts";
 import { runPrograms, type InstalledRuntime, type InstalledServer, type ProgramResult } from "./programs.ts";
@@ -20,12 +21,8 @@ import { provideServer } from "./server-programs.ts";
 import { runSuites, type SuitesResult } from "./suites.ts";
 import { runTypes, type TypesResult } from "./types.ts";
 
-async function main(args: readonly string[]): Promise<void> {
-  const options = optionsOf(args);
-  if (options.help) {
-    process.stdout.write(usage);
-    return;
-  }
+async function main(): Promise<void> {
+  const options = optionsOrExit("verify:runtimes", usage, parseOptions);
   const workspace = await createWorkspace();
   try {
     const results = await verify(options, workspace);
@@ -38,15 +35,6 @@ async function main(args: readonly string[]): Promise<void> {
     process.exitCode = allPassed(results) ? 0 : 1;
   } finally {
     await rm(workspace, { recursive: true, force: true, maxRetries: 5 });
-  }
-}
-
-function optionsOf(args: readonly string[]): ResolvedOptions {
-  try {
-    return parseOptions(args);
-  } catch (error) {
-    process.stderr.write(`verify:runtimes: ${(error as Error).message}\n`);
-    process.exit(2);
   }
 }
 
@@ -147,9 +135,6 @@ function describeSuites({ server }: SuitesResult): string {
   return `tests of replicas and Sentinel, ${server}`;
 }
 
-// Servers end with this process, on `exit`.
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => process.exit(130));
-}
+exitOnSignals();
 
-await main(process.argv.slice(2));
+await main();

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 
+import { selectedEntries } from "../options.ts";
 import { clients, runtimes, servers, type Client, type Runtime, type Server } from "./roster.ts";
 
 export interface ResolvedOptions {
@@ -61,30 +62,11 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     json,
     write,
     offline,
-    parts: select("only", offline ? (only ?? "programs") : only, named).map(({ name }) => name),
-    runtimes: select("runtime", runtime, runtimes),
-    clients: select("client", client, clients),
-    servers: select("server", server, servers),
+    parts: selectedEntries("only", offline ? (only ?? "programs") : only, named).map(({ name }) => name),
+    runtimes: selectedEntries("runtime", runtime, runtimes),
+    clients: selectedEntries("client", client, clients),
+    servers: selectedEntries("server", server, servers),
   };
-}
-
-/** The selected entries in the order of the list, and not of the command line. */
-function select<Entry extends { readonly name: string }>(
-  option: string,
-  text: string | undefined,
-  known: readonly Entry[],
-): readonly Entry[] {
-  if (text === undefined) {
-    return known;
-  }
-  const names = text.split(",").map((name) => name.trim());
-  const unknownName = names.find((name) => !known.some((entry) => entry.name === name));
-  if (unknownName !== undefined) {
-    throw new TypeError(
-      `Expected --${option} to be some of ${namesOf(known)}, separated by commas, got ${JSON.stringify(unknownName)}`,
-    );
-  }
-  return known.filter(({ name }) => names.includes(name));
 }
 
 function namesOf(entries: readonly { readonly name: string }[]): string {

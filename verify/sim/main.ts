@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { runSeeds, type SeedRunResult } from "./run/campaign.ts";
 import { openWorkerPool } from "./run/workers.ts";
 import { describeFinding, type Finding } from "./judge/findings.ts";
+import { optionsOrExit } from "../options.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { planSchedule } from "./plan/planner.ts";
 import { Progress } from "./report/progress.ts";
@@ -132,19 +133,4 @@ function logLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-async function run(args: readonly string[]): Promise<number> {
-  let options: ResolvedOptions;
-  try {
-    options = parseOptions(args);
-  } catch (error) {
-    logLine(`verify:sim: ${(error as Error).message}`);
-    return 2;
-  }
-  if (options.help) {
-    process.stdout.write(usage);
-    return 0;
-  }
-  return (await main(options)) ? 0 : 1;
-}
-
-process.exitCode = await run(process.argv.slice(2));
+process.exitCode = (await main(optionsOrExit("verify:sim", usage, parseOptions))) ? 0 : 1;

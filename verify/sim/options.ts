@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
+import { integerOption, invalidOption } from "../options.ts";
 import { engines, kinds, scenarios } from "./plan/schedule.ts";
 
 export interface ResolvedOptions {
@@ -68,13 +69,13 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     help,
     json,
     trace,
-    seed: parseInteger("seed", values.seed, [0, 2 ** 27]),
-    runs: parseInteger("runs", runs, [1, 100_000_000]),
-    workers: parseInteger("workers", values.workers ?? String(availableParallelism()), [1, 256]),
+    seed: integerOption("seed", values.seed, [0, 2 ** 27]),
+    runs: integerOption("runs", runs, [1, 100_000_000]),
+    workers: integerOption("workers", values.workers ?? String(availableParallelism()), [1, 256]),
     only: parseFilter(values.only),
     schedule: values.schedule ?? null,
     stopAtFirst: values["stop-at-first"],
-    shrinkMs: parseInteger("shrink-seconds", values["shrink-seconds"], [0, 3_600]) * 1_000,
+    shrinkMs: integerOption("shrink-seconds", values["shrink-seconds"], [0, 3_600]) * 1_000,
   };
   if (trace && options.schedule === null && options.runs !== 1) {
     throw invalidOption("runs", "1 with --trace", runs);
@@ -88,16 +89,4 @@ function parseFilter(text: string | undefined): string | null {
     throw invalidOption("only", `one of ${names.join(", ")}`, text);
   }
   return text ?? null;
-}
-
-function parseInteger(option: string, text: string, [low, high]: readonly [number, number]): number {
-  const value = Number(text);
-  if (text.trim() === "" || !Number.isInteger(value) || value < low || value > high) {
-    throw invalidOption(option, `an integer from ${low} to ${high}`, text);
-  }
-  return value;
-}
-
-function invalidOption(option: string, expected: string, given: string): TypeError {
-  return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

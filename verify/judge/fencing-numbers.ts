@@ -43,13 +43,22 @@ export class FencingNumbers {
     if (number <= before.number) {
       return { text: `requested after ${before.number} had been reported`, at: before.at };
     }
-    for (const [otherWeight, other] of this.#largestByWeight) {
-      if (otherWeight + weight > capacity && number <= other.number) {
-        return { text: `granted after ${other.number}, which leaves no capacity for it`, at: other.at };
-      }
+    const excluded = this.excludedProblemOf(number, weight, capacity);
+    if (excluded) {
+      return excluded;
     }
     const isDuplicate = this.#weights.has(number) && !(mayBeEqual && this.#weights.get(number) === weight);
     return isDuplicate ? { text: "which another grant has", at: Infinity } : undefined;
+  }
+
+  /** Undefined: each grant with a larger number leaves capacity for this one. */
+  excludedProblemOf(number: bigint, weight: number, capacity: number): NumberProblem | undefined {
+    for (const [otherWeight, other] of this.#largestByWeight) {
+      if (otherWeight + weight > capacity && number < other.number) {
+        return { text: `reported after ${other.number}, which leaves no capacity for it`, at: other.at };
+      }
+    }
+    return undefined;
   }
 
   largestBefore(since: number): ReportedNumber {

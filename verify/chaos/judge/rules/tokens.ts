@@ -40,28 +40,29 @@ class KeyTokens {
   }
 
   /** @returns what is wrong with the token of the next lease; undefined: nothing */
-  granted(lease: GrantedAttempt, interval: HoldInterval): NumberProblem | undefined {
+  granted(lease: GrantedAttempt, { to, weight }: HoldInterval): NumberProblem | undefined {
     const { token, kind, grantedAt } = lease;
     const other = this.#byToken.get(token);
-    const continuesOther = other !== undefined && continues(lease, other);
-    const problem =
-      continuesOther || kind === "adopt" || this.#isHandedOver(lease)
-        ? this.#staleProblem(lease)
-        : kind === "downgrade"
-          ? { text: "which its process did not have as a writer", at: Infinity }
-          : this.#newProblem(lease, interval);
+    const isContinued = kind === "adopt" || (other ? continues(lease, other) : this.#isHandedOver(lease));
+    const wasValid = Math.min(to, usableUntil(lease)) > grantedAt; // otherwise the lease excludes no other
+    const capacity = wasValid ? this.#capacity : Infinity;
+    const problem = isContinued
+      ? (this.#staleProblem(lease) ?? this.#numbers.excludedProblemOf(token, weight, capacity))
+      : kind === "downgrade"
+        ? { text: "which its process did not have as a writer", at: Infinity }
+        : this.#newProblem(lease, weight, capacity);
     this.#byToken.set(token, lease);
-    this.#numbers.reported(token, interval.weight, grantedAt);
+    this.#numbers.reported(token, weight, grantedAt);
     return problem;
   }
 
   #newProblem(
     { token, lockKind, attemptId = "", requestedAt }: GrantedAttempt,
-    { from, to, weight }: HoldInterval,
+    weight: number,
+    capacity: number,
   ): NumberProblem | undefined {
     // Beside other holders an attempt may have been granted long before its repeat reports the grant.
     const since = (this.#isShared ? this.#firstRequests.get(attemptId) : undefined) ?? requestedAt;
-    const capacity = to > from ? this.#capacity : Infinity; // a lease that had expired before its holder knew it excludes no other
     const mayBeEqual = this.#isQuorum && lockKind === "read";
     return this.#numbers.problemOf(token, { since, weight }, capacity, mayBeEqual);
   }

@@ -86,6 +86,13 @@ describe("read-write", () => {
         "client-1.2": [...granted(1, 150, 9, reads), ...released(1, 300)],
       }));
 
+    test("of an adopted reader are not smaller than the token of an earlier writer", () =>
+      finds(["tokens"], {
+        "client-0.1": [...granted(1, 100, 10, reads), { e: "transferred", at: 110, requestId: 1 }],
+        "client-1.2": [...granted(1, 200, 11, writes), ...released(1, 210)],
+        "client-2.3": [...granted(1, 300, 10, { ...reads, kind: "adopt" }), ...released(1, 310)],
+      }));
+
     const alike: Readonly<Record<string, readonly ClientRecord[]>> = {
       "client-0.1": [...granted(1, 100, 10, reads), ...released(1, 200)],
       "client-1.2": [...granted(1, 150, 10, { ...reads, requestedAt: 95 }), ...released(1, 300)],

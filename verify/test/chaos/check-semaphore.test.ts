@@ -68,6 +68,12 @@ describe("a semaphore", () => {
       "client-1.2": [...granted(1, 150, 9, permits(1)), ...released(1, 250)],
     }));
 
+  test("has rising tokens for permits that cannot be held at the same time", () =>
+    finds(["tokens"], {
+      "client-0.1": [...granted(1, 100, 10, permits(3)), ...released(1, 120)],
+      "client-1.2": [...granted(1, 150, 9, { ...permits(2), requestedAt: 95 }), ...released(1, 250)],
+    }));
+
   test("has unique tokens", () =>
     finds(["tokens"], {
       "client-0.1": [...granted(1, 100, 10, permits(1)), ...released(1, 200)],

@@ -44,8 +44,9 @@ class KeyTokens {
     const { token, kind, grantedAt } = lease;
     const other = this.#byToken.get(token);
     const isContinued = kind === "adopt" || (other ? continues(lease, other) : this.#isHandedOver(lease));
-    const wasValid = Math.min(to, usableUntil(lease)) > grantedAt; // otherwise the lease excludes no other
-    const capacity = wasValid ? this.#capacity : Infinity;
+    // A lease that had expired before its holder knew it excludes no other, and a downgraded writer has excluded them before.
+    const wasValid = Math.min(to, usableUntil(lease)) > grantedAt;
+    const capacity = wasValid && kind !== "downgrade" ? this.#capacity : Infinity;
     const problem = isContinued
       ? (this.#staleProblem(lease) ?? this.#numbers.excludedProblemOf(token, weight, capacity))
       : kind === "downgrade"

@@ -5,6 +5,8 @@ export interface Procedure {
   /** Variables besides those that all procedures have. */
   readonly variables?: string;
   readonly body: string;
+  /** What is true when the change of the body has been committed. A body with SKIP LOCKED needs it, see `procedureStatements`. */
+  readonly written?: string;
   /** The columns of the reply; undefined: the body replies. */
   readonly reply?: string;
 }
@@ -156,6 +158,8 @@ export const acquire: Procedure = {
     END IF;
   END IF;
   END IF;`,
+  written: `given IS NULL OR EXISTS (SELECT 1 FROM holdfast_holders
+      WHERE k = lock_key AND token = own AND fencing = given AND expires_at >= at_time + ttl)`,
   reply: `result AS outcome, CAST(given AS CHAR) AS fencing, CAST(place AS CHAR) AS ticket, ahead AS position,
     soonest / 1000 AS soonestMs, present, lock_kind AS kind, first_info AS info, CAST(first_fencing AS CHAR) AS holderFencing,
     first_weight AS weight, (first_end - at_time) / 1000 AS remainingMs`,

@@ -1,7 +1,7 @@
 import { invalidValue } from "../../option-checks.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import { isExistingProcedure, isOfConnection, isTimeLimit } from "./errors.ts";
+import { isExistingProcedure, isOfConnection, isInterruption } from "./errors.ts";
 
 export type MysqlValue = string | number | Uint8Array | null;
 
@@ -183,7 +183,7 @@ export class Database {
       }
       return reply.value;
     } catch (error) {
-      isUseless ||= isOfConnection(error) || isTimeLimit(error);
+      isUseless ||= isOfConnection(error) || isInterruption(error);
       throw error;
     } finally {
       if (isUseless) {

@@ -13,10 +13,13 @@ const inTransaction = 1568;
  * 1053: a shutdown. 1290, 1792, 1836: a read-only server. 1047: the node is not part of a Galera cluster.
  */
 const transient = new Set([deadlock, 1205, 1040, 1203, 1053, 1290, 1792, 1836, 1047]);
-/** The time limit of a statement that a program has set for the connection: MariaDB, MySQL. */
-const timeLimits = [1969, 3024];
-/** The server may have executed the procedure: shutdown (1053), interrupted (1317), killed connection (1927, 3169), time limit. */
-const unknownOutcome = new Set([1053, 1317, 1927, 3169, ...timeLimits]);
+/**
+ * A call was interrupted by KILL QUERY, or by the time limit of a statement that a program has set for the connection (MariaDB, MySQL).
+ * No handler of the procedure runs then, so its transaction stays open with its row locks.
+ */
+const interruptions = [1317, 1969, 3024];
+/** The server may have executed the procedure: shutdown (1053), killed connection (1927, 3169), interruption. */
+const unknownOutcome = new Set([1053, 1927, 3169, ...interruptions]);
 /**
  * Another connection may run the procedure. 1100: `LOCK TABLES`. 1104: `max_join_size`. 1142, 1143, 1370: `SET ROLE`. 1792: read-only
  * transactions.
@@ -56,8 +59,8 @@ export function isOfConnection(error: unknown): boolean {
   return ofConnection.has(detailsOf(error).errno);
 }
 
-export function isTimeLimit(error: unknown): boolean {
-  return timeLimits.includes(detailsOf(error).errno);
+export function isInterruption(error: unknown): boolean {
+  return interruptions.includes(detailsOf(error).errno);
 }
 
 /** The server has rolled the transaction back in favour of another one. */

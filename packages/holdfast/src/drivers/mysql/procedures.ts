@@ -51,6 +51,8 @@ const procedures: Readonly<Record<string, Procedure>> = {
   DELETE FROM holdfast_holders WHERE k = lock_key AND (token = own OR expires_at <= at_time);
   ${unpin}
   DELETE FROM holdfast_waiters WHERE k = lock_key AND token = own;`,
+    written: `NOT EXISTS (SELECT 1 FROM holdfast_holders WHERE k = lock_key AND token = own)
+      AND NOT EXISTS (SELECT 1 FROM holdfast_waiters WHERE k = lock_key AND token = own)`,
     reply: "live IS NOT NULL AS held",
   },
 
@@ -95,6 +97,7 @@ const procedures: Readonly<Record<string, Procedure>> = {
     ${recordBreak}
     END IF;
   END IF;`,
+    written: `NOT EXISTS (SELECT 1 FROM holdfast_holders WHERE k = lock_key AND token = own AND fencing = given AND broken IS NULL)`,
     reply: "own AS token, CAST(audit_id AS CHAR) AS auditId",
   },
 
@@ -160,8 +163,16 @@ const procedures: Readonly<Record<string, Procedure>> = {
   },
 };
 
+/** Without autocommit, the read starts a transaction, which must not stay open. */
+const checkOf = (written: string): string => `
+  SET is_written = (${written});
+  COMMIT AND NO CHAIN NO RELEASE;
+  IF is_written IS NOT TRUE THEN
+    SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317, MESSAGE_TEXT = 'The COMMIT of the change was interrupted';
+  END IF;`;
+
 /** The version of the procedures is a part of their names, so that clients of two versions work side by side. */
-export const procedureName = (name: string): string => `holdfast5_${name}`;
+export const procedureName = (name: string): string => `holdfast6_${name}`;
 
 /**
  * Each procedure is one transaction, and a change is committed before the reply. A frozen client therefore cannot hold a row lock. The
@@ -170,12 +181,19 @@ export const procedureName = (name: string): string => `holdfast5_${name}`;
  *
  * Nothing depends on settings that a program left: read-only transactions, chains of transactions, or a `timestamp`, which stops the clock.
  * Where the server refuses to reset `timestamp`, the program cannot set it either.
+ *
+ * If KILL QUERY or a time limit interrupts SKIP LOCKED, MariaDB 10.11 goes on with the next statement, and the COMMIT rolls the transaction
+ * back without an error. So the change of a procedure with SKIP LOCKED is read again before the reply.
  */
 export const procedureStatements: readonly string[] = Object.entries(procedures).map(
-  ([name, { params, variables = "", body, reply }]) => `CREATE PROCEDURE ${procedureName(name)}(${params})
+  ([
+    name,
+    { params, variables = "", body, written, reply },
+  ]) => `CREATE PROCEDURE ${procedureName(name)}(${params})
 BEGIN
   DECLARE at_time, live, ends_at, pin, free_pin, lock_capacity, lock_fencing BIGINT;
   DECLARE lock_kind VARCHAR(16);
+  DECLARE is_written BOOL;
   ${variables}
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
   BEGIN
@@ -187,6 +205,6 @@ BEGIN
     START TRANSACTION;
     ${body}
     COMMIT AND NO CHAIN NO RELEASE;
-  END;${reply === undefined ? "" : `\n  SELECT ${reply};`}
+  END;${written === undefined ? "" : checkOf(written)}${reply === undefined ? "" : `\n  SELECT ${reply};`}
 END`,
 );

@@ -31,7 +31,7 @@ onMariaDb("holdfast/mysql under faults", () => {
       query: (sql) => pool.query(sql),
       execute: (statement, values) => {
         const execute = (): Promise<[unknown, unknown]> => pool.execute(statement, values);
-        return statement.sql.includes(`holdfast5_${name}(`) ? call(execute) : execute();
+        return statement.sql.includes(`holdfast6_${name}(`) ? call(execute) : execute();
       },
     };
     return createLocks(mysql(client));
@@ -177,7 +177,7 @@ onMariaDb("holdfast/mysql under faults", () => {
     const locks = createLocks(mysql(pool));
     await locks.acquire("expired", { ttlMs: 100, renew: false });
     await expect.poll(async () => (await locks.inspect("expired")).holders).toEqual([]);
-    await pool.query("CALL holdfast5_release('expired', 'another token')");
+    await pool.query("CALL holdfast6_release('expired', 'another token')");
     await (await locks.acquire("expired")).release();
     const [rows] = await pool.query("SELECT token FROM holdfast_holders WHERE k = 'expired'");
     expect(rows).toEqual([]);

@@ -94,7 +94,7 @@ export default defineConfig({
         exclude: [...unit, ...timing],
         pool: "forks",
         isolate: false,
-        maxWorkers: 4,
+        maxWorkers: 6, // tests on real servers mostly wait
       }),
       project("timing", 3, { include: timing, pool: "forks", isolate: false, maxWorkers: 1 }),
       project("verify", 4, {

@@ -5,7 +5,7 @@ export interface Procedure {
   /** Variables besides those that all procedures have. */
   readonly variables?: string;
   readonly body: string;
-  /** What is true when the change of the body has been committed. A body with SKIP LOCKED needs it, see `procedureStatements`. */
+  /** The condition that holds after the COMMIT of the body. A body with SKIP LOCKED needs one, see `procedureStatements`. */
   readonly written?: string;
   /** The columns of the reply; undefined: the body replies. */
   readonly reply?: string;

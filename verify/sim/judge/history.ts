@@ -38,7 +38,7 @@ export class History {
   readonly #arrivals: Arrivals;
   readonly #progress: ProgressCheck;
   readonly #schedule: Schedule;
-  readonly #isFaultFree: boolean;
+  readonly isFaultFree: boolean;
   /** When a node last lost its grants. On a quorum only a minority of the nodes lose their grants. */
   #dataLostAt = -Infinity;
   #serial = 0;
@@ -51,7 +51,7 @@ export class History {
     this.#progress = new ProgressCheck(this.findings, healthOf);
     this.operator = new OperatorHistory(this.findings, schedule, (key) => this.keyHistory(key));
     this.#schedule = schedule;
-    this.#isFaultFree = isFaultFree(schedule);
+    this.isFaultFree = isFaultFree(schedule);
   }
 
   /** A caller starts a request now. */
@@ -72,6 +72,7 @@ export class History {
         holdings.attemptStarted(attemptKey(use.client, use.attemptId), now);
       }
       waiting.add({ request, dueBy });
+      this.keyHistory(key).noteKinds(now);
     }
     return request;
   }
@@ -195,7 +196,7 @@ export class History {
     this.serverWatches.forEach((watch) => watch.clientDied?.(client));
     for (const [key, history] of this.#keys) {
       const reservedMs = history.clientDied(client);
-      if (this.#isFaultFree) {
+      if (this.isFaultFree) {
         this.reserve({ key }, reservedMs);
       }
     }
@@ -238,7 +239,7 @@ export class History {
   /** A transferred lease that was not adopted expires, like the lease of a dead process. */
   leaseAbandoned(ttlMs: number): void {
     this.abandonedTtlsMs.push(ttlMs);
-    if (this.#isFaultFree) {
+    if (this.isFaultFree) {
       this.setFreeBound(faultFreeBoundMs(this.#schedule) + afterExpiryMs);
     }
   }
@@ -257,6 +258,7 @@ export class History {
     this.#checkServers();
     for (const [key, history] of this.#keys) {
       const { holdings, order } = history;
+      history.noteKinds(this.findings.now);
       holdings.check();
       order.check();
       for (const one of holdings.leases) {
@@ -296,7 +298,7 @@ export class History {
   #isQuietSince(client: number, since: number): boolean {
     const { scenario } = this.#schedule;
     const hasQuiet = scenario === "storm" || scenario === "full-memory"; // the other scenarios lose messages all the time
-    return this.#isFaultFree || (hasQuiet && this.disturbances.isQuietSince(client, since));
+    return this.isFaultFree || (hasQuiet && this.disturbances.isQuietSince(client, since));
   }
 
   keyHistory(key: string): KeyHistory {

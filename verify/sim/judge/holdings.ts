@@ -205,7 +205,12 @@ export class Holdings {
 
   /** The summed weight of all clients that regard themselves as holders. */
   get used(): number {
-    return this.#valid(() => true).reduce((sum, { weight }) => sum + weight, 0);
+    return this.present.reduce((sum, { weight }) => sum + weight, 0);
+  }
+
+  /** The leases of all clients that regard themselves as holders, and the kept grants. */
+  get present(): TrackedLease[] {
+    return this.#valid(() => true);
   }
 
   check(): void {

@@ -16,7 +16,8 @@ export class CallJudge {
   }
 
   /** An acquire failed with this error. */
-  refused(error: unknown, { kind, key, waitMs, ending }: Use, { since, weight }: WaitingRequest): void {
+  refused(error: unknown, { kind, key, waitMs, ending }: Use, request: WaitingRequest): void {
+    const { since, weight } = request;
     if (ending === "throw" && error === workFailure) {
       return;
     }
@@ -24,6 +25,13 @@ export class CallJudge {
       const { limits } = this.#history.keyHistory(key);
       // The judge does not know which limit the request named. While the limit never changed, every request named that limit.
       if (limits.hasChanged || limits.inForceSince(since).some((limit) => limit < weight)) {
+        return;
+      }
+    }
+    if (isLockError(error, "kind-mismatch")) {
+      // A fault may leave a queue entry or a grant of the other kind, and a kept grant ends by the clock of its client.
+      const wasSince = this.#history.isFaultFree ? since - keptLongerMs : 0;
+      if (this.#history.keyHistory(key).wasOfOtherKind(request, wasSince)) {
         return;
       }
     }
@@ -56,5 +64,7 @@ const engineFailureCodes: ReadonlySet<string> = new Set([
   "lease-lost",
   "closed",
 ]);
+/** How much longer a grant may be kept than by the fastest clock, ms. */
+const keptLongerMs = 100;
 /** A shorter wait may end before the nodes have replied, ms. */
 const shortWaitMs = 100;

@@ -24,6 +24,8 @@ export class KeyHistory {
   reservedUntil = 0;
   /** A waiter left the queue without a grant after a client had died. */
   hadWaiterLeave = false;
+  /** When a request or a lease of a kind with shared grants was last seen, and when one of a mutex. */
+  #kindSeenAt = { shared: -Infinity, mutex: -Infinity };
   readonly #isFaultFree: boolean;
 
   constructor(
@@ -46,6 +48,21 @@ export class KeyHistory {
     };
     this.holdings = new Holdings(findings, this.limits, context);
     this.order = new QueueOrder(findings, key, healthOf.isQuiet);
+  }
+
+  /** Notes the kinds of the present requests and leases. */
+  noteKinds(now: number): void {
+    for (const { request } of this.waiting) {
+      this.#kindSeenAt[request.isShared ? "shared" : "mutex"] = now;
+    }
+    for (const { grantRun } of this.holdings.present) {
+      this.#kindSeenAt[grantRun.isShared ? "shared" : "mutex"] = now;
+    }
+  }
+
+  /** Whether the key may have been of another kind than the request since then. A lease on its way to another process is of any kind. */
+  wasOfOtherKind({ isShared }: WaitingRequest, since: number): boolean {
+    return Math.max(this.reservedUntil, this.#kindSeenAt[isShared ? "mutex" : "shared"]) >= since;
   }
 
   /** @returns how long the grants of the dead client, present and still possible, may keep the key, ms */

@@ -104,7 +104,7 @@ function withMode(use: Use, frame: ScheduleFrame, random: SeededRandom): Use {
     case "latch": // has no uses
       return use;
     case "read-write":
-      return readWriteUse(use, random);
+      return readWriteUse(use, frame, random);
     case "semaphore": {
       const permits = random.happens(0.5) ? 1 : random.integer(1, frame.limit as number);
       return withModeInAttempt({ ...use, mode: { kind: "permits", permits } }, String(permits));
@@ -118,8 +118,11 @@ function withMode(use: Use, frame: ScheduleFrame, random: SeededRandom): Use {
   }
 }
 
-function readWriteUse(use: Use, random: SeededRandom): Use {
-  if (random.happens(0.6)) {
+/** Some callers request a mutex of one server. While the key is of the other kind, such a request is refused. */
+function readWriteUse(use: Use, { engine }: ScheduleFrame, random: SeededRandom): Use {
+  if (engine !== "quorum" && random.happens(0.1)) {
+    return use;
+  } else if (random.happens(0.6)) {
     return withModeInAttempt({ ...use, mode: { kind: "reader" } }, "reads");
   }
   const writer = withModeInAttempt({ ...use, mode: { kind: "writer" } }, "writes");

@@ -1,6 +1,8 @@
 /** A grant that is handed over inside its process, each time with the next number. */
 export interface GrantRun {
   readonly client: number;
+  /** The key may have further holders, each with a grant of its own. */
+  readonly isShared: boolean;
   readonly first: bigint;
   last: bigint;
   /** An operator has broken the grant. Its holder may learn of the break late. */
@@ -16,7 +18,7 @@ const maxNumbersPerGrant = 17n;
 export class GrantRuns {
   /** The runs of holders that share the key, by last number. */
   readonly #shared = new Map<bigint, GrantRun>();
-  #newest: GrantRun = { client: -1, first: 0n, last: 0n, isBroken: false, since: 0 };
+  #newest: GrantRun = { client: -1, isShared: false, first: 0n, last: 0n, isBroken: false, since: 0 };
   /** When the grant with each number was requested. */
   readonly #granted = new Map<bigint, number>();
   /** The numbers that operators have named in a break. */
@@ -53,8 +55,9 @@ export class GrantRuns {
   ): GrantRun {
     const since = this.#granted.get(fencingToken) ?? grant.since;
     this.#granted.set(fencingToken, since);
-    const own = { client, first: fencingToken, last: fencingToken, isBroken: grant.isBroken, since };
-    if (grant.isShared) {
+    const { isShared, isBroken } = grant;
+    const own = { client, isShared, first: fencingToken, last: fencingToken, isBroken, since };
+    if (isShared) {
       const run = grant.preceding ?? own;
       this.#shared.delete(run.last);
       run.last = fencingToken;
@@ -70,10 +73,12 @@ export class GrantRuns {
 
   /** The run of a known number, after an adoption or a downgrade. */
   runOf(client: number, fencingToken: bigint): GrantRun {
-    return this.#newest.first <= fencingToken && this.#newest.client >= 0
+    const { first, last } = this.#newest;
+    return first <= fencingToken && fencingToken <= last
       ? this.#newest
       : {
           client,
+          isShared: true,
           first: fencingToken,
           last: fencingToken,
           isBroken: this.isBroken(fencingToken, true),

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 import type { Driver } from "../src/driver.ts";
 import { EngineError, QuorumError } from "../src/errors.ts";
-import { altered } from "./support/altered-driver.ts";
+import { altered } from "./support/altered.ts";
 
 // The names and fields below are public. Semantic versioning covers them, so no entry may be removed or changed.
 

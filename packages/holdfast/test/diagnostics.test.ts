@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { hasSubscribers, publish, trace, traces, type LeaseFacts } from "../src/diagnostics.ts";
 import type { Driver } from "../src/driver.ts";
 import { contended } from "../src/testing/conformance/fixture.ts";
-import { altered } from "./support/altered-driver.ts";
+import { altered } from "./support/altered.ts";
 
 const ttlMs = 3_000;
 const plain = "queued granted vote extended lost late-renewal handover broken fence-check node leaked".split(

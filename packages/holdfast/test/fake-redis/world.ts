@@ -1,10 +1,8 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { redis, type Connection } from "holdfast/redis";
+import { redis } from "holdfast/redis";
 import { createLocks, type Locks } from "holdfast";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { onTestFinished } from "vitest";
-
-import { commandText } from "../support/diagnostics-log.ts";
 
 export interface Process {
   readonly locks: Locks;
@@ -68,39 +66,4 @@ function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
-}
-
-/** A connection that holds acquires while closed, and passes other commands, because commands have no common order. */
-export function gated(inner: Connection): { connection: Connection; close(): void; open(): number } {
-  const held: (() => void)[] = [];
-  let isClosed = false;
-  const connection: Connection = {
-    keyPrefix: inner.keyPrefix,
-    name: inner.name,
-    subscribe: (...args) => inner.subscribe(...args),
-    onDown: (listener) => inner.onDown(listener),
-    command: (name, args) => inner.command(name, args),
-    run: (script, keys, args) =>
-      isClosed && commandText(args)[0] === "acquire"
-        ? new Promise((resolve, reject) => {
-            held.push(() => {
-              inner.run(script, keys, args).then(resolve, reject);
-            });
-          })
-        : inner.run(script, keys, args),
-  };
-  return {
-    connection,
-    close: () => {
-      isClosed = true;
-    },
-    open: () => {
-      isClosed = false;
-      const requests = held.splice(0);
-      for (const pass of requests) {
-        pass();
-      }
-      return requests.length;
-    },
-  };
 }

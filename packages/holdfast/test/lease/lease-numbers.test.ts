@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import type { ExtendResult } from "../../src/driver.ts";
 import { contended } from "../../src/testing/conformance/fixture.ts";
-import { altered } from "../support/altered-driver.ts";
+import { altered } from "../support/altered.ts";
 import { clock, endMs, onManualClock, open, settled, ttlMs, unreachable } from "../support/lease-fixture.ts";
 
 // Runs of hand-overs with no bound except the tested one.

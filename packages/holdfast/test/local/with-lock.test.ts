@@ -4,7 +4,7 @@ import { manualClock, type ManualClock } from "holdfast/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import type { Driver } from "../../src/driver.ts";
-import { altered } from "../support/altered-driver.ts";
+import { altered } from "../support/altered.ts";
 
 const ttlMs = 3_000;
 const unreachable = new EngineError("the engine is away", { outcome: "unknown", retryable: true });

@@ -3,6 +3,8 @@ import { createLocks, type Driver, type Locks, type LocksOptions } from "holdfas
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
+import { altered } from "./altered.ts";
+
 /** A locking process, with fault injectors between it and each node. */
 export interface FakeProcess {
   readonly locks: Locks;
@@ -52,7 +54,12 @@ export class FakeQuorum {
       const { connection, controls } = faulty(node.connect(), { clock });
       const ms = options.distancesMs?.[index] ?? 1;
       controls.delay({ requestMs: ms, replyMs: ms });
-      const counting = countingConnection(connection, () => (sent += 1));
+      const counting = altered(connection, {
+        run: (...call) => {
+          sent += 1;
+          return connection.run(...call);
+        },
+      });
       return { connection: options.between?.(counting) ?? counting, controls };
     });
     this.#processes += 1;
@@ -121,18 +128,4 @@ export function track<T>(promise: Promise<T>): TrackedPromise<T> {
 /** The error of a server that is down. */
 export function refusedError(): Error {
   return new Error("connect ECONNREFUSED");
-}
-
-function countingConnection(connection: Connection, note: () => void): Connection {
-  return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
-    run: (script, keys, args) => {
-      note();
-      return connection.run(script, keys, args);
-    },
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  };
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, vi } from "vitest";
 
 import type { Driver } from "../../src/driver.ts";
 import { EngineError } from "../../src/errors.ts";
-import { altered } from "./altered-driver.ts";
+import { altered } from "./altered.ts";
 
 export const ttlMs = 3_000;
 /** 3 000 ms less the drift of 32 ms. */

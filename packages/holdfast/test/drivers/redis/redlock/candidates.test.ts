@@ -1,6 +1,7 @@
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
+import { altered } from "../../../support/altered.ts";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 
@@ -21,9 +22,7 @@ test("after a reply with a larger number, the client proposes a number above it 
 
 /** @param proposals the proposed number of each acquire that is sent to a node */
 function noting(connection: Connection, candidates: number[]): Connection {
-  return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
+  return altered(connection, {
     run: (script, keys, args) => {
       const [name, candidate] = commandText(args);
       if (name === "acquire") {
@@ -31,8 +30,5 @@ function noting(connection: Connection, candidates: number[]): Connection {
       }
       return connection.run(script, keys, args);
     },
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  };
+  });
 }

@@ -1,6 +1,7 @@
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
+import { altered } from "../../../support/altered.ts";
 import { FakeQuorum } from "../../../support/fake-quorum.ts";
 
 // A restarted node that the client trusts votes at once only if each write reaches the disk before its reply, and a restart loads it.
@@ -18,7 +19,7 @@ test.each([
   ["forces no write to its disk during a rewrite", '"no"', '"yes"'],
   ["has not finished the first rewrite of its file", '"master","([^"]*)",1', '"master","$1",0'],
 ])("a node that %s may have lost data", async (_, reported, instead) => {
-  const between = (connection: Connection): Connection => altered(connection, reported, instead);
+  const between = (connection: Connection): Connection => reporting(connection, reported, instead);
   expect(await attempt({ between })).toBe("quorum-not-reached");
 });
 
@@ -40,18 +41,14 @@ async function attempt({
 }
 
 /** A connection whose replies report something else. */
-function altered(connection: Connection, reported: string, instead: string): Connection {
+function reporting(connection: Connection, reported: string, instead: string): Connection {
   const alter = async (reply: Promise<unknown>): Promise<unknown> =>
     JSON.parse(JSON.stringify(await reply).replace(new RegExp(reported), instead)) as unknown;
-  return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
+  return altered(connection, {
     run: (script, keys, args) => {
       const reply = connection.run(script, keys, args);
       return script.name === "health" ? alter(reply) : reply;
     },
     command: (name, args) => alter(connection.command(name, args)),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  };
+  });
 }

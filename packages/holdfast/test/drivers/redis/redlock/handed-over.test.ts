@@ -1,6 +1,7 @@
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
+import { altered } from "../../../support/altered.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
 import { track, FakeQuorum, refusedError, type FakeProcess } from "../../../support/fake-quorum.ts";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
@@ -13,13 +14,14 @@ const ttlMs = 60_000;
 test("the next request and the release travel in one call to each node, in this order", async () => {
   const fixture = new QuorumFixture();
   const calls: string[][] = [];
-  const { locks } = await fixture.client({}, (connection) => ({
-    ...through(connection),
-    run: (script, keys, args) => {
-      calls.push(namesIn(args));
-      return connection.run(script, keys, args);
-    },
-  }));
+  const { locks } = await fixture.client({}, (connection) =>
+    altered(connection, {
+      run: (script, keys, args) => {
+        calls.push(namesIn(args));
+        return connection.run(script, keys, args);
+      },
+    }),
+  );
   const held = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
   const next = track(locks.acquire("k", { ttlMs, renew: false })); // not by a handover in memory
   await fixture.advance(10);
@@ -131,39 +133,26 @@ function namesIn(args: readonly string[]): string[] {
   return commandText(args).filter((each) => ["acquire", "release"].includes(each));
 }
 
-function through(connection: Connection): Connection {
-  return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
-    run: (script, keys, args) => connection.run(script, keys, args),
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  };
-}
-
 /** Some calls reach the server once this promise has settled. */
 function delaying(
   connection: Connection,
   isLate: (args: readonly string[]) => boolean,
   arrives: Promise<void>,
 ): Connection {
-  return {
-    ...through(connection),
+  return altered(connection, {
     run: async (script, keys, args) => {
       if (isLate(args)) {
         await arrives;
       }
       return connection.run(script, keys, args);
     },
-  };
+  });
 }
 
 /** Acts like a client that lost its connection after the server had executed the request, and resends it. */
 function resending(connection: Connection, isSentAgain: (args: readonly string[]) => boolean): Connection {
   const listeners = new Set<() => void>();
-  return {
-    ...through(connection),
+  return altered(connection, {
     run: async (script, keys, args) => {
       if (isSentAgain(args)) {
         await connection.run(script, keys, args);
@@ -177,5 +166,5 @@ function resending(connection: Connection, isSentAgain: (args: readonly string[]
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-  };
+  });
 }

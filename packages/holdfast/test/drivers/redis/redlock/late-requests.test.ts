@@ -3,8 +3,10 @@ import type { Lease, Lockable } from "holdfast";
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
+import { altered } from "../../../support/altered.ts";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
+import { GatedConnection } from "../single/gated-connection.ts";
 
 // Requests, replies and notifications that arrive late or in another order.
 
@@ -35,12 +37,12 @@ test("a grant by notification to a waiter that has left ends with its claim", as
 
 test("a grant that follows its own release is released again", async () => {
   const fixture = new QuorumFixture();
-  const gates: Gate[] = [];
+  const gates: GatedConnection[] = [];
   const { locks } = await fixture.client({}, (connection) => gateOf(connection, gates));
-  setClosed(gates, true);
+  close(gates);
   const refused = locks.acquire("k", { ttlMs, waitMs: 300 }).catch((error: unknown) => error);
   expect(await fixture.settleWithin(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
-  setClosed(gates, false);
+  gates.forEach((gate) => gate.open());
   await fixture.advance(50);
   expect(fixture.servers.map((server) => server.hget(fence, "first"))).not.toContain(undefined); // each node granted the lock
   expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
@@ -48,14 +50,14 @@ test("a grant that follows its own release is released again", async () => {
 
 test("a queue entry that is added after its waiter has left is removed", async () => {
   const fixture = new QuorumFixture();
-  const gates: Gate[] = [];
+  const gates: GatedConnection[] = [];
   const holder = await fixture.client();
   const waiter = await fixture.client({}, (connection) => gateOf(connection, gates));
   await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
-  setClosed(gates, true);
+  close(gates);
   const refused = waiter.locks.acquire("k", { ttlMs, waitMs: 300 }).catch((error: unknown) => error);
   expect(await fixture.settleWithin(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
-  setClosed(gates, false);
+  gates.forEach((gate) => gate.open());
   await fixture.advance(50);
   expect(fixture.servers.map((server) => server.dump(queue))).toEqual([undefined, undefined, undefined]);
 });
@@ -74,14 +76,14 @@ test("a node that replies to the acquire during the release is released once", a
 
 test("a node that is refilled after the release is released again", async () => {
   const fixture = new QuorumFixture();
-  const gates: Gate[] = [];
+  const gates: GatedConnection[] = [];
   const { locks } = await fixture.client({}, (connection) => gateOf(connection, gates));
   const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
   fixture.forget(2);
-  setClosed(gates, true);
+  close(gates);
   await fixture.settleWithin(10, lease.extend(ttlMs));
   await fixture.settleWithin(100, lease.release());
-  setClosed(gates, false);
+  gates.forEach((gate) => gate.open());
   await fixture.advance(50);
   expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
@@ -206,65 +208,33 @@ test("an inquiry for an older number than that of the vote is dropped", async ()
 
 type Listener = Parameters<Connection["subscribe"]>[2];
 
-/** Holds acquires back while other commands pass, because order does not hold between commands. */
-interface Gate {
-  isClosed: boolean;
-  readonly held: (() => void)[];
-}
-
-function gateOf(connection: Connection, gates: Gate[]): Connection {
-  const gate: Gate = { isClosed: false, held: [] };
+function gateOf(connection: Connection, gates: GatedConnection[]): Connection {
+  const gate = new GatedConnection(connection);
   gates.push(gate);
-  return {
-    ...plain(connection),
-    run: (script, keys, args) =>
-      gate.isClosed && ["acquire", "refill"].includes(commandText(args)[0] ?? "")
-        ? new Promise((resolve, reject) => {
-            gate.held.push(() => {
-              connection.run(script, keys, args).then(resolve, reject);
-            });
-          })
-        : connection.run(script, keys, args),
-  };
+  return gate;
 }
 
-function setClosed(gates: readonly Gate[], isClosed: boolean): void {
+function close(gates: readonly GatedConnection[]): void {
   for (const gate of gates) {
-    gate.isClosed = isClosed;
-    for (const go of isClosed ? [] : gate.held.splice(0)) {
-      go();
-    }
+    gate.isClosed = true;
   }
 }
 
 /** Records the first operation of each call. */
 function recorded(connection: Connection, operations: string[]): Connection {
-  return {
-    ...plain(connection),
+  return altered(connection, {
     run: (script, keys, args) => {
       operations.push(commandText(args)[0] ?? "");
       return connection.run(script, keys, args);
     },
-  };
+  });
 }
 
 function heardBy(connection: Connection, listeners: Listener[]): Connection {
-  return {
-    ...plain(connection),
+  return altered(connection, {
     subscribe: (channel, kind, listener) => {
       listeners.push(listener);
       return connection.subscribe(channel, kind, listener);
     },
-  };
-}
-
-function plain(connection: Connection): Connection {
-  return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
-    run: (script, keys, args) => connection.run(script, keys, args),
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  };
+  });
 }

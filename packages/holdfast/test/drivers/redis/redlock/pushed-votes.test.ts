@@ -1,6 +1,7 @@
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
+import { altered } from "../../../support/altered.ts";
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
 // A grant by notification counts at once only if the start of its TTL is known.
@@ -61,43 +62,26 @@ async function isGrantedAtOnce(
 
 /** Its grants appear to come from another run of the node. */
 function ofAnotherRun(connection: Connection): Connection {
-  return {
-    ...plain(connection),
+  return altered(connection, {
     subscribe: (channel, kind, listener) =>
       connection.subscribe(channel, kind, {
-        connected: () => {
-          listener.connected();
-        },
-        disconnected: () => {
-          listener.disconnected();
-        },
+        connected: () => listener.connected(),
+        disconnected: () => listener.disconnected(),
         message: (text) => {
           const fields = text.split(" ");
           fields[6] &&= "0".repeat(40);
           listener.message(fields.join(" "));
         },
       }),
-  };
+  });
 }
 
 /** @param downs callbacks that report a lost connection, which is restored at once */
 function withDowns(connection: Connection, downs: (() => void)[]): Connection {
-  return {
-    ...plain(connection),
+  return altered(connection, {
     onDown: (listener) => {
       downs.push(listener);
       return connection.onDown(listener);
     },
-  };
-}
-
-function plain(connection: Connection): Connection {
-  return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
-    run: (script, keys, args) => connection.run(script, keys, args),
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  };
+  });
 }

@@ -8,19 +8,15 @@ type Listener = Parameters<Connection["subscribe"]>[2];
 export class GatedConnection implements Connection {
   isClosed = false;
   listener: Listener | undefined;
+  readonly keyPrefix: string;
+  readonly name: string;
   readonly #inner: Connection;
   readonly #held: (() => void)[] = [];
 
   constructor(inner: Connection) {
     this.#inner = inner;
-  }
-
-  get keyPrefix(): string {
-    return this.#inner.keyPrefix;
-  }
-
-  get name(): string {
-    return this.#inner.name;
+    this.keyPrefix = inner.keyPrefix;
+    this.name = inner.name;
   }
 
   open(): void {
@@ -30,26 +26,24 @@ export class GatedConnection implements Connection {
     }
   }
 
-  run(...[script, keys, args]: Parameters<Connection["run"]>): Promise<unknown> {
-    if (!this.isClosed || commandText(args)[0] !== "acquire") {
-      return this.#inner.run(script, keys, args);
+  run(...call: Parameters<Connection["run"]>): Promise<unknown> {
+    if (!this.isClosed || !["acquire", "refill"].includes(commandText(call[2])[0] ?? "")) {
+      return this.#inner.run(...call);
     }
     return new Promise((resolve, reject) => {
       this.#held.push(() => {
-        this.#inner.run(script, keys, args).then(resolve, reject);
+        this.#inner.run(...call).then(resolve, reject);
       });
     });
   }
 
-  command(name: string, args: readonly string[]): Promise<unknown> {
-    return this.#inner.command(name, args);
+  command(...call: Parameters<Connection["command"]>): Promise<unknown> {
+    return this.#inner.command(...call);
   }
 
-  subscribe(
-    ...[channel, kind, listener]: Parameters<Connection["subscribe"]>
-  ): ReturnType<Connection["subscribe"]> {
-    this.listener = listener;
-    return this.#inner.subscribe(channel, kind, listener);
+  subscribe(...call: Parameters<Connection["subscribe"]>): ReturnType<Connection["subscribe"]> {
+    this.listener = call[2];
+    return this.#inner.subscribe(...call);
   }
 
   onDown(listener: () => void): () => void {

@@ -1,28 +1,18 @@
-import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { createLocks, type Lease, type Locks, type LocksOptions } from "holdfast";
-import { redis, type RedisOptions } from "holdfast/redis";
-import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
-import { beforeEach, expect, test } from "vitest";
+import type { Lease, Locks } from "holdfast";
+import { expect, test } from "vitest";
 
 import { counterKey } from "../../../../src/drivers/redis/protocol/keys.ts";
+import { clock, onSingleServer, pass, process, server, within } from "../../../support/single-server.ts";
 
 // One server. A lease goes from one caller of a process to another through the server.
 
 const ttlMs = 30_000;
 const withoutHandover = { handover: { max: 0, maxMs: 0 } };
 
-let clock: ManualClock;
-let server: FakeRedis;
-let made: number;
-
-beforeEach(() => {
-  clock = manualClock({ now: 1_000 });
-  server = new FakeRedis({ clock, random: manualRandom(1) });
-  made = 0;
-});
+onSingleServer();
 
 test("the next caller of the process gets the lock by the reply of the release, without a notification", async () => {
-  const locks = await process(withoutHandover);
+  const locks = await process(server.connect(), withoutHandover);
   const held = await within(10, locks.acquire("k", { ttlMs }));
   const next = locks.acquire("k", { ttlMs });
   await pass(10);
@@ -36,7 +26,7 @@ test("the next caller of the process gets the lock by the reply of the release, 
 test.each([ttlMs, 2_000])(
   "other processes soon see the reason of a caller that got the lock from the queue, with a TTL of %i ms",
   async (ownTtlMs) => {
-    const [locks, others] = [await process(withoutHandover), await process()];
+    const [locks, others] = [await process(server.connect(), withoutHandover), await process()];
     for (const [here, next] of [
       [locks, locks],
       [others, locks],
@@ -55,8 +45,8 @@ test.each([ttlMs, 2_000])(
 );
 
 test("a release with a next caller is not refused by a full queue: the others get their turn, and then the next caller", async () => {
-  const locks = await process(withoutHandover, { maxQueue: 1 });
-  const others = await process({}, { maxQueue: 1 });
+  const locks = await process(server.connect(), withoutHandover, { maxQueue: 1 });
+  const others = await process(server.connect(), {}, { maxQueue: 1 });
   const held = await within(10, locks.acquire("k", { ttlMs }));
   const other = others.acquire("k", { ttlMs });
   await pass(10);
@@ -91,34 +81,3 @@ test("while the server's counter is far ahead of its time no number is used twic
   await within(1_000, Promise.all(uses));
   expect(new Set(tokens).size).toBe(uses.length);
 });
-
-async function process(options?: LocksOptions, settings?: RedisOptions): Promise<Locks> {
-  made += 1;
-  const random = manualRandom(made);
-  const locks = createLocks(redis(server.connect(), { clock, random, ...settings }), options);
-  await within(100, locks.inspect("k"));
-  return locks;
-}
-
-/** Time passes in steps small enough that requests get their replies in between. */
-async function pass(ms: number): Promise<void> {
-  for (let left = ms; left > 0; left -= 5) {
-    await clock.advance(Math.min(5, left));
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-  }
-}
-
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let isLate = true;
-  const done = (): void => {
-    isLate = false;
-  };
-  promise.then(done, done);
-  await pass(ms);
-  if (isLate) {
-    throw new Error(`not settled within ${ms} ms`);
-  }
-  return promise;
-}

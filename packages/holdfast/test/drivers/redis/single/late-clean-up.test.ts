@@ -1,10 +1,8 @@
-import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { createLocks, type Locks } from "holdfast";
-import { redis } from "holdfast/redis";
-import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
+import type { Locks } from "holdfast";
 import { beforeEach, expect, test } from "vitest";
 
 import { DelayedConnection } from "../../../support/delayed-connection.ts";
+import { onSingleServer, pass, process, server } from "../../../support/single-server.ts";
 
 // One server. A request is executed after the reply to its token's release, and no client receives its own
 // reply.
@@ -15,19 +13,14 @@ const queue = "holdfast:queue:{lock:k}";
 /** How long after its sending a request may have an effect: `commandTimeoutMs` and 3 s. */
 const latestMs = 5_000;
 
-let clock: ManualClock;
-let server: FakeRedis;
 let delayed: DelayedConnection;
 let locks: Locks;
 
+onSingleServer();
+
 beforeEach(async () => {
-  clock = manualClock({ now: 1_000 });
-  server = new FakeRedis({ clock, random: manualRandom(1) });
   delayed = new DelayedConnection(server.connect());
-  locks = createLocks(redis(delayed, { clock, random: manualRandom(2) }));
-  const known = locks.inspect("k");
-  await pass(100);
-  await known;
+  locks = await process(delayed);
 });
 
 test("a request that is executed after its clean-up leaves no grant", async () => {
@@ -46,7 +39,7 @@ test("a request that is executed after its clean-up leaves no grant", async () =
 });
 
 test("a request that is executed after its clean-up leaves no queue entry", async () => {
-  const others = createLocks(redis(server.connect(), { clock, random: manualRandom(3) }));
+  const others = await process();
   const holding = others.acquire("k", { ttlMs });
   await pass(100);
   delayed.holdBack(["acquire"]);
@@ -82,7 +75,7 @@ test("a repeat that is executed after the release of its lease leaves no grant",
 });
 
 test("a poll that is executed after the release of its lease leaves no queue entry", async () => {
-  const others = createLocks(redis(server.connect(), { clock, random: manualRandom(3) }));
+  const others = await process();
   const holding = others.acquire("k", { ttlMs: 300 });
   await pass(100);
   const waiting = locks.acquire("k", { ttlMs, waitMs: 60_000 });
@@ -128,13 +121,3 @@ test("a token whose requests all have replies is released once", async () => {
   expect(await released).toBe(true);
   expect(delayed.whenSent("release")).toBe(1);
 });
-
-/** Time passes in steps small enough that requests get their replies in between. */
-async function pass(ms: number): Promise<void> {
-  for (let left = ms; left > 0; left -= 5) {
-    await clock.advance(Math.min(5, left));
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-  }
-}

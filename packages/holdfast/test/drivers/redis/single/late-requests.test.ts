@@ -1,10 +1,10 @@
-import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { createLocks, type Locks } from "holdfast";
-import { redis, type Connection } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
+import type { Locks } from "holdfast";
+import { faulty, type FaultInjector } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
+import { altered } from "../../../support/altered.ts";
 import { commandText } from "../../../support/diagnostics-log.ts";
+import { clock, onSingleServer, pass, process, server, within } from "../../../support/single-server.ts";
 import { GatedConnection } from "./gated-connection.ts";
 
 // One server. Requests, replies and notifications that arrive late or in another order.
@@ -13,18 +13,16 @@ const ttlMs = 30_000;
 const lock = "lock:k";
 const queue = "holdfast:queue:{lock:k}";
 
-let clock: ManualClock;
-let server: FakeRedis;
 let others: Locks;
 
+onSingleServer();
+
 beforeEach(async () => {
-  clock = manualClock({ now: 1_000 });
-  server = new FakeRedis({ clock, random: manualRandom(1) });
-  others = await met(server.connect(), 100);
+  others = await process();
 });
 
 test("a grant by notification to a waiter that has left ends with its claim", async () => {
-  const { locks, faults } = await process();
+  const { locks, faults } = await faultyProcess();
   const held = await within(10, others.acquire("k", { ttlMs }));
   faults.duplicate(1, 200); // a duplicate queues the request again after the waiter has left
   const refused = locks.acquire("k", { ttlMs, waitMs: 100 }).catch((error: unknown) => error);
@@ -40,7 +38,7 @@ test("a grant by notification to a waiter that has left ends with its claim", as
 });
 
 test("a late notification does not end an extended lease, even if the server's clock was set back", async () => {
-  const { locks, faults } = await process();
+  const { locks, faults } = await faultyProcess();
   const held = await within(10, others.acquire("k", { ttlMs }));
   const waiting = locks.acquire("k", { ttlMs });
   await pass(100);
@@ -56,7 +54,7 @@ test("a late notification does not end an extended lease, even if the server's c
 });
 
 test("a grant without a reply, to a try, is released in the background", async () => {
-  const { locks, faults } = await process();
+  const { locks, faults } = await faultyProcess();
   faults.dropReply(1);
   const tried = locks.tryAcquire("k", { ttlMs }).catch((error: unknown) => error);
   await pass(10);
@@ -69,7 +67,7 @@ test("a grant without a reply, to a try, is released in the background", async (
 test("a queue entry that is added after its waiter has left is removed", async () => {
   const held = await within(10, others.acquire("k", { ttlMs }));
   const gate = new GatedConnection(server.connect());
-  const locks = await met(gate, 7);
+  const locks = await process(gate);
   gate.isClosed = true;
   const refused = locks.acquire("k", { ttlMs, waitMs: 500 }).catch((error: unknown) => error);
   await pass(1_000);
@@ -82,7 +80,7 @@ test("a queue entry that is added after its waiter has left is removed", async (
 });
 
 test("a lease is valid from its request, and so is its extension", async () => {
-  const { locks, faults } = await process();
+  const { locks, faults } = await faultyProcess();
   faults.delay({ replyMs: 300, messageMs: 0 });
   const lease = await within(350, locks.acquire("k", { ttlMs, renew: false }));
   expect(lease.remainingMs()).toBeLessThanOrEqual(ttlMs * 0.99 - 2 - 300);
@@ -91,7 +89,7 @@ test("a lease is valid from its request, and so is its extension", async () => {
 });
 
 test("a grant whose reply comes after its TTL is requested again", async () => {
-  const { locks, faults } = await process();
+  const { locks, faults } = await faultyProcess();
   faults.delay({ replyMs: 600 });
   const left = locks.acquire("k", { ttlMs: 500, renew: false }).then((lease) => lease.remainingMs());
   await pass(500);
@@ -100,7 +98,7 @@ test("a grant whose reply comes after its TTL is requested again", async () => {
 });
 
 test("a grant by notification soon has its whole TTL, even without renewal", async () => {
-  const { locks } = await process();
+  const { locks } = await faultyProcess();
   const held = await within(10, others.acquire("k", { ttlMs }));
   const acquired = locks.acquire("k", { ttlMs, renew: false });
   await pass(100);
@@ -112,7 +110,7 @@ test("a grant by notification soon has its whole TTL, even without renewal", asy
 
 test("a waiter without a subscription adds no queue entry", async () => {
   const gate = new GatedConnection(server.connect());
-  const locks = await met(gate, 7);
+  const locks = await process(gate);
   const held = await within(10, others.acquire("k", { ttlMs }));
   gate.listener?.disconnected();
   const waiting = locks.acquire("k", { ttlMs }).catch((error: unknown) => error);
@@ -126,7 +124,7 @@ test("a waiter without a subscription adds no queue entry", async () => {
 });
 
 test("a new grant to the next caller is another attempt, with another token", async () => {
-  const { locks } = await process();
+  const { locks } = await faultyProcess();
   const attempts = new Set<string | undefined>();
   const first = await within(10, locks.acquire("k", { ttlMs }));
   attempts.add(server.get(lock)?.split(":")[0]);
@@ -154,7 +152,7 @@ test("a release that is refused at first returns false if the server lost the gr
 });
 
 test("a release with a next caller returns true although its reply was lost", async () => {
-  const { locks, faults } = await process();
+  const { locks, faults } = await faultyProcess();
   const lease = await within(10, locks.acquire("k", { ttlMs }));
   const next = locks.acquire("k", { ttlMs, renew: false });
   await pass(5);
@@ -172,7 +170,7 @@ test("a release with a next caller returns true although its reply was lost", as
 test.each(["with a next caller", "without a next caller"])(
   "a release %s takes no longer than its budget",
   async (how) => {
-    const { locks, faults } = await process();
+    const { locks, faults } = await faultyProcess();
     const lease = await within(10, locks.acquire("k", { ttlMs }));
     if (how === "with a next caller") {
       locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined);
@@ -194,13 +192,8 @@ test.each(["with a next caller", "without a next caller"])(
 test("a request that the server executed too late is repeated with a new token, which then holds the lock", async () => {
   const inner = server.connect();
   const tokens: (string | undefined)[] = [];
-  const locks = await met(
-    {
-      keyPrefix: inner.keyPrefix,
-      name: inner.name,
-      command: (name, args) => inner.command(name, args),
-      subscribe: (...about) => inner.subscribe(...about),
-      onDown: (listener) => inner.onDown(listener),
+  const locks = await process(
+    altered(inner, {
       run: (script, keys, args) => {
         const all = commandText(args);
         const at = all.indexOf("acquire");
@@ -211,8 +204,7 @@ test("a request that the server executed too late is repeated with a new token, 
         const latest = all.at(-1);
         return inner.run(script, keys, isFirst ? args.map((arg) => (arg === latest ? "1" : arg)) : args);
       },
-    },
-    9,
+    }),
   );
   const lease = await within(50, locks.acquire("k", { ttlMs }));
   expect(tokens).toHaveLength(2);
@@ -225,7 +217,7 @@ test("a request that the server executed too late is repeated with a new token, 
 async function passedOnInVain(
   refusal: string,
 ): Promise<{ faults: FaultInjector; released: Promise<boolean> }> {
-  const { locks, faults } = await process();
+  const { locks, faults } = await faultyProcess();
   const lease = await within(10, locks.acquire("k", { ttlMs }));
   const caller = new AbortController();
   const next = locks
@@ -242,37 +234,7 @@ async function passedOnInVain(
   return { faults, released };
 }
 
-async function process(): Promise<{ locks: Locks; faults: FaultInjector }> {
+async function faultyProcess(): Promise<{ locks: Locks; faults: FaultInjector }> {
   const { connection, controls } = faulty(server.connect(), { clock });
-  return { locks: await met(connection, 8), faults: controls };
-}
-
-/** Locks whose server is known, with a verified subscription. */
-async function met(connection: Connection, seed: number): Promise<Locks> {
-  const locks = createLocks(redis(connection, { clock, random: manualRandom(seed) }));
-  await within(100, locks.inspect("k"));
-  return locks;
-}
-
-/** Time passes in steps small enough that requests get their replies in between. */
-async function pass(ms: number): Promise<void> {
-  for (let left = ms; left > 0; left -= 5) {
-    await clock.advance(Math.min(5, left));
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-  }
-}
-
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let isLate = true;
-  const done = (): void => {
-    isLate = false;
-  };
-  promise.then(done, done);
-  await pass(ms);
-  if (isLate) {
-    throw new Error(`not settled within ${ms} ms`);
-  }
-  return promise;
+  return { locks: await process(connection), faults: controls };
 }

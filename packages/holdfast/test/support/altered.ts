@@ -1,8 +1,6 @@
-import type { Driver } from "../../src/driver.ts";
-
-/** A driver with other replies to some calls. */
-export function altered(driver: Driver, changes: Partial<Driver>): Driver {
-  return new Proxy(driver, {
+/** A driver or a connection with other members. */
+export function altered<T extends object>(inner: T, changes: Partial<NoInfer<T>>): T {
+  return new Proxy(inner, {
     get(target, name) {
       if (Object.hasOwn(changes, name)) {
         return Reflect.get(changes, name);

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 
-import { closeSimulated, simulateRedis } from "../support/simulated-engines.ts";
+import { closeSimulated, simulateRedis } from "../support/simulated-redis.ts";
 
 const ttlMs = 3_000;
 
 test("a downgrade does not extend an unrenewed lease that was granted by notification", async () => {
-  const world = await simulateRedis(2, 1_000);
+  const world = await simulateRedis(2);
   const { clock, locks } = world;
   const [here, there] = locks as [(typeof locks)[0], (typeof locks)[0]];
   const holding = there.readWrite("k").write.acquire({ ttlMs: 60_000 });

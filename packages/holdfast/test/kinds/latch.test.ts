@@ -5,7 +5,7 @@ import { redis, redlock } from "holdfast/redis";
 import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import { closeSimulated, simulateRedis, type SimulatedEngine } from "../support/simulated-engines.ts";
+import { closeSimulated, simulateRedis, type SimulatedRedis } from "../support/simulated-redis.ts";
 
 const ttlMs = 60_000;
 
@@ -21,7 +21,7 @@ function watched(promise: Promise<unknown>): { state: string } {
 
 /** The latch as one process sees it. */
 function latchOf(
-  { locks }: Pick<SimulatedEngine, "locks">,
+  { locks }: Pick<SimulatedRedis, "locks">,
   by: number,
   count = 1,
   lastsMs: number = ttlMs,
@@ -36,7 +36,7 @@ function isCount({ args }: { args: readonly string[] }): boolean {
 
 /** Two processes with a latch of 1 between them, and one of them waits. */
 async function waitingWorld(): Promise<{
-  world: SimulatedEngine;
+  world: SimulatedRedis;
   waiting: { state: string };
   open: () => Promise<void>;
 }> {

@@ -1,6 +1,7 @@
+import type { LeaseLostError } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { clock, engine, lost, onManualClock, open, ttlMs } from "../support/lease-fixture.ts";
+import { clock, engine, lost, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
 
 onManualClock();
 
@@ -51,6 +52,21 @@ describe("branches of one work", () => {
       { code: "wait-timeout", key: "k" },
       { code: "wait-timeout", key: "k" },
     ]);
+  });
+
+  test("after a loss every waiting branch is refused", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    const done = own.withLock(async ({ fencingToken }) => {
+      const first = own.withLock(() => pause(10));
+      const others = [own.acquire(), own.acquire()];
+      const branches = Promise.allSettled([first, ...others]);
+      await open().admin.breakLock("k", { fencingToken, reason: "test" });
+      return branches;
+    });
+    const ended = done.catch((error: unknown) => (error as LeaseLostError).result);
+    await clock.advance(20);
+    const refused = { status: "rejected", reason: lost("broken") };
+    expect(await settled(ended)).toEqual([refused, refused, refused]);
   });
 
   test("an aborted waiting branch gives its turn to the next", async () => {

@@ -172,6 +172,17 @@ describe("the caller", () => {
     });
   });
 
+  test("is a new holder after its work has released the lease", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    await own.withLock(async (lease) => {
+      await lease.release();
+      const again = await own.acquire();
+      expect(again.fencingToken).toBeGreaterThan(lease.fencingToken);
+      expect(await again.release()).toBe(true);
+    });
+    expect(await isFree()).toBe(true);
+  });
+
   test("is not identified by its owner option", async () => {
     const own = open().reentrant("k", { ttlMs, owner: "me" });
     const lease = await own.acquire();

@@ -4,21 +4,16 @@ import { createLocks, type Locks } from "holdfast";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { onTestFinished } from "vitest";
 
-export interface Process {
+interface Process {
   readonly locks: Locks;
   readonly faults: FaultInjector;
 }
 
 /** One server and several processes, all on one manual clock. */
 export class World {
-  static current: World | undefined;
   readonly clock: ManualClock = manualClock({ now: 1_000 });
   readonly server: FakeRedis = new FakeRedis({ clock: this.clock, random: manualRandom(1) });
   #processes = 0;
-
-  constructor() {
-    World.current = this;
-  }
 
   process(): Process {
     this.#processes += 1;
@@ -31,11 +26,6 @@ export class World {
       await this.settled(locks.close());
     });
     return { locks, faults: controls };
-  }
-
-  /** The first fencing token of the holder. */
-  first(key: string): string {
-    return this.server.get(`lock:${key}`)?.split(" ")[1] ?? "";
   }
 
   /** Advances the clock in small steps, so that requests are answered in between. */

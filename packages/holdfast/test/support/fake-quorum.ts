@@ -3,6 +3,7 @@ import { createLocks, type Driver, type Locks, type LocksOptions } from "holdfas
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
+import type { Clock } from "../../src/runtime/clock.ts";
 import { altered } from "./altered.ts";
 
 /** A locking process, with fault injectors between it and each node. */
@@ -123,6 +124,11 @@ export function track<T>(promise: Promise<T>): TrackedPromise<T> {
     (error: unknown) => Object.assign(followed, { error, isSettled: true }),
   );
   return followed;
+}
+
+/** A clock that runs like the given one, with its wall time `ms` ahead. */
+export function steppedClock(clock: ManualClock, ms: () => number): Clock {
+  return altered<Clock>(clock, { wall: () => clock.wall() + ms() });
 }
 
 /** The error of a server that is down. */

@@ -70,14 +70,14 @@ test("a reply after the end of the validity that it confirms refills no node", a
 });
 
 test("without a confirmed majority no node is refilled", async () => {
-  fixture.forget(0);
+  fixture.loseData(0);
   side.faults[1]?.freeze();
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
   expect([fixture.servers[0]?.get(key), fixture.servers[2]?.get(key)]).toEqual([null, null]);
 });
 
 test("a node without the grant is not refilled while the majority is unknown", async () => {
-  fixture.forget(0);
+  fixture.loseData(0);
   side.faults[2]?.freeze();
   await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);
   expect(fixture.servers[0]?.get(key)).toBeNull();
@@ -86,7 +86,7 @@ test("a node without the grant is not refilled while the majority is unknown", a
 test("a loss counts even if its request was sent at the very moment of the grant", async () => {
   const extended = side.locks.acquire("m", { ttlMs, renew: false }).then((granted) => {
     for (const index of [0, 1, 2]) {
-      fixture.forget(index, "m");
+      fixture.loseData(index, "m");
     }
     return granted.extend();
   });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 
 import { DelayedConnection } from "../../../support/delayed-connection.ts";
+import { steppedClock } from "../../../support/fake-quorum.ts";
 import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
 // A quorum. Nodes execute requests after their replies to the release of the same token, and no client receives
@@ -41,7 +42,7 @@ test("a request that a node executes after the release of its lease leaves no vo
 test("a refill that a node executes after the release of its lease leaves no vote", async () => {
   const { fixture, lines, side } = await late();
   const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
-  fixture.forget(2);
+  fixture.loseData(2);
   lines[2]?.holdBack(["refill"]);
   await fixture.settleWithin(100, lease.extend(ttlMs));
   expect(await fixture.settleWithin(500, lease.release())).toBe(true);
@@ -63,8 +64,8 @@ test("a token whose requests all have replies is released once on each node", as
 });
 
 test("a queue entry is removed for as long as the slow clock of its node lets it wait", async () => {
-  const fixture = new QuorumFixture(3, (own, index) => ({
-    clock: index === 2 ? own.stepClock(() => -150) : own.clock,
+  const fixture = new QuorumFixture(3, (clock, index) => ({
+    clock: index === 2 ? steppedClock(clock, () => -150) : clock,
   }));
   const [holder, waiter] = [await fixture.client(), await fixture.client()];
   await fixture.settleWithin(100, holder.locks.acquire("k", { ttlMs }));

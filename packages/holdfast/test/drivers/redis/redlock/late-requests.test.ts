@@ -79,7 +79,7 @@ test("a node that is refilled after the release is released again", async () => 
   const gates: GatedConnection[] = [];
   const { locks } = await fixture.client({}, (connection) => gateOf(connection, gates));
   const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
-  fixture.forget(2);
+  fixture.loseData(2);
   close(gates);
   await fixture.settleWithin(10, lease.extend(ttlMs));
   await fixture.settleWithin(100, lease.release());
@@ -92,7 +92,7 @@ test("a node that reports the missing lease after the release is not refilled", 
   const fixture = new QuorumFixture();
   const { locks, faults } = await fixture.client();
   const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
-  fixture.forget(2);
+  fixture.loseData(2);
   faults[2]?.delay({ replyMs: 30 });
   await fixture.settleWithin(10, lease.extend(ttlMs));
   await fixture.settleWithin(10, lease.release());
@@ -176,7 +176,7 @@ test.each(["mutex", "read lock"])(
     const own: Lockable = kind === "mutex" ? maker.locks.mutex("k") : maker.locks.readWrite("k").read;
     const lease = await fixture.settleWithin(10, own.acquire({ ttlMs }));
     for (const [index, server] of fixture.servers.entries()) {
-      fixture.forget(index);
+      fixture.loseData(index);
       server.call("HSET", fence, "last", String((fixture.clock.wall() + 500) * 1000)); // the node gave others a larger number in between
       await fixture.advance(ttlMs);
       expect(server.keys()).toContain(lock);

@@ -4,8 +4,8 @@ import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import type { Clock } from "../../../../src/runtime/clock.ts";
 import type { Random } from "../../../../src/runtime/random.ts";
+import { steppedClock } from "../../../support/fake-quorum.ts";
 
 // Failures that the simulation found, each by its shortest schedule.
 
@@ -182,14 +182,7 @@ test("a number that is being raised on the nodes is no longer the lease's", asyn
 });
 
 test("a node whose clock is ahead does not skip a waiter before its deadline", async () => {
-  const ahead: Clock = {
-    now: () => clock.now(),
-    wall: () => clock.wall() + 190,
-    setTimer: (action, delayMs) => clock.setTimer(action, delayMs),
-    clearTimer: (timer) => {
-      clock.clearTimer(timer);
-    },
-  };
+  const ahead = steppedClock(clock, () => 190);
   servers = [clock, clock, ahead, ahead].map(
     (own, index) =>
       new FakeRedis({ clock: own, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),

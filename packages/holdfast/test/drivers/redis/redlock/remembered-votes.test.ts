@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { timeFactor } from "@holdfast/test-kit";
 
+import { steppedClock } from "../../../support/fake-quorum.ts";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
 // How a client uses what nodes remember, and how it handles a clock that was set.
@@ -76,8 +77,8 @@ test("an expired lease that late requests acquired again is neither adopted nor 
 
 test("the release of a vote makes earlier requests for it obsolete", async () => {
   let aheadMs = 0;
-  const fixture = new QuorumFixture(3, (own, index) => ({
-    clock: index === 1 ? own.stepClock(() => aheadMs) : own.clock,
+  const fixture = new QuorumFixture(3, (clock, index) => ({
+    clock: index === 1 ? steppedClock(clock, () => aheadMs) : clock,
   }));
   const { locks, faults } = await fixture.client();
   faults[2]?.refuse(cut);

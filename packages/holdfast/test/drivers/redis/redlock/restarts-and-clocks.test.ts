@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
 
-import type { Clock } from "../../../../src/runtime/clock.ts";
-import { track, FakeQuorum, refusedError } from "../../../support/fake-quorum.ts";
+import { track, FakeQuorum, refusedError, steppedClock } from "../../../support/fake-quorum.ts";
 
 const patient = { ttlMs: 5_000, waitMs: 20_000 } as const;
 
 test("a node with a wrong clock that replies first does not keep the client from a majority", async () => {
-  const lab = new FakeQuorum(3, (clock, index) => (index === 1 ? { clock: ahead(clock, 10_000) } : {}));
+  const lab = new FakeQuorum(3, (clock, index) =>
+    index === 1 ? { clock: steppedClock(clock, () => 10_000) } : {},
+  );
   const { locks } = lab.process({ distancesMs: [1, 1, 8] });
   const lease = await lab.settleWithin(10_000, locks.acquire("k", patient));
   expect(lease.remainingMs()).toBeGreaterThan(0);
@@ -46,15 +47,3 @@ test.each(["health", "CONFIG"])(
     expect(released.isSettled).toBe(true);
   },
 );
-
-/** A clock that runs like the given one, with its wall time `ms` ahead. */
-function ahead(clock: Clock, ms: number): Clock {
-  return {
-    now: () => clock.now(),
-    wall: () => clock.wall() + ms,
-    setTimer: (action, delayMs) => clock.setTimer(action, delayMs),
-    clearTimer: (timer) => {
-      clock.clearTimer(timer);
-    },
-  };
-}

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 
+import { steppedClock } from "../../../support/fake-quorum.ts";
 import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
 // Rules without which the protocol would have counterexamples, each alone, if random runs hardly reach them.
@@ -36,8 +37,8 @@ test("a node that may have lost data does not vote", async () => {
 
 test("a node with a wrong clock does not vote, and votes again once a reply shows a right clock", async () => {
   let aheadMs = 0;
-  const fixture = new QuorumFixture(3, (own, index) => ({
-    clock: index === 1 ? own.stepClock(() => aheadMs) : own.clock,
+  const fixture = new QuorumFixture(3, (clock, index) => ({
+    clock: index === 1 ? steppedClock(clock, () => aheadMs) : clock,
   }));
   const { locks, faults } = await fixture.client({ maxTtlMs: ttlMs });
   faults[2]?.refuse(cut);
@@ -64,8 +65,8 @@ test("the vote of a late node is released with the rest", async () => {
 test("waiters are ordered by their arrival, whatever their own clocks say", async () => {
   const fixture = new QuorumFixture();
   const holder = await fixture.client();
-  const fast = await fixture.client({ clock: fixture.stepClock(() => 3_000) });
-  const slow = await fixture.client({ clock: fixture.stepClock(() => -3_000) });
+  const fast = await fixture.client({ clock: steppedClock(fixture.clock, () => 3_000) });
+  const slow = await fixture.client({ clock: steppedClock(fixture.clock, () => -3_000) });
   const lease = await fixture.settleWithin(10, holder.locks.acquire("k"));
   const order: string[] = [];
   for (const [name, { locks }] of Object.entries({ fast, slow })) {

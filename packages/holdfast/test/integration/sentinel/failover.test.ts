@@ -9,150 +9,169 @@ import {
   type Sentinels,
 } from "@holdfast/test-kit";
 import { Redis } from "ioredis";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 import { reasonOf } from "../../support/fault-fixture.ts";
-import { sentinelLibraries } from "../../support/sentinel-clients.ts";
+import { sentinelLibraries, type OpenSentinelClient } from "../../support/sentinel-clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
 /** Much longer than any failover takes, so that no result here is due to a TTL. */
 const ttlMs = 60_000;
 
-for (const [name, openClient] of Object.entries(sentinelLibraries)) {
-  onRedis(`After a failover, by ${name}`, () => {
-    let lab: Sentinels;
-    let former: RedisServer;
-    let mine: Locks;
-    let others: Locks;
-    let cleanups: (() => Promise<unknown>)[];
+/** Servers with sentinels, and two processes that lock by them. */
+interface Failover {
+  readonly lab: Sentinels;
+  readonly former: RedisServer;
+  readonly mine: Locks;
+  readonly others: Locks;
+}
 
-    beforeEach(async () => {
-      lab = await startSentinels();
-      former = await lab.primary();
-      cleanups = [];
-      const open = async (): Promise<Locks> => {
-        const { client, close } = await openClient(lab);
-        const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
-        cleanups.push(close, () => locks.close());
-        await locks.withLock("warm up", () => undefined);
-        await waitUntil(
-          async () => (await locks.admin.nodes())[0]?.notifications === "verified",
-          "notifications are verified",
-        );
-        return locks;
-      };
-      [mine, others] = [await open(), await open()];
-    });
-
-    afterEach(async () => {
+/** A test with servers of its own, which may run beside others. */
+function withSentinels(
+  openClient: OpenSentinelClient,
+  body: (failover: Failover) => Promise<void>,
+): () => Promise<void> {
+  return async () => {
+    const lab = await startSentinels();
+    const cleanups: (() => Promise<unknown>)[] = [];
+    const open = async (): Promise<Locks> => {
+      const { client, close } = await openClient(lab);
+      const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
+      cleanups.push(close, () => locks.close());
+      await locks.withLock("warm up", () => undefined);
+      await waitUntil(
+        async () => (await locks.admin.nodes())[0]?.notifications === "verified",
+        "notifications are verified",
+      );
+      return locks;
+    };
+    try {
+      await body({ lab, former: await lab.primary(), mine: await open(), others: await open() });
+    } finally {
       for (const cleanup of cleanups.reverse()) {
         await cleanup();
       }
       await lab.stop();
-    });
-
-    test("of a primary that hangs, leases and waiters move to the new one", async () => {
-      const lease = await mine.acquire("key", { ttlMs });
-      const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
-      await waitUntil(
-        async () => (await mine.inspect("key")).waiterCount === 1,
-        "the other client is queued",
-      );
-      await replicated(former);
-
-      former.freeze();
-      const primary = await lab.replaced(former);
-      const probe = primary.client();
-      const renewed = (): Promise<boolean> =>
-        lease.extend().then(
-          () => true,
-          () => false,
-        );
-      await waitUntil(renewed, "the lease can be renewed there", limitMs(30_000));
-      await waitUntil(
-        async () => (await others.admin.nodes())[0]?.notifications === "verified",
-        "the other client's notifications are verified there",
-        limitMs(30_000),
-      );
-      expect(lease.signal.aborted).toBe(false);
-      const { fencingToken } = lease;
-      expect(await lease.release()).toBe(true);
-      const next = await waiting;
-      expect(next.fencingToken).toBeGreaterThan(fencingToken);
-      expect(await probe.get("lock:key")).not.toBeNull();
-      await next.release();
-    });
-
-    test("of a primary that was asked to step down as well", async () => {
-      const lease = await mine.acquire("key", { ttlMs: 12_000 });
-      const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
-      await waitUntil(
-        async () => (await mine.inspect("key")).waiterCount === 1,
-        "the other client is queued",
-      );
-      await replicated(former);
-      await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
-      const primary = await lab.replaced(former);
-      const probe = primary.client();
-      await waitUntil(
-        async () => (await probe.pttl("lock:key")) > 11_000,
-        "the lease is renewed there",
-        limitMs(30_000),
-      );
-      expect(lease.signal.aborted).toBe(false);
-      expect(await lease.release()).toBe(true);
-      await (await waiting).release();
-    });
-
-    test("of a primary that continues as one, because the sentinels may not reconfigure it", async () => {
-      const lease = await mine.acquire("key", { ttlMs });
-      await replicated(former);
-      const direct = former.client();
-      await direct.call("acl", "setuser", "default", "-client|kill"); // in one transaction with the command that would make it a replica
-      await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
-      const primary = await lab.replaced(former);
-      const probe = primary.client();
-      const isRenewedThere = async (): Promise<boolean> => {
-        await lease.extend().catch(() => undefined);
-        const [there, here] = await Promise.all([probe.pttl("lock:key"), direct.pttl("lock:key")]);
-        return there > here + 1_000;
-      };
-      await waitUntil(
-        isRenewedThere,
-        "the lease is renewed there, and not at the former primary",
-        limitMs(30_000),
-      );
-      expect(lease.signal.aborted).toBe(false);
-      expect(await lease.release()).toBe(true);
-      expect(await probe.exists("lock:key")).toBe(0);
-      expect(await direct.role()).toMatchObject({ 0: "master" });
-    });
-
-    test("a lease whose key did not survive is lost as soon as the new primary replies", async () => {
-      const kept = await mine.acquire("kept", { ttlMs });
-      await replicated(former);
-      const followers = lab.servers.filter((server) => server !== former);
-      for (const follower of followers) {
-        follower.freeze();
-      }
-      await former.client().call("client", "KILL", "TYPE", "replica");
-      const lease = await mine.acquire("key", { ttlMs });
-      const { fencingToken, validUntil } = lease;
-      former.kill("SIGKILL");
-      for (const follower of followers) {
-        follower.thaw();
-      }
-      const lostAt = await abortOf(lease.signal);
-      expect(reasonOf(lease.signal)).toBe("expired");
-      expect(lostAt).toBeLessThan(validUntil - ttlMs / 3);
-      expect(kept.signal.aborted).toBe(false);
-      const next = await others.acquire("key", { waitMs: 60_000 });
-      expect(next.fencingToken).toBeGreaterThan(fencingToken);
-      expect(await next.release()).toBe(true);
-      expect(await kept.release()).toBe(true);
-    });
-  });
+    }
+  };
 }
+
+onRedis("After a failover", () => {
+  describe.each(Object.entries(sentinelLibraries))("by %s,", (_name, openClient) => {
+    test.concurrent(
+      "of a primary that hangs, leases and waiters move to the new one",
+      withSentinels(openClient, async ({ lab, former, mine, others }) => {
+        const lease = await mine.acquire("key", { ttlMs });
+        const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
+        await waitUntil(
+          async () => (await mine.inspect("key")).waiterCount === 1,
+          "the other client is queued",
+        );
+        await replicated(former);
+
+        former.freeze();
+        const primary = await lab.replaced(former);
+        const probe = primary.client();
+        const renewed = (): Promise<boolean> =>
+          lease.extend().then(
+            () => true,
+            () => false,
+          );
+        await waitUntil(renewed, "the lease can be renewed there", limitMs(30_000));
+        await waitUntil(
+          async () => (await others.admin.nodes())[0]?.notifications === "verified",
+          "the other client's notifications are verified there",
+          limitMs(30_000),
+        );
+        expect(lease.signal.aborted).toBe(false);
+        const { fencingToken } = lease;
+        expect(await lease.release()).toBe(true);
+        const next = await waiting;
+        expect(next.fencingToken).toBeGreaterThan(fencingToken);
+        expect(await probe.get("lock:key")).not.toBeNull();
+        await next.release();
+      }),
+    );
+
+    test.concurrent(
+      "of a primary that was asked to step down as well",
+      withSentinels(openClient, async ({ lab, former, mine, others }) => {
+        const lease = await mine.acquire("key", { ttlMs: 12_000 });
+        const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
+        await waitUntil(
+          async () => (await mine.inspect("key")).waiterCount === 1,
+          "the other client is queued",
+        );
+        await replicated(former);
+        await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
+        const primary = await lab.replaced(former);
+        const probe = primary.client();
+        await waitUntil(
+          async () => (await probe.pttl("lock:key")) > 11_000,
+          "the lease is renewed there",
+          limitMs(30_000),
+        );
+        expect(lease.signal.aborted).toBe(false);
+        expect(await lease.release()).toBe(true);
+        await (await waiting).release();
+      }),
+    );
+
+    test.concurrent(
+      "of a primary that continues as one, because the sentinels may not reconfigure it",
+      withSentinels(openClient, async ({ lab, former, mine }) => {
+        const lease = await mine.acquire("key", { ttlMs });
+        await replicated(former);
+        const direct = former.client();
+        await direct.call("acl", "setuser", "default", "-client|kill"); // in one transaction with the command that would make it a replica
+        await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
+        const primary = await lab.replaced(former);
+        const probe = primary.client();
+        const isRenewedThere = async (): Promise<boolean> => {
+          await lease.extend().catch(() => undefined);
+          const [there, here] = await Promise.all([probe.pttl("lock:key"), direct.pttl("lock:key")]);
+          return there > here + 1_000;
+        };
+        await waitUntil(
+          isRenewedThere,
+          "the lease is renewed there, and not at the former primary",
+          limitMs(30_000),
+        );
+        expect(lease.signal.aborted).toBe(false);
+        expect(await lease.release()).toBe(true);
+        expect(await probe.exists("lock:key")).toBe(0);
+        expect(await direct.role()).toMatchObject({ 0: "master" });
+      }),
+    );
+
+    test.concurrent(
+      "a lease whose key did not survive is lost as soon as the new primary replies",
+      withSentinels(openClient, async ({ lab, former, mine, others }) => {
+        const kept = await mine.acquire("kept", { ttlMs });
+        await replicated(former);
+        const followers = lab.servers.filter((server) => server !== former);
+        for (const follower of followers) {
+          follower.freeze();
+        }
+        await former.client().call("client", "KILL", "TYPE", "replica");
+        const lease = await mine.acquire("key", { ttlMs });
+        const { fencingToken, validUntil } = lease;
+        former.kill("SIGKILL");
+        for (const follower of followers) {
+          follower.thaw();
+        }
+        const lostAt = await abortOf(lease.signal);
+        expect(reasonOf(lease.signal)).toBe("expired");
+        expect(lostAt).toBeLessThan(validUntil - ttlMs / 3);
+        expect(kept.signal.aborted).toBe(false);
+        const next = await others.acquire("key", { waitMs: 60_000 });
+        expect(next.fencingToken).toBeGreaterThan(fencingToken);
+        expect(await next.release()).toBe(true);
+        expect(await kept.release()).toBe(true);
+      }),
+    );
+  });
+});
 
 onRedis("A client of sentinels that was ended and connected again", () => {
   test("locks again, by new connections of the library", async () => {

@@ -12,10 +12,10 @@ import { onRedis } from "../../support/servers.ts";
  * leases with a short TTL.
  */
 const wanted = Number(process.env["HOLDFAST_TEST_LEASES"] ?? 0);
-const [leasesEach, ttlMs] = wanted > 0 ? [Math.ceil(wanted / 3), 30_000] : [667, 6_000];
+const [leasesEach, ttlMs] = wanted > 0 ? [Math.ceil(wanted / 3), 30_000] : [334, 6_000];
 
 onRedis(`${3 * leasesEach} leases over all nodes of a cluster`, () => {
-  test.each([
+  test.concurrent.each([
     ["frozen", (server: RedisServer) => server.freeze()],
     ["killed", (server: RedisServer) => server.kill("SIGKILL")],
   ])(

@@ -8,7 +8,7 @@ import { freePort } from "@holdfast/test-kit";
 import { createLocks, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { etcd, type EtcdOptions } from "holdfast/etcd";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 
 import { expectBoundedAudit, expectOneRecordAfterLostReply } from "../../support/audit-attacks.ts";
 import { onEtcd, startEtcd, type EtcdServer } from "../../support/etcd-server.ts";
@@ -17,15 +17,18 @@ onEtcd("etcd under faults:", () => {
   let server: EtcdServer;
   let opened: Locks[] = [];
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     server = await startEtcd();
   });
 
   afterEach(async () => {
     await Promise.all(opened.map((locks) => locks.close()));
     opened = [];
-    await server.stop();
+    const everyKey = { key: "AA==", range_end: "AA==" };
+    await fetch(`${server.url}/v3/kv/deleterange`, { method: "POST", body: JSON.stringify(everyKey) });
   });
+
+  afterAll(() => server.stop());
 
   function open(options?: EtcdOptions, endpoints: string | readonly string[] = server.url): Locks {
     const locks = createLocks(etcd(endpoints, options));
@@ -176,15 +179,18 @@ onEtcd("etcd under faults:", () => {
   });
 
   test("a user gets a new token after a restart, and a wrong password is refused", async () => {
-    await enableUsers(server.url);
-    const url = `${server.url.replace("http:", "etcd:")}?commandTimeoutMs=3000`;
+    const secured = await startEtcd();
+    onTestFinished(() => secured.stop());
+    await enableUsers(secured.url);
+    const url = `${secured.url.replace("http:", "etcd:")}?commandTimeoutMs=3000`;
     const locks = createLocks(await connect(url.replace("//", "//root:secret%21@")));
     opened.push(locks);
     const lease = await locks.acquire("order", { ttlMs: 30_000 });
-    await server.kill();
-    await server.restart();
+    await secured.kill();
+    await secured.restart();
     expect(await lease.release()).toBe(true);
-    await expect(open({ user: "root", password: "wrong" }).tryAcquire("order")).rejects.toMatchObject({
+    const wrong = open({ user: "root", password: "wrong" }, secured.url);
+    await expect(wrong.tryAcquire("order")).rejects.toMatchObject({
       code: "engine-unavailable",
       retryable: false,
     });

@@ -10,7 +10,7 @@ import {
 } from "@holdfast/test-kit";
 import type { Redis } from "ioredis";
 import { Redis as Ioredis5 } from "ioredis5";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 
 import { sentinelLibraries, type OpenSentinelClient } from "../../support/sentinel-clients.ts";
 import { onRedis } from "../../support/servers.ts";
@@ -24,22 +24,28 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
     let primary: RedisServer;
     let probe: Redis;
     let followers: RedisServer[];
-    let cleanups: (() => Promise<unknown>)[];
+    let cleanups: (() => Promise<unknown>)[] = [];
 
-    beforeEach(async () => {
-      lab = await startSentinels({ downAfterMs: 60_000 }); // no primary is replaced unless a test kills it
-      cleanups = [];
+    beforeAll(async () => {
+      lab = await startSentinels({ downAfterMs: 600_000 }); // no primary is replaced
       primary = await lab.primary();
       probe = primary.client();
       followers = lab.servers.filter((server) => server !== primary);
     });
 
     afterEach(async () => {
+      for (const follower of followers) {
+        follower.thaw();
+      }
       for (const cleanup of cleanups.reverse()) {
         await cleanup();
       }
-      await lab.stop();
+      cleanups = [];
+      await probe.flushall();
+      await waitUntil(async () => (await probe.wait(2, 100)) === 2, "the replicas follow again");
     });
+
+    afterAll(() => lab.stop());
 
     async function open(minReplicas = 1): Promise<Locks> {
       const { client, close } = await openClient(lab);

@@ -1,9 +1,9 @@
 import { createLocks } from "holdfast";
 import { http } from "holdfast/http";
-import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
+import { clientConformance, wholeConformance } from "../../holdfast/test/support/conformance.ts";
 import { createService, type Service } from "../src/index.ts";
 
 describe("the HTTP driver, by a service on the embedded engine", () => {
@@ -18,7 +18,7 @@ describe("the HTTP driver, by a service on the embedded engine", () => {
   afterAll(() => service.close());
 
   describe.concurrent("passes the conformance suite:", () => {
-    driverConformance({ test, open: async () => ({ driver: http(url), other: http(url) }) });
+    wholeConformance({ test, open: async () => ({ driver: http(url), other: http(url) }) });
   });
 });
 
@@ -40,7 +40,7 @@ describe("the HTTP driver, by two instances of the service on one Redis", () => 
   });
 
   describe.concurrent("passes the conformance suite:", () => {
-    driverConformance({
+    clientConformance({
       // The engine knows a waiter of the other instance only by that instance's name. The test below covers these waiters.
       test: (name, body) =>
         name.startsWith("inspect reports holder, reason") ? undefined : test(name, body),

@@ -6,21 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { clientConformance } from "../../support/conformance.ts";
 import { mayRemain } from "../../support/residue.ts";
-import {
-  sentinelLibraries,
-  type OpenSentinelClient,
-  type SentinelClient,
-} from "../../support/sentinel-clients.ts";
+import { sentinelLibraries, type SentinelClient } from "../../support/sentinel-clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
-const setups: readonly { name: string; open: OpenSentinelClient; options?: RedisOptions }[] = [
-  ...Object.entries(sentinelLibraries).map(([name, open]) => ({ name, open })),
-  {
-    name: "ioredis 6, with minReplicas",
-    open: sentinelLibraries["ioredis 6"] as OpenSentinelClient,
-    options: { minReplicas: 2 },
-  },
-];
+const setups = Object.entries(sentinelLibraries).map(([library, open]) => {
+  const options: RedisOptions = library === "ioredis 5" ? { minReplicas: 2 } : {};
+  return { name: [library, ...Object.keys(options)].join(", with "), open, options };
+});
 
 for (const { name, open, options } of setups) {
   onRedis(`Redis with sentinels by ${name}`, () => {

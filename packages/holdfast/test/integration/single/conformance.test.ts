@@ -5,36 +5,36 @@ import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { clientConformance, wholeConformance } from "../../support/conformance.ts";
 import { mayRemain } from "../../support/residue.ts";
-import { clientLibraries, type OpenClient } from "../../support/clients.ts";
+import {
+  clientLibraries,
+  type ClientLibrary,
+  type ClientOptions,
+  type OpenClient,
+} from "../../support/clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
 interface Setup {
   readonly name: string;
-  readonly open: (port: number) => Promise<OpenClient>;
+  readonly client?: ClientOptions;
   readonly options?: RedisOptions;
 }
 
 const databases = [0, 3, 5];
-const setups: readonly Setup[] = [
-  ...Object.entries(clientLibraries).map(([name, open]) => ({ name, open: (port: number) => open(port) })),
-  {
-    name: "ioredis 6 with a keyPrefix",
-    open: (port) => clientLibraries["ioredis 6"](port, { keyPrefix: "app:{1}:" }),
-  },
-  {
-    name: "ioredis 5 with a keyPrefix, in another database",
-    open: (port) => clientLibraries["ioredis 5"](port, { keyPrefix: "app:", database: 3 }),
-  },
-  {
-    name: "node-redis 6 in another database",
-    open: (port) => clientLibraries["node-redis 6"](port, { database: 5 }),
-  },
-  {
-    name: "ioredis 6 with another prefix",
-    open: (port) => clientLibraries["ioredis 6"](port),
-    options: { prefix: "tenant-7/" },
-  },
-];
+/** Some libraries have settings. The others are tried without. */
+const settings: Partial<Record<ClientLibrary, Setup>> = {
+  "ioredis 5": { name: "with a keyPrefix, in another database", client: { keyPrefix: "app:", database: 3 } },
+  iovalkey: { name: "with a keyPrefix that has a hash tag", client: { keyPrefix: "app:{1}:" } },
+  "node-redis 5": { name: "with another prefix", options: { prefix: "tenant-7/" } },
+  "node-redis 6": { name: "in another database", client: { database: 5 } },
+};
+const setups = Object.entries(clientLibraries).map(([library, open]) => {
+  const { name, client, options } = settings[library as ClientLibrary] ?? { name: "" };
+  return {
+    name: `${library} ${name}`.trimEnd(),
+    open: (port: number) => open(port, client),
+    ...(options && { options }),
+  };
+});
 
 for (const [index, { name, open, options }] of setups.entries()) {
   /** The first client runs the whole suite. */

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -92,7 +92,11 @@ export class QuorumNode implements Endpoint {
   async kill(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
+    const writers = await childrenOf(server?.pid);
     server?.kill("SIGKILL");
+    for (const pid of writers) {
+      process.kill(pid, "SIGKILL");
+    }
     await server?.stop();
   }
 
@@ -144,6 +148,12 @@ export class QuorumNode implements Endpoint {
   holder(key: string): Promise<string | null> {
     return this.direct.get(`lock:${key}`);
   }
+}
+
+/** The processes that write files of a server. While one runs, the connections of the dead server stay open. Empty where `/proc` is unknown. */
+async function childrenOf(pid: number | undefined): Promise<number[]> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
+  return children.split(" ").filter(Boolean).map(Number);
 }
 
 export interface NodesOptions {

@@ -32,44 +32,71 @@ const ttlMs = 20_000;
 /** How long a node with this `maxTtlMs` does not vote after a restart. */
 const memoryMs = (maxTtlMs: number): number => maxTtlMs + 3_000;
 
-/** One client that reaches A, B and C, and another that reaches C, D and E. */
-interface TwoSides {
+/** A client that reaches C, D and E. */
+interface Rival extends RedlockOptions {
+  /** Whether it has known A and B before. @defaultValue true */
+  readonly knows?: boolean;
+}
+
+/** One client that reaches A, B and C, with the options of the first rival, and the rivals. */
+interface Sides {
   readonly nodes: readonly QuorumNode[];
   readonly middle: QuorumNode;
   readonly one: Locks;
-  readonly other: Locks;
+  readonly rivals: readonly Locks[];
+}
+
+// A busy machine makes no node time out.
+const patient = { nodeTimeoutMs: 300, commandTimeoutMs: 700, restartGuard: undefined };
+
+async function sides(rivals: readonly Rival[], { args = durable, env = {} } = {}): Promise<Sides> {
+  const nodes = await startLongUpNodes(5, args, env);
+  const proxies = await startProxies(nodes);
+  const [{ knows: _, ...first } = {}] = rivals;
+  const one = open(proxies, { ...patient, ...first });
+  await warmUp(one);
+  await closeAndExpectNoResidue([one], nodes);
+  const others: Locks[] = [];
+  for (const { knows = true, ...options } of rivals) {
+    const own = await startProxies(nodes);
+    if (!knows) {
+      disconnect(own.slice(0, 2));
+    }
+    const other = open(own, { ...patient, ...options });
+    others.push(other);
+    if (knows) {
+      await warmUp(other);
+      await closeAndExpectNoResidue([one, other], nodes);
+      disconnect(own.slice(0, 2));
+    }
+  }
+  disconnect(proxies.slice(3));
+  return { nodes, middle: nodes[2] as QuorumNode, one, rivals: others };
 }
 
 async function twoSides(
-  given: RedlockOptions,
-  { knows = true, args = durable, env = {} } = {},
-): Promise<TwoSides> {
-  const nodes = await startLongUpNodes(5, args, env);
-  const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
-  // A busy machine makes no node time out.
-  const options = { nodeTimeoutMs: 300, commandTimeoutMs: 700, restartGuard: undefined, ...given };
-  const one = open(proxies[0], options);
-  await warmUp(one);
-  await closeAndExpectNoResidue([one], nodes);
-  if (!knows) {
-    disconnect(proxies[1].slice(0, 2));
+  given: Rival,
+  options?: Parameters<typeof sides>[1],
+): Promise<Sides & { other: Locks }> {
+  const all = await sides([given], options);
+  return { ...all, other: all.rivals[0] as Locks };
+}
+
+/** No rival gets the lock, because C does not vote. */
+async function expectRefusals({ nodes, rivals }: Sides, key: string): Promise<void> {
+  for (const rival of rivals) {
+    expectQuarantine(await refusalInTime(() => rival.tryAcquire(key, { ttlMs })));
+    await waitUntil(
+      async () => (await heldBy(nodes.slice(3), key)) === 0,
+      "the rival has returned its votes",
+    );
   }
-  const other = open(proxies[1], options);
-  if (knows) {
-    await warmUp(other);
-    await closeAndExpectNoResidue([one, other], nodes);
-    disconnect(proxies[1].slice(0, 2));
-  }
-  disconnect(proxies[0].slice(3));
-  return { nodes, middle: nodes[2] as QuorumNode, one, other };
 }
 
 onLongUpQuorum("a node that is restarted empty under a held lock", () => {
-  test.each([
-    { knows: true, client: "a client that knew the node" },
-    { knows: false, client: "a client without any contact to it" },
-  ])("gives no second holder to $client", async ({ knows }) => {
-    const { nodes, middle, one, other } = await twoSides({}, { knows });
+  test("gives no second holder, neither to a client that knew the node nor to one without any contact to it", async () => {
+    const lab = await sides([{}, { knows: false }]);
+    const { nodes, middle, one, rivals } = lab;
     const key = newKey();
     const ledger = new ExclusionChecker();
     const lease = ledger.granted(await one.acquire(key, { ttlMs }));
@@ -77,19 +104,22 @@ onLongUpQuorum("a node that is restarted empty under a held lock", () => {
     await middle.restart();
     expect(await middle.holder(key)).toBeNull();
 
-    expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
-    const { error, afterMs } = await rejection(other.acquire(key, { ttlMs, waitMs: 1_200 }));
-    expectQuarantine(error);
-    expect(afterMs).toBeGreaterThan(1_150);
-    const { retryAfterMs } = error as QuorumError;
-    expect(retryAfterMs).toBeGreaterThan(50_000); // A and B are unreachable, so C decides
-    expect(retryAfterMs).toBeLessThanOrEqual(memoryMs(60_000));
+    await expectRefusals(lab, key);
+    for (const other of rivals) {
+      const { error, afterMs } = await rejection(other.acquire(key, { ttlMs, waitMs: 1_200 }));
+      expectQuarantine(error);
+      expect(afterMs).toBeGreaterThan(1_150);
+      const { retryAfterMs } = error as QuorumError;
+      expect(retryAfterMs).toBeGreaterThan(50_000); // A and B are unreachable, so C decides
+      expect(retryAfterMs).toBeLessThanOrEqual(memoryMs(60_000));
+      const states = await other.admin.nodes();
+      expect(states[2]?.quarantine).toEqual({
+        reason: expect.stringContaining("forgotten") as unknown,
+        remainingMs: expect.toSatisfy((ms: number) => ms > 50_000 && ms <= memoryMs(60_000)) as unknown,
+      });
+      await waitUntil(async () => (await heldBy(nodes.slice(3), key)) === 0, "it has returned its votes");
+    }
     expect(lease.remainingMs()).toBeGreaterThan(0);
-    const states = await other.admin.nodes();
-    expect(states[2]?.quarantine).toEqual({
-      reason: expect.stringContaining("forgotten") as unknown,
-      remainingMs: expect.toSatisfy((ms: number) => ms > 50_000 && ms <= memoryMs(60_000)) as unknown,
-    });
     await one.close(); // releases on A and B
   });
 
@@ -122,10 +152,10 @@ onLongUpQuorum("a node that is restarted empty under a held lock", () => {
   test("is recognised by its reply to a command that the client library resends, and by nothing else", async () => {
     // No timeout passes, so no other request is sent. The first reply of the new run is the reply to the resent
     // command.
-    const patient = { nodeTimeoutMs: 10_000, commandTimeoutMs: 600, restartGuard: undefined };
+    const slow = { nodeTimeoutMs: 10_000, commandTimeoutMs: 600, restartGuard: undefined };
     const nodes = await startLongUpNodes();
     const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
-    const [one, other] = proxies.map((proxy) => open(proxy, patient)) as [Locks, Locks];
+    const [one, other] = proxies.map((proxy) => open(proxy, slow)) as [Locks, Locks];
     await Promise.all([warmUp(one), warmUp(other)]);
     await closeAndExpectNoResidue([one, other], nodes);
     disconnect(proxies[0].slice(3));
@@ -165,69 +195,68 @@ async function fill(node: QuorumNode): Promise<void> {
   await pipeline.exec();
 }
 
+const trustingOrNew: readonly Rival[] = [
+  { knows: false },
+  { knows: false, restartGuard: "trust-durable" },
+  { knows: true, restartGuard: "trust-durable" },
+];
+
 /** A renewal would write the lease to the restarted node again. */
 const unrenewed = { ttlMs, renew: false };
 
 onLongUpQuorum("a node that is durable only since its restart", () => {
-  test.each([
-    { knows: false, restartGuard: undefined, by: "a new client" },
-    { knows: false, restartGuard: "trust-durable", by: "a new client that trusts durable nodes" },
-    { knows: true, restartGuard: "trust-durable", by: "a client that trusts durable nodes" },
-  ] as const)("gives no second holder to $by", async ({ knows, restartGuard }) => {
-    const { middle, one, other } = await twoSides({ restartGuard }, { knows, args: [] });
+  test("gives no second holder to any client", async () => {
+    const lab = await sides(trustingOrNew, { args: [] });
+    const { middle, one } = lab;
     const key = newKey();
     const lease = await one.acquire(key, unrenewed);
     await middle.restart(durable);
     expect(await middle.holder(key)).toBeNull();
-    expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
+    await expectRefusals(lab, key);
     expect(lease.remainingMs()).toBeGreaterThan(0);
     await one.close();
   });
 
-  test.each([undefined, "trust-durable"] as const)(
-    "and whose first rewrite was not finished gives no second holder, with the guard %s",
-    async (restartGuard) => {
-      const { nodes, middle, one } = await twoSides({}, { args: slowRewrite });
-      await fill(middle);
-      await middle.direct.config("SET", "appendfsync", "always");
-      await middle.direct.config("SET", "appendonly", "yes");
-      const away = [await findFreePort(), await findFreePort()];
-      const other = open([...away, ...nodes.slice(2)], { commandTimeoutMs: 300, restartGuard });
-      await awaitSubscribed(other, 3); // it sees the run before the restart, with durable settings
-      expect((await other.admin.nodes())[2]?.quarantine).toBeNull();
-      const key = newKey();
-      const lease = await one.acquire(key, unrenewed);
-      await waitUntil(async () => (await middle.holder(key)) !== null, "the node has voted");
-      expect(await middle.direct.info("persistence")).toMatch(/aof_enabled:1[^]*aof_rewrite_in_progress:1/);
-      await middle.restart(durable);
-      expect(await middle.holder(key)).toBeNull();
-      expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
-      expect(lease.remainingMs()).toBeGreaterThan(0);
-      await one.close();
-    },
-  );
+  test("and whose first rewrite was not finished gives no second holder, with each guard", async () => {
+    const { nodes, middle, one } = await sides([], { args: slowRewrite });
+    await fill(middle);
+    await middle.direct.config("SET", "appendfsync", "always");
+    await middle.direct.config("SET", "appendonly", "yes");
+    const away = [await findFreePort(), await findFreePort()];
+    const rivals = ([undefined, "trust-durable"] as const).map((restartGuard) =>
+      open([...away, ...nodes.slice(2)], { commandTimeoutMs: 300, restartGuard }),
+    );
+    for (const rival of rivals) {
+      await awaitSubscribed(rival, 3); // it sees the run before the restart, with durable settings
+      expect((await rival.admin.nodes())[2]?.quarantine).toBeNull();
+    }
+    const key = newKey();
+    const lease = await one.acquire(key, unrenewed);
+    await waitUntil(async () => (await middle.holder(key)) !== null, "the node has voted");
+    expect(await middle.direct.info("persistence")).toMatch(/aof_enabled:1[^]*aof_rewrite_in_progress:1/);
+    await middle.restart(durable);
+    expect(await middle.holder(key)).toBeNull();
+    await expectRefusals({ nodes, middle, one, rivals }, key);
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    await one.close();
+  });
 });
 
 onLongUpQuorum("a node that loses its power during a rewrite of its file", () => {
-  interface Loss {
-    readonly restartGuard?: "trust-durable";
-    /** The other client knew the node before. */
-    readonly knows: boolean;
-    /** The node forces its writes to disk during the rewrite. */
-    readonly syncs: boolean;
-  }
-
-  /** The power is lost while `one` holds the lock. @returns the holder on the node after its restart */
-  async function losePower({
-    restartGuard,
-    knows,
-    syncs,
-  }: Loss): Promise<TwoSides & { key: string; holder: unknown }> {
+  /**
+   * The power is lost while `one` holds the lock.
+   * @param syncs whether the node forces its writes to disk during the rewrite
+   * @returns the holder on the node after its restart
+   */
+  async function losePower(
+    rivals: readonly Rival[],
+    syncs: boolean,
+  ): Promise<Sides & { key: string; holder: unknown }> {
     const synced = await SyncedFiles.make();
     onCleanup(() => synced[Symbol.asyncDispose]());
     const args = [...durable, "--no-appendfsync-on-rewrite", syncs ? "no" : "yes", ...slowRewrite];
-    const sides = await twoSides({ restartGuard }, { knows, args, env: synced.env });
-    const { middle, one } = sides;
+    const lab = await sides(rivals, { args, env: synced.env });
+    const { middle, one } = lab;
     await fill(middle);
     await middle.direct.bgrewriteaof();
     const key = newKey();
@@ -235,27 +264,20 @@ onLongUpQuorum("a node that loses its power during a rewrite of its file", () =>
     await waitUntil(async () => (await middle.holder(key)) !== null, "the node has voted");
     await middle.losePower(synced);
     await middle.restart(args);
-    return { ...sides, key, holder: await middle.holder(key) };
+    return { ...lab, key, holder: await middle.holder(key) };
   }
 
-  test.each([
-    { knows: false, by: "a new client" },
-    { knows: false, restartGuard: "trust-durable", by: "a new client that trusts durable nodes" },
-    { knows: true, restartGuard: "trust-durable", by: "a client that trusts durable nodes" },
-  ] as const)("and does not force its writes gives no second holder to $by", async (loss) => {
-    const { one, other, key, holder } = await losePower({ ...loss, syncs: false });
+  test("and does not force its writes gives no second holder to any client", async () => {
+    const { key, holder, ...lab } = await losePower(trustingOrNew, false);
     expect(holder).toBeNull();
-    expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
-    await one.close();
+    await expectRefusals(lab, key);
+    await lab.one.close();
   });
 
   test("and forces its writes keeps its grants, and votes at once for a client that trusts it", async () => {
-    const { one, other, key, holder } = await losePower({
-      restartGuard: "trust-durable",
-      knows: true,
-      syncs: true,
-    });
+    const { one, rivals, key, holder } = await losePower([{ restartGuard: "trust-durable" }], true);
     expect(holder).not.toBeNull();
+    const [other] = rivals as [Locks];
     await awaitSubscribed(other, 3);
     expect(await other.tryAcquire(key, { ttlMs })).toBeNull();
     await one.close();

@@ -13,7 +13,7 @@ import {
 } from "../../holdfast/test/support/etcd-server.ts";
 import { checkEtcd } from "../../server/src/doctor/engines/etcd-checks.ts";
 import { commandLine } from "./support/cli.ts";
-import { diagnose, testCommands, type Diagnosis } from "./support/engine-tests.ts";
+import { diagnose, testUnreachable, type Diagnosis } from "./support/engine-tests.ts";
 
 onEtcd("holdfast, with the URL of etcd,", () => {
   const cli = commandLine();
@@ -27,11 +27,7 @@ onEtcd("holdfast, with the URL of etcd,", () => {
 
   afterAll(() => server.stop());
 
-  testCommands(cli, {
-    url: () => url,
-    unreachable: async () => `etcd://user:secret@127.0.0.1:${await freePort()}`,
-    hasHeldMs: false,
-  });
+  testUnreachable(cli, async () => `etcd://user:secret@127.0.0.1:${await freePort()}`);
 
   test("doctor finds a cluster of one member without users, and times a lock", async () => {
     const found = await diagnose(cli, url, "--ttl", "1h");

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { onMariaDb, startMariaDb, type MariaDbServer } from "../../holdfast/test/support/mariadb-server.ts";
 import { commandLine } from "./support/cli.ts";
-import { diagnose, testCommands, type Diagnosis } from "./support/engine-tests.ts";
+import { diagnose, testUnreachable, type Diagnosis } from "./support/engine-tests.ts";
 
 onMariaDb("holdfast, with the URL of MariaDB,", () => {
   const cli = commandLine();
@@ -18,7 +18,7 @@ onMariaDb("holdfast, with the URL of MariaDB,", () => {
 
   afterAll(() => server.stop());
 
-  testCommands(cli, { url: () => server.url, unreachable: () => "mysql://user:secret@127.0.0.1:1/db" });
+  testUnreachable(cli, () => "mysql://user:secret@127.0.0.1:1/db");
 
   test("doctor finds what puts grants at risk, and times a lock", async () => {
     const doctor = (): Promise<Diagnosis> => diagnose(cli, server.url);

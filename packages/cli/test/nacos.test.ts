@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startNacos, type Simulator } from "../../holdfast/test/support/nacos-simulator/simulator.ts";
 import { checkNacos } from "../../server/src/doctor/engines/nacos-checks.ts";
 import { commandLine } from "./support/cli.ts";
-import { diagnose, testCommands } from "./support/engine-tests.ts";
+import { diagnose, testUnreachable } from "./support/engine-tests.ts";
 
 describe("holdfast, with the URL of Nacos,", () => {
   const cli = commandLine();
@@ -19,11 +19,7 @@ describe("holdfast, with the URL of Nacos,", () => {
 
   afterAll(() => cluster.stop());
 
-  testCommands(cli, {
-    url: () => url,
-    unreachable: async () => `nacos://user:secret@127.0.0.1:${await freePort()}`,
-    runArgs: ["--ttl", "3s"],
-  });
+  testUnreachable(cli, async () => `nacos://user:secret@127.0.0.1:${await freePort()}`);
 
   test("doctor finds nothing in a healthy cluster, and times a lock", async () => {
     const { topology, findings, probe } = await diagnose(cli, url);

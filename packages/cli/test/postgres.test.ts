@@ -13,7 +13,7 @@ import {
 import { onPgBouncer, startPgBouncer } from "../../holdfast/test/support/pgbouncer-server.ts";
 import { hasClocks } from "../../holdfast/test/support/servers.ts";
 import { commandLine } from "./support/cli.ts";
-import { diagnose, testCommands } from "./support/engine-tests.ts";
+import { diagnose, testCommands, testUnreachable } from "./support/engine-tests.ts";
 
 onPostgres("holdfast, with the URL of PostgreSQL,", () => {
   const cli = commandLine();
@@ -25,7 +25,8 @@ onPostgres("holdfast, with the URL of PostgreSQL,", () => {
 
   afterAll(() => server.stop());
 
-  testCommands(cli, { url: () => server.url, unreachable: () => "postgres://user:secret@127.0.0.1:1/db" });
+  testCommands(cli, () => server.url);
+  testUnreachable(cli, () => "postgres://user:secret@127.0.0.1:1/db");
 
   test("exits with 77 if the server refuses the user", async () => {
     const refused = new URL(server.url);

@@ -6,7 +6,7 @@ import {
   type ZooKeeperServer,
 } from "../../holdfast/test/support/zookeeper-server.ts";
 import { commandLine } from "./support/cli.ts";
-import { diagnose, testCommands } from "./support/engine-tests.ts";
+import { diagnose, testUnreachable } from "./support/engine-tests.ts";
 
 onZooKeeper("holdfast, with the URL of ZooKeeper,", () => {
   const cli = commandLine();
@@ -20,7 +20,7 @@ onZooKeeper("holdfast, with the URL of ZooKeeper,", () => {
 
   afterAll(() => server.stop());
 
-  testCommands(cli, { url: () => url, unreachable: () => "zookeeper://user:secret@127.0.0.1:1" });
+  testUnreachable(cli, () => "zookeeper://user:secret@127.0.0.1:1");
 
   test("doctor finds a server without an ensemble and a missing member, and times a lock", async () => {
     const found = await diagnose(cli, url);

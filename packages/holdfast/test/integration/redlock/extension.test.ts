@@ -51,34 +51,6 @@ onLongUpQuorum("a lease that a minority has lost", () => {
     expect(ledger.faults).toEqual([]);
   });
 
-  test("is refilled only after a majority has confirmed it", async () => {
-    const nodes = await startNodes(3, { args: [] });
-    const [empty, away] = nodes as [QuorumNode, QuorumNode, QuorumNode];
-    const options = { nodeTimeoutMs: 300 };
-    const [locks, other] = [open(nodes, options), open(nodes, options)];
-    await Promise.all([warmUp(locks), warmUp(other)]);
-    const ledger = new ExclusionChecker();
-    const key = newKey();
-    const lease = ledger.granted(await locks.acquire(key, { ttlMs: 3_000, renew: false }));
-    const [token] = await holders(nodes, key);
-    await awaitHeldOnAll(nodes, key, token);
-    const lost = abortOf(lease.signal);
-    const { validUntil } = lease;
-    away.freeze();
-    await empty.loseData(key);
-    for (let round = 0; round < 3; round += 1) {
-      const { error } = await rejection(lease.extend());
-      expect(error).toMatchObject({ code: "quorum-not-reached" });
-      expect(await empty.holder(key)).toBeNull();
-    }
-    expect(lease.validUntil).toBe(validUntil);
-    expect(await lost).toBeGreaterThanOrEqual(validUntil - longestLeadMs);
-    away.thaw();
-    const next = ledger.granted(await other.acquire(key, { ttlMs, waitMs }));
-    await ledger.release(next);
-    expect(ledger.faults).toEqual([]);
-  });
-
   test("counts a refilled node from the next extension on, and not while the node may have lost data", async () => {
     const nodes = await startLongUpNodes(3);
     const [restarted, away] = nodes as [QuorumNode, QuorumNode, QuorumNode];

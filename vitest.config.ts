@@ -84,7 +84,6 @@ export default defineConfig({
     hookTimeout: limitMs(120_000),
     teardownTimeout: limitMs(10_000),
     expect: { poll: { timeout: eventLimitMs } },
-    maxConcurrency: 12, // the cases of the conformance suite wait most of the time
     setupFiles: ["./test-kit/src/vitest-setup.ts"],
     sequence: { sequencer: SlowTestsFirst },
     reporters: ["default", "./scripts/plain-reporter.mjs"],

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
-import type { RedisServer } from "@holdfast/test-kit";
+import { timeFactor, type RedisServer } from "@holdfast/test-kit";
 
 import { ClusterFixture, keysOnDifferentPrimaries } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
@@ -12,10 +12,11 @@ import { onRedis } from "../../support/servers.ts";
  * leases with a short TTL.
  */
 const wanted = Number(process.env["HOLDFAST_TEST_LEASES"] ?? 0);
-const [leasesEach, ttlMs] = wanted > 0 ? [Math.ceil(wanted / 3), 30_000] : [334, 6_000];
+const [leasesEach, ttlMs] =
+  wanted > 0 ? [Math.ceil(wanted / 3), 30_000] : [334, Math.ceil(6_000 * timeFactor)];
 
 onRedis(`${3 * leasesEach} leases over all nodes of a cluster`, () => {
-  test.concurrent.each([
+  test.each([
     ["frozen", (server: RedisServer) => server.freeze()],
     ["killed", (server: RedisServer) => server.kill("SIGKILL")],
   ])(

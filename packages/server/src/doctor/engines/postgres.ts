@@ -75,12 +75,7 @@ export const examinePostgres: EngineDoctor = async (url) => {
     await client.connect();
     const { rows } = await client.query<Shown>(sql);
     await other.connect();
-    const [before, between, after] = [
-      await backendOf(client),
-      await backendOf(other),
-      await backendOf(client),
-    ];
-    const isPooled = before !== after || before === between;
+    const isPooled = await sharesBackends(client, other);
     const facts = { ...(rows[0] as Shown), isPooled, mode, maxClockDifferenceMs };
     const findings = checks.flatMap((check) => check(facts) ?? []);
     return { nodes: [node], findings: findings.map((finding) => ({ ...finding, node })) };
@@ -97,6 +92,23 @@ async function end(client: pg.Client): Promise<void> {
   const timer = setTimeout(() => stream.destroy(), timeoutMs);
   await client.end().catch(() => undefined);
   clearTimeout(timer);
+}
+
+/** How often the two clients take turns. A pooler with several connections to the server may give each client its own for a few turns. */
+const poolerProbes = 5;
+
+async function sharesBackends(client: pg.Client, other: pg.Client): Promise<boolean> {
+  for (let probe = 0; probe < poolerProbes; probe += 1) {
+    const [before, between, after] = [
+      await backendOf(client),
+      await backendOf(other),
+      await backendOf(client),
+    ];
+    if (before !== after || before === between) {
+      return true;
+    }
+  }
+  return false;
 }
 
 async function backendOf(client: pg.Client): Promise<number | undefined> {

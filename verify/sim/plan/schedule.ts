@@ -8,7 +8,10 @@ import type { Fault } from "./faults.ts";
 export type Engine = "quorum" | "server" | "memory";
 export const engines: readonly Engine[] = ["quorum", "server", "memory"];
 
-/** The kind of lock of a schedule. A kind that is a mutex on the server is mixed with plain mutexes on the same key. */
+/**
+ * The kind of lock of a schedule. A kind that is a mutex on the server is mixed with plain mutexes on the same key, and so are, except on
+ * a quorum, readers and writers: a request of the other kind is refused while the key is in use.
+ */
 export type Kind = "mutex" | "read-write" | "semaphore" | "all" | "reentrant" | "election" | "latch";
 export const kinds: readonly Kind[] = [
   "mutex",
